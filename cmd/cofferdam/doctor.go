@@ -94,10 +94,10 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	}
 	runsc := daemon.FindRunsc(cfg.Runsc, self)
 	parent := keeper.Dial(paths.KeeperSocket())
-	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State}, parent)
+	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place()}, parent)
 	store := template.NewStore(paths.Templates(), template.Options{})
 	return doctor.Examine(ctx, doctor.Inputs{
-		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc,
+		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc, DefaultEngine: all.Default,
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
 		Templates: store, DefaultTemplate: store.Meant(cfg.DefaultTemplate),
 		GatewayUID: cfg.GatewayUID, Keeper: parent,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -17,7 +18,7 @@ import (
 // roleCommands are the commands that are the other roles of this binary. All
 // but serve are for the daemon to start, and hidden.
 func roleCommands() []*cobra.Command {
-	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole()}
+	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole(), newEngineStageRole()}
 }
 
 func newKeeperRole() *cobra.Command {
@@ -80,6 +81,19 @@ func newCgroupExecRole() *cobra.Command {
 				return fault.Invalid("cgroup-exec is for the keeper")
 			}
 			return keeper.CgroupExec(args)
+		},
+	}
+}
+
+func newEngineStageRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "stage", Short: "Lay out a sandbox's mounts, then become its engine's program (started by the keeper)",
+		Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fault.Invalid("stage is for the keeper")
+			}
+			return all.Stage(args[0], args[1])
 		},
 	}
 }

@@ -55,6 +55,8 @@ func layers() []struct {
 		{"internal/engine/enginetest", 7},
 		{"internal/engine/all", 4},
 		{"internal/engine/image", 1},
+		{"internal/engine/identity", 1},
+		{"internal/engine/kept", 2},
 		{"internal/engine/*", 3},
 		{"internal/engine", 1},
 		{"internal/refusal", 1},

@@ -106,6 +106,14 @@ func (h *Hierarchy) group(share, id string) (*Group, error) {
 	return g, nil
 }
 
+// Path is where the group is below a hierarchy's root, for a user who is root.
+func (g *Group) Path() string {
+	for _, p := range g.places {
+		return filepath.Join("/", g.hierarchy.cfg.Parent, g.share, filepath.Base(p.parent))
+	}
+	return ""
+}
+
 // dirs lists the group's distinct directories.
 func (g *Group) dirs() []string {
 	var dirs []string

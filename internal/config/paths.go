@@ -105,6 +105,13 @@ func (p Paths) Uplink() string { return filepath.Join(p.Runtime, "uplink.sock") 
 // Runsc is the engine's own record of its instances.
 func (p Paths) Runsc() string { return filepath.Join(p.Runtime, "runsc") }
 
+// Runc is another engine's record.
+func (p Paths) Runc() string { return filepath.Join(p.Runtime, "runc") }
+
+// Place is an empty directory beside the runtime directory, which is closed to others: the
+// users of sandboxes pass through it to mounts that only they see.
+func (p Paths) Place() string { return p.Runtime + "-place" }
+
 // Audit is the log's directory.
 func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
 

@@ -18,6 +18,7 @@ type Inputs struct {
 	Env             []string
 	Runsc           string // the configured binary's path
 	Engines         []engine.Engine
+	DefaultEngine   string // that must work; the others are told of
 	Templates       *template.Store
 	DefaultTemplate string
 	GatewayUID      int

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,9 +78,32 @@ func firstLine(s string) string {
 func engines(ctx context.Context, in Inputs) []Check {
 	var all []Check
 	for _, e := range in.Engines {
+		if in.DefaultEngine != "" && e.Name() != in.DefaultEngine {
+			all = append(all, anotherEngine(ctx, e))
+			continue
+		}
 		all = append(all, examineEngine(ctx, e)...)
 	}
 	return all
+}
+
+// anotherEngine tells of one that is there for who asks for it: that it can't run here, or
+// lacks what the default one has, is no fault of the host.
+func anotherEngine(ctx context.Context, e engine.Engine) Check {
+	name := "engine " + e.Name()
+	caps, err := e.Capabilities(ctx)
+	if err != nil {
+		return ok(name, "not available, and used only on request: %s", sentence(err))
+	}
+	var enforced, lacks []string
+	for _, control := range controls() {
+		if caps.Missing[control] != "" {
+			lacks = append(lacks, string(control))
+		} else if slices.Contains(caps.Enforces, control) {
+			enforced = append(enforced, string(control))
+		}
+	}
+	return ok(name, "on request; enforces %s; has no %s", strings.Join(enforced, ", "), strings.Join(lacks, ", "))
 }
 
 func examineEngine(ctx context.Context, e engine.Engine) []Check {

@@ -28,10 +28,10 @@ const (
 	ControlNoNetwork    Control = "no-network"     // loopback only
 	ControlReadOnlyRoot Control = "read-only-root" // the template is never written
 	ControlDiskCap      Control = "disk-cap"
-	ControlMemory       Control = "memory"
+	ControlMemory       Control = "memory" // past it the host's kernel kills processes of the sandbox, or all of it
 	ControlCPU          Control = "cpu"
 	ControlPids         Control = "pids"
-	ControlNProc        Control = "nproc"        // RLIMIT_NPROC, a fork bomb stays inside
+	ControlNProc        Control = "nproc"        // a fork bomb stays inside, and keeps nobody's next command out
 	ControlOwnKernel    Control = "own-kernel"   // the host kernel's system calls are not the guest's
 	ControlUserMapping  Control = "user-mapping" // mounted files keep their owner
 	ControlNonRootUser  Control = "non-root-user"

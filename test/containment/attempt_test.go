@@ -81,7 +81,7 @@ func (s *stage) try(t *testing.T, attempts []attempt) *sandbox {
 	b := s.open(t, nil)
 	s.attack(t, b, attempts, manners())
 	s.goldenPath(t, b)
-	for kind, made := range map[string]func(*testing.T) *sandbox{"restored": s.restored, "claimed": s.claimed} {
+	for kind, made := range s.kinds() {
 		t.Run(kind, func(t *testing.T) {
 			b := made(t)
 			s.attack(t, b, attempts, manners()[:2])

@@ -29,6 +29,21 @@ func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
 	return &sandbox{stage: s, id: made.ID, run: made.Run, program: "/probe/probe"}
 }
 
+// engineVariable names another engine than the default one to try.
+const engineVariable = "COFFERDAM_TEST_ENGINE"
+
+// shared tells whether the engine's sandboxes have the host's kernel: they have no copies
+// and no pool, and see what that kernel shows of itself.
+func shared() bool { return os.Getenv(engineVariable) == "runc" }
+
+// kinds are how sandboxes come to be beside being made anew.
+func (s *stage) kinds() map[string]func(*testing.T) *sandbox {
+	if shared() {
+		return nil
+	}
+	return map[string]func(*testing.T) *sandbox{"restored": s.restored, "claimed": s.claimed}
+}
+
 // restored is a sandbox that was made from the memory of another: its kernel, its
 // agent and its channel are copies.
 func (s *stage) restored(t *testing.T) *sandbox { t.Helper(); return s.restoredUnder(t, denying()) }

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 )
 
 // rootHint is gVisor's prefix of annotations about the root file system.
@@ -27,6 +28,9 @@ const (
 // noFile is PID 1's limit of open files; each of its streams takes some.
 const noFile = 65536
 
+// logName is what runsc and the agent write to.
+const logName = "runsc.log"
+
 // bundle is the layout of an instance's files.
 type bundle struct {
 	dir string
@@ -36,7 +40,7 @@ func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
 func (b bundle) recipe() string { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
-func (b bundle) log() string    { return filepath.Join(b.dir, "runsc.log") }
+func (b bundle) log() string    { return filepath.Join(b.dir, logName) }
 func (b bundle) bootID() string { return filepath.Join(b.dir, "boot_id") }
 func (b bundle) refill() string { return filepath.Join(b.dir, "refilled") }
 func (b bundle) store(n int) string {
@@ -45,7 +49,7 @@ func (b bundle) store(n int) string {
 
 // write makes the directories and config.json; the bundle's own directory
 // exists already. upper is a tar for the root's writable layer, or "".
-func (b bundle) write(spec engine.Spec, ids identity, upper string) error {
+func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) error {
 	if err := b.saveSpec(spec); err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (b bundle) annotate(change func(annotations map[string]string)) error {
 }
 
 // spec translates into the OCI runtime specification.
-func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
+func (b bundle) spec(spec engine.Spec, ids identity.Identity) (*specs.Spec, error) {
 	config := &specs.Spec{
 		Version:     "1.1.0",
 		Process:     firstProcess(spec, ids),
@@ -132,7 +136,7 @@ func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 		Hostname:    spec.Hostname,
 		Annotations: map[string]string{},
 		Linux: &specs.Linux{
-			UIDMappings: ids.uids, GIDMappings: ids.gids, Namespaces: namespaces(spec.Weak),
+			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak),
 			// No masked paths: runsc drops them, since /proc and /sys are the
 			// sentry's own and show nothing of the host.
 		},
@@ -149,7 +153,7 @@ func (b bundle) spec(spec engine.Spec, ids identity) (*specs.Spec, error) {
 }
 
 // firstProcess is PID 1: root inside, with what the guest agent needs and no more.
-func firstProcess(spec engine.Spec, ids identity) *specs.Process {
+func firstProcess(spec engine.Spec, ids identity.Identity) *specs.Process {
 	caps := []string{
 		"CAP_NET_BIND_SERVICE", "CAP_SETUID", "CAP_SETGID",
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
@@ -168,7 +172,7 @@ func firstProcess(spec engine.Spec, ids identity) *specs.Process {
 			{Type: "RLIMIT_CORE"},
 		},
 	}
-	if ids.single {
+	if ids.Single {
 		p.User = specs.User{UID: uint32(spec.Owner.UID), GID: uint32(spec.Owner.GID)}
 		p.Capabilities.Ambient = caps
 	}

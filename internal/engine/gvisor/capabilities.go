@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -32,7 +31,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	if e.uid != 0 {
 		// The mapping of one id keeps owners, but takes from PID 1 an id that
 		// differs from that of the commands.
-		if reason := e.ids().missing; reason != "" {
+		if reason := e.ids().Missing; reason != "" {
 			caps.Missing[engine.ControlNonRootUser] = "the agent in the sandbox and its commands share one user: " + reason
 			caps.Enforces = caps.Enforces[:len(caps.Enforces)-1]
 		}
@@ -47,27 +46,8 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	} else {
 		caps.Enforces = append(caps.Enforces, engine.ControlSnapshot)
 	}
-	missing := e.groups().Missing()
-	for _, c := range cgroup.Controllers() {
-		control := controlOf(c)
-		if reason, ok := missing[c]; ok {
-			caps.Missing[control] = reason
-		} else {
-			caps.Enforces = append(caps.Enforces, control)
-		}
-	}
+	e.home.Controls(&caps)
 	return caps, nil
-}
-
-func controlOf(c cgroup.Controller) engine.Control {
-	switch c {
-	case cgroup.Memory:
-		return engine.ControlMemory
-	case cgroup.CPU:
-		return engine.ControlCPU
-	default:
-		return engine.ControlPids
-	}
 }
 
 func (e *Engine) runscThere() error {

@@ -11,18 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-)
-
-// Limits where a Spec has none.
-const (
-	defaultCPU    = 2
-	defaultMemory = 2 << 30
-	defaultDisk   = 4 << 30
-	defaultPids   = 256
 )
 
 // Host tasks per sandbox: the sentry's and gofer's own threads, and for each
@@ -54,7 +47,7 @@ type beginning struct {
 // Create makes the bundle and the control group, has the keeper start runsc in
 // it, and hands the sentry and the gofer to the keeper.
 func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
-	spec, err := complete(spec)
+	spec, err := kept.Complete(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -82,30 +75,22 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (e
 	return inst, nil
 }
 
-func (e *Engine) identity(spec engine.Spec) (identity, error) {
+func (e *Engine) identity(spec engine.Spec) (identity.Identity, error) {
 	if spec.Weak && e.uid != 0 {
-		return identity{}, fault.New(fault.ErrUnavailable, "a weak sandbox, for tests, takes root")
+		return identity.Identity{}, fault.New(fault.ErrUnavailable, "a weak sandbox, for tests, takes root")
 	}
 	if spec.Weak {
-		return identity{}, nil
+		return identity.Identity{}, nil
 	}
-	return e.ids().identity(spec.ID, spec.Owner, spec.Mounts)
+	return e.ids().Of(spec.ID, spec.Owner, spec.Mounts)
 }
 
-// makeDir makes the directory of a new instance, whose existence is the claim
-// to the id.
+// makeDir makes the directory of a new instance, and runsc's own.
 func (e *Engine) makeDir(id string) (bundle, error) {
-	dir := e.dir(id)
 	if err := os.MkdirAll(e.cfg.Root, 0o700); err != nil {
 		return bundle{}, err
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // The gofer, another user, passes through to its root.
-		return bundle{}, err
-	}
-	err := os.Mkdir(dir, 0o711) //nolint:gosec // As above.
-	if errors.Is(err, os.ErrExist) {
-		return bundle{}, fault.Wrap(fault.ErrConflict, err, "a sandbox %s exists already", id)
-	}
+	dir, err := e.home.Claim(id)
 	return bundle{dir: dir}, err
 }
 
@@ -132,7 +117,7 @@ func (e *Engine) passable(dir string) error {
 	return nil
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bundle, begin beginning) (engine.Instance, error) {
+func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, begin beginning) (engine.Instance, error) {
 	if spec.Root.Kind == engine.RootDir && e.uid == 0 {
 		if err := e.passable(b.dir); err != nil {
 			return nil, err
@@ -141,7 +126,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bu
 	if err := b.write(spec, ids, begin.upper); err != nil {
 		return nil, err
 	}
-	group, err := e.limit(spec)
+	group, err := e.home.Group(spec, ownTasks+tasksPerPid*spec.Limits.Pids)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +139,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity, b bu
 	if group != nil {
 		launch.CgroupProcs = group.Joins()
 	}
-	if err := e.launch(ctx, launch); err != nil {
+	if err := e.home.Launch(ctx, launch); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
 	if err := e.track(ctx, spec.ID); err != nil {
@@ -170,47 +155,6 @@ func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
 		Argv: slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id}),
 	}, err
-}
-
-// launch waits for the keeper even when the caller gives up: only then is it
-// known what there is to remove.
-func (e *Engine) launch(ctx context.Context, l keeper.Launch) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	limit := longestWait
-	if l.Reset { // the keeper gives the guest as long as that to answer
-		limit *= 2
-	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	if _, err := e.keeper.Launch(bounded, l); err != nil {
-		return err
-	}
-	return ctx.Err()
-}
-
-// limit makes the control group with the limits that this host can enforce;
-// Capabilities has said which it can't.
-func (e *Engine) limit(spec engine.Spec) (*cgroup.Group, error) {
-	missing := e.groups().Missing()
-	if len(missing) == len(cgroup.Controllers()) {
-		return nil, nil //nolint:nilnil // No group is a state of its own: rootless without delegation.
-	}
-	limits := cgroup.Limits{
-		MemoryBytes: spec.Limits.MemoryBytes, CPU: spec.Limits.CPU, Pids: ownTasks + tasksPerPid*spec.Limits.Pids,
-	}
-	for c := range missing {
-		switch c {
-		case cgroup.Memory:
-			limits.MemoryBytes = 0
-		case cgroup.CPU:
-			limits.CPU = 0
-		case cgroup.Pids:
-			limits.Pids = 0
-		}
-	}
-	return e.groups().Create(spec.Share, spec.ID, limits)
 }
 
 // environment is runsc's.

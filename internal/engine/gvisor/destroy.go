@@ -3,29 +3,24 @@ package gvisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
-
-// longestWait bounds what goes on when no caller may be waiting any more: a
-// launch that was given up, a sweep.
-const longestWait = 30 * time.Second
 
 // Sweep destroys what is left of an instance, also processes that the keeper
 // does not know (because it, or a starter, died).
 func (e *Engine) Sweep(ctx context.Context, id string) error {
-	if err := checkID(id); err != nil {
+	if err := kept.CheckID(id); err != nil {
 		return err
 	}
 	return e.sweep(ctx, id)
 }
 
 func (e *Engine) sweep(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, longestWait)
+	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
 	killed := e.keeper.Kill(ctx, id)
 	if errors.Is(killed, fault.ErrNotFound) {
@@ -39,11 +34,9 @@ func (e *Engine) sweep(ctx context.Context, id string) error {
 // or a daemon that died between the launch and the tracking), they are looked
 // for.
 func (e *Engine) destroy(ctx context.Context, id string) error {
-	known, err := e.keeper.Get(ctx, id)
-	if errors.Is(err, fault.ErrNotFound) {
-		if _, gone := os.Stat(e.dir(id)); errors.Is(gone, os.ErrNotExist) {
-			return nil
-		}
+	known, gone, err := e.home.Gone(ctx, id)
+	if gone {
+		return nil
 	}
 	unknown := len(known.Pids) == 0 && known.Exit == nil
 	if err != nil || unknown || known.Frozen || known.Moving || e.keeper.Kill(ctx, id) != nil {
@@ -52,30 +45,9 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 	return e.removeFiles(ctx, id)
 }
 
-// removeFiles removes runsc's record, the control group, the bundle and the
-// keeper's memory, in this order: what a List goes by is removed late, so that
-// a daemon that dies in between finds the rest again.
+// removeFiles removes runsc's record, the control group, the bundle and the keeper's memory.
 func (e *Engine) removeFiles(ctx context.Context, id string) error {
-	errs := []error{e.removeRecord(id)}
-	group, err := e.groups().Open(id)
-	switch {
-	case err == nil:
-		errs = append(errs, group.Remove(ctx))
-	case !errors.Is(err, fault.ErrNotFound):
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("destroy sandbox %s: %w", id, err)
-	}
-	if err := os.RemoveAll(e.dir(id)); err != nil {
-		return fmt.Errorf("destroy sandbox %s: %w", id, err)
-	}
-	// Others may keep files of theirs beside ours.
-	_ = os.Remove(filepath.Dir(e.dir(id)))
-	if err := e.keeper.Forget(ctx, id); err != nil && !errors.Is(err, fault.ErrNotFound) {
-		return err
-	}
-	return nil
+	return e.home.Remove(ctx, id, func() error { return e.removeRecord(id) })
 }
 
 // removeRecord removes what runsc knows of a sandbox whose processes are gone.
@@ -95,7 +67,7 @@ func (e *Engine) removeRecord(id string) error {
 // group and by the bundle that runsc's processes name in their arguments, and
 // waits until they are gone.
 func (e *Engine) killStrays(ctx context.Context, id string) error {
-	errs := []error{e.killNaming(ctx, e.dir(id))}
+	errs := []error{e.strays(id).Kill(ctx)}
 	if group, err := e.groups().Open(id); err == nil {
 		errs = append(errs, group.Kill(ctx))
 	}

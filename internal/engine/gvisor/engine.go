@@ -16,16 +16,14 @@ package gvisor
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -45,15 +43,12 @@ type Config struct {
 
 // sandboxKeeper is what this engine needs of the keeper.
 type sandboxKeeper interface {
-	Launch(ctx context.Context, l keeper.Launch) (keeper.Sandbox, error)
+	kept.Keeper
+
 	Track(ctx context.Context, id string, processes []process.ID) error
-	Get(ctx context.Context, id string) (keeper.Sandbox, error)
-	Signal(ctx context.Context, id string, sig int) error
 	Kill(ctx context.Context, id string) error
 	Freeze(ctx context.Context, f keeper.Freeze) error
 	Thaw(ctx context.Context, l keeper.Launch) error
-	Wait(ctx context.Context, id string) (keeper.ProcessExit, error)
-	Forget(ctx context.Context, id string) error
 }
 
 // Engine is the gVisor engine. Safe for concurrent use.
@@ -61,11 +56,10 @@ type Engine struct {
 	cfg    Config
 	keeper sandboxKeeper
 	uid    int
-	// groups, balance and ids are found out once, at first use: what a host offers
-	// does not change under a running daemon.
-	groups  func() *cgroup.Hierarchy
-	balance func() *cgroup.Balance
-	ids     func() idSource
+	home   *kept.Home
+	// ids is found out once, at first use: what a host offers does not change under a
+	// running daemon.
+	ids func() identity.Source
 	// images knows which snapshots have not changed since they were verified.
 	images   image.Checker
 	restores chan struct{} // a slot for each restore that is under way
@@ -84,76 +78,40 @@ var (
 // New makes the engine; the host is looked at when it is first used.
 func New(cfg Config, k sandboxKeeper) *Engine {
 	if cfg.CgroupParent == "" {
-		cfg.CgroupParent = "cofferdam-" + shortHash(cfg.StateDir)
+		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir)
 	}
 	uid := os.Geteuid()
-	e := &Engine{
-		cfg: cfg, keeper: k, uid: uid,
-		groups: sync.OnceValue(func() *cgroup.Hierarchy {
-			return cgroup.New(cgroup.Config{Parent: cfg.CgroupParent, UID: uid})
-		}),
-		ids:      sync.OnceValue(func() idSource { return findIDs(uid) }),
+	return &Engine{
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		ids:      sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		restores: make(chan struct{}, restoresAtOnce),
 	}
-	e.balance = sync.OnceValue(func() *cgroup.Balance { return cgroup.NewBalance(e.groups()) })
-	return e
 }
 
 // Name is "gvisor".
 func (*Engine) Name() string { return Name }
 
 // Tend divides the processors between those whose sandboxes run, until ctx ends.
-func (e *Engine) Tend(ctx context.Context) { e.balance().Run(ctx) }
+func (e *Engine) Tend(ctx context.Context) { e.home.Tend(ctx) }
 
 // Hurry has somebody's sandboxes go first for the time of a create.
-func (e *Engine) Hurry(share string) (done func()) { return e.balance().Hurry(share) }
+func (e *Engine) Hurry(share string) (done func()) { return e.home.Hurry(share) }
 
 // List returns the ids of all instances that have files, running or not.
-func (e *Engine) List(context.Context) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(e.cfg.StateDir, "sandboxes", "*", Name))
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]string, 0, len(found))
-	for _, dir := range found {
-		ids = append(ids, filepath.Base(filepath.Dir(dir)))
-	}
-	return ids, nil
-}
+func (e *Engine) List(ctx context.Context) ([]string, error) { return e.home.List(ctx) }
 
 // Open finds an instance that the keeper still knows; its daemon may have
 // been another.
 func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
-	if h.Engine != Name {
-		return nil, fault.Invalid("the handle of %s is of the engine %q, not %q", h.ID, h.Engine, Name)
-	}
-	if err := checkID(h.ID); err != nil {
-		return nil, err
-	}
 	var st state
-	if err := json.Unmarshal(h.State, &st); err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "the handle of sandbox %s can't be read", h.ID)
-	}
-	if _, err := os.Stat(e.dir(h.ID)); err != nil {
-		return nil, fault.Wrap(fault.ErrNotFound, err, "sandbox %s has no files any more", h.ID)
-	}
-	if _, err := e.keeper.Get(ctx, h.ID); err != nil {
+	if err := e.home.Find(ctx, h, &st); err != nil {
 		return nil, err
 	}
 	return e.instance(h.ID, st), nil
 }
 
 // dir is where an instance's files are.
-func (e *Engine) dir(id string) string {
-	return filepath.Join(e.cfg.StateDir, "sandboxes", id, Name)
-}
+func (e *Engine) dir(id string) string { return e.home.Path(id) }
 
-func checkID(id string) error {
-	bad := strings.ContainsFunc(id, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
-	})
-	if id == "" || len(id) > 64 || bad {
-		return fault.Invalid("the sandbox id %q must be 1 to 64 of a-z, 0-9 and -", id)
-	}
-	return nil
-}
+// groups are the control groups of the instances.
+func (e *Engine) groups() *cgroup.Hierarchy { return e.home.Groups() }

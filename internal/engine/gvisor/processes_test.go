@@ -54,7 +54,7 @@ func TestASweepKillsNobodyElse(t *testing.T) {
 	if err := os.Remove(replaced); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.killNaming(t.Context(), bundle); err != nil {
+	if err := e.strays("box").Kill(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for i, tt := range tests {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -26,13 +26,13 @@ const (
 // skeleton copies one directory root.
 type skeleton struct {
 	from, to string
-	ids      identity
+	ids      identity.Identity
 }
 
 // copySkeleton copies what is small of the template's tree, with its owners as
 // the sandbox will see them, makes the mount points, and returns the mounts
 // that show the rest.
-func copySkeleton(spec engine.Spec, ids identity, to string) ([]engine.Mount, error) {
+func copySkeleton(spec engine.Spec, ids identity.Identity, to string) ([]engine.Mount, error) {
 	s := &skeleton{from: spec.Root.Path, to: to, ids: ids}
 	top, err := os.ReadDir(s.from)
 	if err != nil {
@@ -132,21 +132,7 @@ func (s *skeleton) own(path, target string) error {
 	if err := unix.Lstat(path, &st); err != nil {
 		return err
 	}
-	return os.Lchown(target, hostID(s.ids.uids, st.Uid), hostID(s.ids.gids, st.Gid))
-}
-
-// hostID translates an id of the template; one that has no mapping becomes
-// root's.
-func hostID(ids []specs.LinuxIDMapping, id uint32) int {
-	for _, m := range ids {
-		if id >= m.ContainerID && id-m.ContainerID < m.Size {
-			return int(m.HostID + id - m.ContainerID)
-		}
-	}
-	if len(ids) == 0 {
-		return int(id)
-	}
-	return int(ids[0].HostID)
+	return os.Lchown(target, identity.HostID(s.ids.UIDs, st.Uid), identity.HostID(s.ids.GIDs, st.Gid))
 }
 
 // mountPoint makes what a mount is laid over, a file for a file. The path is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -83,7 +84,7 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if err := e.canSnapshot(); err != nil {
 		return nil, err
 	}
-	spec, err := complete(spec)
+	spec, err := kept.Complete(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -8,52 +8,10 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
-
-func TestComplete(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	good := func() engine.Spec {
-		return engine.Spec{
-			ID: "a-1", Root: engine.Root{Kind: engine.RootDir, Path: dir}, Init: []string{"/init"},
-			Owner: engine.Owner{UID: 1000, GID: 1000, HostUID: 1, HostGID: 1},
-		}
-	}
-	done, err := complete(good())
-	want := engine.Limits{CPU: defaultCPU, MemoryBytes: defaultMemory, DiskBytes: defaultDisk, Pids: defaultPids}
-	if err != nil || done.Limits != want {
-		t.Errorf("completed to %+v, %v", done.Limits, err)
-	}
-	mount := func(m engine.Mount) func(*engine.Spec) {
-		return func(s *engine.Spec) { s.Mounts = []engine.Mount{m} }
-	}
-	for name, change := range map[string]func(*engine.Spec){
-		"an upper-case id":           func(s *engine.Spec) { s.ID = "A" },
-		"a long id":                  func(s *engine.Spec) { s.ID = string(make([]byte, 65)) },
-		"a relative PID 1":           func(s *engine.Spec) { s.Init = []string{"init"} },
-		"a negative limit":           func(s *engine.Spec) { s.Limits.Pids = -1 },
-		"a root of no kind":          func(s *engine.Spec) { s.Root.Kind = "tar" },
-		"an image that is none":      func(s *engine.Spec) { s.Root.Kind = engine.RootImage },
-		"a directory that is none":   func(s *engine.Spec) { s.Root.Path = file },
-		"a root path that climbs":    func(s *engine.Spec) { s.Root.Path = dir + "/../x" },
-		"an owner that is root":      func(s *engine.Spec) { s.Owner.UID = 0 },
-		"an owner out of range":      func(s *engine.Spec) { s.Owner.GID = 65535 },
-		"a mount over the root":      mount(engine.Mount{Source: dir, Destination: "/"}),
-		"a mount of nothing":         mount(engine.Mount{Source: dir + "/absent", Destination: "/x"}),
-		"a relative mount":           mount(engine.Mount{Source: dir, Destination: "x"}),
-		"a memory file system, size": mount(engine.Mount{Destination: "/x"}),
-	} {
-		spec := good()
-		change(&spec)
-		if _, err := complete(spec); !errors.Is(err, fault.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 func TestSkeletonCopiesTheSmallAndShowsTheLarge(t *testing.T) {
 	template, to := t.TempDir(), t.TempDir()
@@ -73,7 +31,7 @@ func TestSkeletonCopiesTheSmallAndShowsTheLarge(t *testing.T) {
 		{Source: filepath.Join(template, "etc/passwd"), Destination: "/a/file"},
 		{Source: template, Destination: "/usr/lib"},
 	}}
-	shown, err := copySkeleton(spec, identity{}, to)
+	shown, err := copySkeleton(spec, identity.Identity{}, to)
 	if err != nil || len(shown) != 1 || shown[0].Destination != "/usr" || !shown[0].ReadOnly {
 		t.Fatalf("shown %+v, %v", shown, err)
 	}
@@ -86,22 +44,22 @@ func TestSkeletonCopiesTheSmallAndShowsTheLarge(t *testing.T) {
 		t.Errorf("the link is %q, %v", got, err)
 	}
 	spec.Mounts = []engine.Mount{{Source: template, Destination: "/usr/absent"}}
-	if _, err := copySkeleton(spec, identity{}, t.TempDir()); !errors.Is(err, fault.ErrInvalid) {
+	if _, err := copySkeleton(spec, identity.Identity{}, t.TempDir()); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a mount point in what is shown: %v", err)
 	}
 	spec.Mounts = []engine.Mount{{Source: template, Destination: "/link/x"}}
-	if _, err := copySkeleton(spec, identity{}, t.TempDir()); err == nil {
+	if _, err := copySkeleton(spec, identity.Identity{}, t.TempDir()); err == nil {
 		t.Error("a mount point was made through a link that leads out")
 	}
 }
 
 func TestBundleWithoutHostMountsKeepsTheGofer(t *testing.T) {
 	b := bundle{dir: t.TempDir()}
-	spec, err := complete(engine.Spec{ID: "a", Root: engine.Root{Kind: engine.RootDir, Path: t.TempDir()}, Init: []string{"/init"}})
+	spec, err := kept.Complete(engine.Spec{ID: "a", Root: engine.Root{Kind: engine.RootDir, Path: t.TempDir()}, Init: []string{"/init"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := b.spec(spec, identity{})
+	config, err := b.spec(spec, identity.Identity{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +79,7 @@ func TestAskedMountsWinOverOurs(t *testing.T) {
 	config, err := b.spec(engine.Spec{
 		ID: "a", Init: []string{"/init"}, Limits: engine.Limits{MemoryBytes: 1 << 30, DiskBytes: 1 << 30, Pids: 9},
 		Mounts: []engine.Mount{{Destination: "/tmp", SizeBytes: 4096, Mode: 0o1777}, {Source: "/usr", Destination: "/run", ReadOnly: true}},
-	}, identity{})
+	}, identity.Identity{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,17 +96,17 @@ func TestAskedMountsWinOverOurs(t *testing.T) {
 // moment on; the agent has its own by inheritance, until it gives that up. A rootless
 // one, which is not the sandbox's root, needs them as ambient, too.
 func TestNothingIsInTheBoundingSet(t *testing.T) {
-	for _, ids := range []identity{{}, {single: true}} {
+	for _, ids := range []identity.Identity{{}, {Single: true}} {
 		p := firstProcess(engine.Spec{Init: []string{"/init"}, Limits: engine.Limits{Pids: 9}}, ids)
 		c := p.Capabilities
 		if len(c.Bounding) != 0 || !p.NoNewPrivileges {
-			t.Errorf("single %t: bounding %v, no new privileges %t", ids.single, c.Bounding, p.NoNewPrivileges)
+			t.Errorf("single %t: bounding %v, no new privileges %t", ids.Single, c.Bounding, p.NoNewPrivileges)
 		}
 		if slices.Contains(c.Permitted, "CAP_SETPCAP") {
-			t.Errorf("single %t: may set the sets of others: %v", ids.single, c.Permitted)
+			t.Errorf("single %t: may set the sets of others: %v", ids.Single, c.Permitted)
 		}
-		if !slices.Contains(c.Inheritable, "CAP_SETUID") || !slices.Equal(c.Inheritable, c.Permitted) || (len(c.Ambient) > 0) != ids.single {
-			t.Errorf("single %t: %+v", ids.single, c)
+		if !slices.Contains(c.Inheritable, "CAP_SETUID") || !slices.Equal(c.Inheritable, c.Permitted) || (len(c.Ambient) > 0) != ids.Single {
+			t.Errorf("single %t: %+v", ids.Single, c)
 		}
 	}
 }

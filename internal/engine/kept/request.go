@@ -1,4 +1,4 @@
-package gvisor
+package kept
 
 import (
 	"os"
@@ -6,18 +6,27 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// complete checks a spec whole and fills in the limits that it leaves open.
-func complete(spec engine.Spec) (engine.Spec, error) {
-	if err := checkID(spec.ID); err != nil {
+// Limits where a Spec has none.
+const (
+	defaultCPU    = 2
+	defaultMemory = 2 << 30
+	defaultDisk   = 4 << 30
+	defaultPids   = 256
+)
+
+// Complete checks a spec whole and fills in the limits that it leaves open.
+func Complete(spec engine.Spec) (engine.Spec, error) {
+	if err := CheckID(spec.ID); err != nil {
 		return spec, err
 	}
 	if len(spec.Init) == 0 || !filepath.IsAbs(spec.Init[0]) {
 		return spec, fault.Invalid("sandbox %s: PID 1 must be named by an absolute path, not %q", spec.ID, spec.Init)
 	}
-	if err := checkOwner(spec.Owner); err != nil {
+	if err := identity.CheckOwner(spec.Owner); err != nil {
 		return spec, err
 	}
 	if err := checkRoot(spec.Root); err != nil {
@@ -86,7 +95,18 @@ func checkMount(m engine.Mount) error {
 	return nil
 }
 
-// cleanPath also keeps a comma out, which separates runsc's options.
+// cleanPath tells whether a path is absolute and as short as can be.
 func cleanPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && !strings.ContainsAny(path, "\x00\n")
+}
+
+// CheckID refuses what can't be an instance's id.
+func CheckID(id string) error {
+	bad := strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-'
+	})
+	if id == "" || len(id) > 64 || bad {
+		return fault.Invalid("the sandbox id %q must be 1 to 64 of a-z, 0-9 and -", id)
+	}
+	return nil
 }

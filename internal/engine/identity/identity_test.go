@@ -1,4 +1,4 @@
-package gvisor
+package identity
 
 import (
 	"errors"
@@ -29,26 +29,26 @@ func lookup(t *testing.T, ids []specs.LinuxIDMapping, inside uint32) int {
 }
 
 func TestOnlyTheOwnerIsSomebodyOnTheHost(t *testing.T) {
-	root := idSource{}
+	root := Source{}
 	owner := engine.Owner{UID: 1000, GID: 1000, HostUID: 501, HostGID: 20}
-	ids, err := root.identity("box", owner, nil)
+	ids, err := root.Of("box", owner, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u, g := lookup(t, ids.uids, 1000), lookup(t, ids.gids, 1000); u != 501 || g != 20 {
+	if u, g := lookup(t, ids.UIDs, 1000), lookup(t, ids.GIDs, 1000); u != 501 || g != 20 {
 		t.Errorf("the owner is %d:%d on the host", u, g)
 	}
 	for _, id := range []uint32{0, 1, 999, 1001, 65534} {
-		if host := lookup(t, ids.uids, id); host < idBase || host >= idBase+idSlots*idCount {
+		if host := lookup(t, ids.UIDs, id); host < idBase || host >= idBase+idSlots*idCount {
 			t.Errorf("%d is %d on the host", id, host)
 		}
 	}
-	if host := lookup(t, ids.uids, idCount); host != -1 {
+	if host := lookup(t, ids.UIDs, idCount); host != -1 {
 		t.Errorf("%d is %d on the host", idCount, host)
 	}
-	nobody, err := root.identity("box", engine.Owner{}, nil)
-	if err != nil || lookup(t, nobody.uids, 0) < idBase {
-		t.Errorf("without an owner root is %d on the host (%v)", lookup(t, nobody.uids, 0), err)
+	nobody, err := root.Of("box", engine.Owner{}, nil)
+	if err != nil || lookup(t, nobody.UIDs, 0) < idBase {
+		t.Errorf("without an owner root is %d on the host (%v)", lookup(t, nobody.UIDs, 0), err)
 	}
 	if last := idBase + idSlots*idCount; last >= 1<<31 {
 		t.Errorf("the last id %d does not fit where signed ids are used", last)
@@ -57,21 +57,21 @@ func TestOnlyTheOwnerIsSomebodyOnTheHost(t *testing.T) {
 
 func TestRootlessIdentities(t *testing.T) {
 	owner := engine.Owner{UID: 1000, GID: 1000, HostUID: 501, HostGID: 20}
-	with := idSource{uid: 501, gid: 20, subUID: idRange{100000, 65536}, subGID: idRange{200000, 65536}}
-	ids, err := with.identity("box", owner, nil)
-	if err != nil || ids.single {
+	with := Source{uid: 501, gid: 20, subUID: idRange{100000, 65536}, subGID: idRange{200000, 65536}}
+	ids, err := with.Of("box", owner, nil)
+	if err != nil || ids.Single {
 		t.Fatalf("%+v, %v", ids, err)
 	}
-	if got := [4]int{lookup(t, ids.uids, 0), lookup(t, ids.uids, 1000), lookup(t, ids.gids, 0), lookup(t, ids.gids, 65535)}; got != [4]int{100000, 501, 200000, 265534} {
+	if got := [4]int{lookup(t, ids.UIDs, 0), lookup(t, ids.UIDs, 1000), lookup(t, ids.GIDs, 0), lookup(t, ids.GIDs, 65535)}; got != [4]int{100000, 501, 200000, 265534} {
 		t.Errorf("mapped to %v", got)
 	}
-	without := idSource{uid: 501, gid: 20, missing: "no ids"}
-	ids, err = without.identity("box", owner, nil)
-	if err != nil || !ids.single || lookup(t, ids.uids, 1000) != 501 || lookup(t, ids.uids, 0) != -1 {
+	without := Source{uid: 501, gid: 20, Missing: "no ids"}
+	ids, err = without.Of("box", owner, nil)
+	if err != nil || !ids.Single || lookup(t, ids.UIDs, 1000) != 501 || lookup(t, ids.UIDs, 0) != -1 {
 		t.Errorf("%+v, %v", ids, err)
 	}
 	owner.HostUID = 0
-	if _, err := with.identity("box", owner, nil); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := with.Of("box", owner, nil); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("a user's daemon for root: %v", err)
 	}
 }

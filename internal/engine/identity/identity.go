@@ -1,9 +1,13 @@
-package gvisor
+// Package identity maps the users of sandboxes to users of the host.
+//
+// Vocabulary: an *identity* is the mapping of one sandbox; a *source* is where the host's
+// ids for it come from: ranges of our own for a daemon that is root, subordinate ids
+// for one that is not.
+package identity
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -30,33 +34,34 @@ const (
 	idSlots = 2000
 )
 
-// idSource is where host ids for sandboxes come from.
-type idSource struct {
+// Source is where host ids for sandboxes come from. Make it with Find.
+type Source struct {
 	uid, gid int // of the daemon
 	// sub is what /etc/subuid and /etc/subgid give a daemon that is not
 	// root; zero counts if nothing usable is given.
 	subUID, subGID idRange
-	missing        string // why sub can't be used, and how to get it
+	Missing        string // why sub can't be used, and how to get it
 }
 
 type idRange struct{ first, count int }
 
-// identity is one sandbox's mapping.
-type identity struct {
-	uids, gids []specs.LinuxIDMapping
-	// single: only the owner's id exists, so PID 1 has it too, with ambient
+// Identity is one sandbox's mapping.
+type Identity struct {
+	UIDs, GIDs []specs.LinuxIDMapping
+	// Single: only the owner's id exists, so PID 1 has it too, with ambient
 	// capabilities that it must drop for what it starts.
-	single bool
+	Single bool
 }
 
-func findIDs(uid int) idSource {
-	s := idSource{uid: uid, gid: os.Getegid()}
+// Find looks where the ids of a daemon of this user come from.
+func Find(uid int) Source {
+	s := Source{uid: uid, gid: os.Getegid()}
 	if uid == 0 {
 		return s
 	}
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			s.missing = tool + " is not installed: install the package uidmap (shadow-utils)"
+			s.Missing = tool + " is not installed: install the package uidmap (shadow-utils)"
 			return s
 		}
 	}
@@ -66,7 +71,7 @@ func findIDs(uid int) idSource {
 	}
 	s.subUID, s.subGID = subordinate("/etc/subuid", name, uid), subordinate("/etc/subgid", name, uid)
 	if s.subUID.count < idCount-1 || s.subGID.count < idCount-1 {
-		s.missing = fmt.Sprintf("/etc/subuid and /etc/subgid give %s fewer than %d ids: run `sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s`", name, idCount-1, name)
+		s.Missing = fmt.Sprintf("/etc/subuid and /etc/subgid give %s fewer than %d ids: run `sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s`", name, idCount-1, name)
 		s.subUID, s.subGID = idRange{}, idRange{}
 	}
 	return s
@@ -93,26 +98,26 @@ func subordinate(path, name string, uid int) idRange {
 	return idRange{}
 }
 
-// identity maps a sandbox's ids to host ids that have no rights, except the
+// Of maps a sandbox's ids to host ids that have no rights, except the
 // owner's, which stands for the host's user, so that files on mounts keep
 // their owner. A zero owner is nobody on the host.
-func (s idSource) identity(id string, owner engine.Owner, mounts []engine.Mount) (identity, error) {
+func (s Source) Of(id string, owner engine.Owner, mounts []engine.Mount) (Identity, error) {
 	switch {
 	case s.uid == 0:
 		first := idBase + slot(id)*idCount
-		ids := identity{uids: mapping(first, owner.UID, owner.HostUID), gids: mapping(first, owner.GID, owner.HostGID)}
+		ids := Identity{UIDs: mapping(first, owner.UID, owner.HostUID), GIDs: mapping(first, owner.GID, owner.HostGID)}
 		extra, err := groupsOf(owner, mounts)
 		for i, gid := range extra {
-			ids.gids = append(ids.gids, one(idCount+i, gid))
+			ids.GIDs = append(ids.GIDs, one(idCount+i, gid))
 		}
 		return ids, err
 	case owner.HostUID != s.uid || owner.HostGID != s.gid:
-		return identity{}, fault.New(fault.ErrForbidden, "a daemon of user %d can't run a sandbox for user %d; that takes a daemon that is root", s.uid, owner.HostUID)
-	case s.missing == "":
-		return identity{uids: mapping(s.subUID.first, owner.UID, owner.HostUID), gids: mapping(s.subGID.first, owner.GID, owner.HostGID)}, nil
+		return Identity{}, fault.New(fault.ErrForbidden, "a daemon of user %d can't run a sandbox for user %d; that takes a daemon that is root", s.uid, owner.HostUID)
+	case s.Missing == "":
+		return Identity{UIDs: mapping(s.subUID.first, owner.UID, owner.HostUID), GIDs: mapping(s.subGID.first, owner.GID, owner.HostGID)}, nil
 	default:
-		return identity{
-			uids: []specs.LinuxIDMapping{one(owner.UID, s.uid)}, gids: []specs.LinuxIDMapping{one(owner.GID, s.gid)}, single: true,
+		return Identity{
+			UIDs: []specs.LinuxIDMapping{one(owner.UID, s.uid)}, GIDs: []specs.LinuxIDMapping{one(owner.GID, s.gid)}, Single: true,
 		}, nil
 	}
 }
@@ -164,7 +169,8 @@ func appendNew(list []int, n int) []int {
 	return append(list, n)
 }
 
-func checkOwner(o engine.Owner) error {
+// CheckOwner refuses an owner whom no mapping has.
+func CheckOwner(o engine.Owner) error {
 	if o.UID < 0 || o.GID < 0 || o.UID >= idCount-1 || o.GID >= idCount-1 || o.HostUID < 0 || o.HostGID < 0 {
 		return fault.Invalid("the owner's ids %+v are out of range: inside 0 to %d, on the host 0 or more", o, idCount-2)
 	}
@@ -179,7 +185,16 @@ func slot(id string) int {
 	return int(binary.BigEndian.Uint32(sum[:4]) % idSlots)
 }
 
-func shortHash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:4])
+// HostID translates an id of the template; one that has no mapping becomes
+// root's.
+func HostID(ids []specs.LinuxIDMapping, id uint32) int {
+	for _, m := range ids {
+		if id >= m.ContainerID && id-m.ContainerID < m.Size {
+			return int(m.HostID + id - m.ContainerID)
+		}
+	}
+	if len(ids) == 0 {
+		return int(id)
+	}
+	return int(ids[0].HostID)
 }

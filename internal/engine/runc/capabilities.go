@@ -1,0 +1,146 @@
+package runc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Why the engine has not what another has.
+const (
+	noOwnKernel = "a container's system calls are the host kernel's, behind a filter; use the engine gvisor"
+	noFreeze    = "runc keeps no memory: it would need CRIU, which fails with newer kernels"
+	noNProc     = "a user's processes are bounded, but one who has started as many as may be gets no further command in until some end"
+	noSnapshot  = "runc keeps no memory of sandboxes; use the engine gvisor"
+)
+
+// Capabilities probes the host: runc, the tools and the kernel's features that a sandbox
+// needs must be there, else the engine can't run at all; control groups may be missing.
+func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
+	if err := e.available(ctx); err != nil {
+		return engine.Capabilities{}, err
+	}
+	caps := engine.Capabilities{
+		Enforces: []engine.Control{
+			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap,
+			engine.ControlUserMapping, engine.ControlNonRootUser,
+		},
+		Missing: map[engine.Control]string{
+			engine.ControlOwnKernel: noOwnKernel, engine.ControlNProc: noNProc, engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot,
+		},
+	}
+	e.home.Controls(&caps)
+	return caps, nil
+}
+
+// program is the path of runc; "" if there is none.
+func (e *Engine) program() string {
+	if e.cfg.Runc != "" {
+		return e.cfg.Runc
+	}
+	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		path := filepath.Join(dir, "runc")
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
+// available probes a runc until it has answered once; one that is put in its place is
+// probed anew.
+func (e *Engine) available(ctx context.Context) error {
+	if e.uid != 0 {
+		return fault.New(fault.ErrUnavailable, "the engine runc needs a daemon that is root, for the disks and the control groups of its sandboxes; gvisor runs without")
+	}
+	path := e.program()
+	if path == "" {
+		return fault.New(fault.ErrUnavailable, "there is no runc: install the package runc")
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "runc is missing at %s: install the package runc", path)
+	}
+	e.probing.Lock()
+	defer e.probing.Unlock()
+	if p := e.probed; p != nil && os.SameFile(p, info) && p.ModTime().Equal(info.ModTime()) {
+		return nil
+	}
+	if err := answers(ctx, path); err != nil {
+		return err
+	}
+	if err := hostCan(); err != nil {
+		return err
+	}
+	e.probed = info
+	return nil
+}
+
+// answers tells whether a program is a runc that filters system calls.
+func answers(ctx context.Context, path string) error {
+	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s does not start: %.200s", path, strings.TrimSpace(string(out)))
+	}
+	if !strings.HasPrefix(string(out), "runc version ") {
+		return fault.New(fault.ErrUnavailable, "%s is no runc: it says %.100q", path, string(out))
+	}
+	if !strings.Contains(string(out), "libseccomp:") {
+		return fault.New(fault.ErrUnavailable, "%s filters no system calls, because it was built without libseccomp; install the distribution's runc", path)
+	}
+	return nil
+}
+
+// hostCan tells what of the kernel or the host is missing.
+func hostCan() error {
+	if major, minor, err := kernel(); err != nil || major < 5 || major == 5 && minor < 19 {
+		return fault.New(fault.ErrUnavailable, "the engine runc needs Linux 5.19, for roots whose owners are mapped; this is %d.%d", major, minor)
+	}
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the engine runc needs loop devices for capped disks: modprobe loop, or run on the host if this is a container")
+	}
+	if _, err := mkfs(); err != nil {
+		return err
+	}
+	data, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
+	if err == nil && strings.TrimSpace(string(data)) == "0" {
+		return fault.New(fault.ErrUnavailable, "the kernel's setting user.max_user_namespaces is 0, and the engine runc needs a user namespace for each sandbox")
+	}
+	return nil
+}
+
+// mkfs is the program that makes disks.
+func mkfs() (string, error) {
+	for _, path := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fault.New(fault.ErrUnavailable, "the engine runc needs mkfs.ext4 for capped disks: install the package e2fsprogs")
+}
+
+func kernel() (major, minor int, err error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return 0, 0, err
+	}
+	parts := strings.SplitN(unix.ByteSliceToString(name.Release[:]), ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, errors.New("the kernel's release can't be read")
+	}
+	major, err = strconv.Atoi(parts[0])
+	if err != nil {
+		return 0, 0, err
+	}
+	minor, err = strconv.Atoi(strings.TrimRightFunc(parts[1], func(r rune) bool { return r < '0' || r > '9' }))
+	return major, minor, err
+}

@@ -1,0 +1,157 @@
+package runc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// ownTasks are what an instance has beside what RLIMIT_NPROC counts of each user: the
+// agent's threads, and runc's while it starts.
+const ownTasks = 128
+
+// Create makes the bundle and the control group, has the keeper start the stage, and hands
+// the container's PID 1 to the keeper.
+func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	spec, err := kept.Complete(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.available(ctx); err != nil {
+		return nil, err
+	}
+	if err := noDoors(spec.Mounts); err != nil {
+		return nil, err
+	}
+	ids, err := e.identity(spec)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := e.home.Claim(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := e.start(ctx, spec, ids, bundle{dir: dir})
+	if err != nil {
+		// The caller may have given up; its remains go all the same.
+		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+	}
+	return inst, nil
+}
+
+// identity maps the owner to the host's user, but never to the host's root: in a container
+// nothing but the kernel's own checks stands between that number and what root may do.
+// Root's files are shown by mounts that map their owners instead.
+func (e *Engine) identity(spec engine.Spec) (identity.Identity, error) {
+	switch {
+	case spec.Weak:
+		return identity.Identity{}, nil
+	case remapped(spec.Owner):
+		return e.ids().Of(spec.ID, engine.Owner{}, nil)
+	}
+	return e.ids().Of(spec.ID, spec.Owner, spec.Mounts)
+}
+
+// remapped tells whether the owner's files are shown by mounts that map their owners.
+func remapped(o engine.Owner) bool { return o.UID != 0 && (o.HostUID == 0 || o.HostGID == 0) }
+
+func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle) (engine.Instance, error) {
+	e.placing.RLock()
+	defer e.placing.RUnlock()
+	if err := errors.Join(os.MkdirAll(e.cfg.Root, 0o700), makePlace(e.cfg.Place)); err != nil {
+		return nil, err
+	}
+	group, err := e.home.Group(spec, ownTasks+2*spec.Limits.Pids)
+	if err != nil {
+		return nil, err
+	}
+	path := "/" + e.home.Parent() + "/" + spec.ID // without controllers of ours runc still denies devices there
+	if group != nil {
+		path = group.Path()
+	}
+	if err := mountPoints(spec); err != nil {
+		return nil, err
+	}
+	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Lower: spec.Root, UIDs: ids.UIDs, GIDs: ids.GIDs}
+	if err := b.write(spec, ids, p, path); err != nil {
+		return nil, err
+	}
+	meta, err := json.Marshal(e.instance(spec.ID, state{Grouped: group != nil}).Handle())
+	if err != nil {
+		return nil, err
+	}
+	err = e.home.Launch(ctx, keeper.Launch{
+		ID: spec.ID, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta,
+		Argv: slices.Concat(e.cfg.Stage, []string{b.dir}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	first, err := b.first()
+	if err != nil {
+		return nil, err
+	}
+	if err := e.keeper.Track(ctx, spec.ID, []process.ID{first}); err != nil {
+		return nil, err
+	}
+	return e.instance(spec.ID, state{Grouped: group != nil}), nil
+}
+
+// first is the container's PID 1.
+func (b bundle) first() (process.ID, error) {
+	data, err := os.ReadFile(b.pid())
+	if err != nil {
+		return process.ID{}, fmt.Errorf("runc does not say what it started: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || !process.Ordinary(pid) {
+		return process.ID{}, fault.New(fault.ErrUnavailable, "runc says that it started process %.20q", data)
+	}
+	now, err := process.Of(pid)
+	if err != nil {
+		return process.ID{Pid: pid}, nil //nolint:nilerr // it has ended already, which the keeper tells
+	}
+	return now, nil
+}
+
+// makePlace makes the directory for a stage's mounts, or takes one that is root's alone:
+// another's could be a link to somewhere.
+func makePlace(place string) error {
+	if err := os.Mkdir(place, 0o711); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // the sandboxes' users pass through
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(place, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return fault.New(fault.ErrUnavailable, "%s must be a directory of root's that nobody else may write to; remove it", place)
+	}
+	for dir := filepath.Dir(place); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o001 == 0 {
+			return fault.New(fault.ErrUnavailable, "the engine runc needs a runtime directory that other users may pass by, which %s forbids; run `chmod o+x %s`, or set COFFERDAM_RUNTIME", dir, dir)
+		}
+		if dir == "/" {
+			return nil
+		}
+	}
+}

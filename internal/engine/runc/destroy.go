@@ -1,0 +1,158 @@
+package runc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// groupWait bounds the wait for the last dead process of a control group.
+const groupWait = 5 * time.Second
+
+// Sweep destroys what is left of an instance, also processes that the keeper does not know
+// (because it, or a stage, died).
+func (e *Engine) Sweep(ctx context.Context, id string) error {
+	if err := kept.CheckID(id); err != nil {
+		return err
+	}
+	return e.sweep(ctx, id)
+}
+
+func (e *Engine) sweep(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	defer cancel()
+	killed := e.keeper.Kill(ctx, id)
+	if errors.Is(killed, fault.ErrNotFound) {
+		killed = nil
+	}
+	return errors.Join(killed, e.killStrays(ctx, id), e.removeFiles(ctx, id))
+}
+
+// destroy is the fast way for an instance whose PID 1 the keeper tracks: SIGKILL, which
+// ends its whole pid namespace, reaped by the keeper, then unlink.
+func (e *Engine) destroy(ctx context.Context, id string) error {
+	known, gone, err := e.home.Gone(ctx, id)
+	if gone {
+		return nil
+	}
+	unknown := len(known.Pids) == 0 && known.Exit == nil
+	if err != nil || unknown || e.keeper.Kill(ctx, id) != nil {
+		return e.sweep(ctx, id)
+	}
+	return e.removeFiles(ctx, id)
+}
+
+func (e *Engine) removeFiles(ctx context.Context, id string) error {
+	err := e.home.Remove(ctx, id, func() error { return e.removeRecord(ctx, id) })
+	if e.placing.TryLock() {
+		defer e.placing.Unlock()
+		if all, listed := e.home.List(ctx); listed == nil && len(all) == 0 {
+			_ = unix.Rmdir(e.cfg.Place) // the next start makes it again
+		}
+	}
+	return err
+}
+
+// record is what runc writes down of a container, as far as we read it.
+type record struct {
+	Pid   int    `json:"init_process_pid"`
+	Start uint64 `json:"init_process_start"`
+}
+
+func (e *Engine) record(id string) (record, error) {
+	var r record
+	data, err := os.ReadFile(filepath.Join(e.cfg.Root, id, "state.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	return r, err
+}
+
+// removeRecord removes what runc knows of a container whose processes are gone, and the
+// control groups that it made beside ours.
+func (e *Engine) removeRecord(ctx context.Context, id string) error {
+	return errors.Join(e.removeGroups(ctx, id), os.RemoveAll(filepath.Join(e.cfg.Root, id)))
+}
+
+// removeGroups removes the container's groups in hierarchies that we set no limits in, and
+// with the last container those above them.
+func (e *Engine) removeGroups(ctx context.Context, id string) error {
+	var errs []error
+	each := func(below string, remove func(dir string) error) {
+		for _, hierarchy := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+			found, err := filepath.Glob(filepath.Join(hierarchy, e.home.Parent(), below))
+			errs = append(errs, err)
+			for _, dir := range found {
+				errs = append(errs, remove(dir))
+			}
+		}
+	}
+	emptied := func(dir string) error { return removeGroup(ctx, dir) }
+	each(id, emptied)
+	each("*.share/"+id, emptied)
+	if all, err := e.home.List(ctx); err != nil || len(all) > 1 {
+		return errors.Join(append(errs, err)...) // another's start may count on what is above
+	}
+	unused := func(dir string) error { _ = unix.Rmdir(dir); return nil } // others may be in it
+	each("*.share", unused)
+	each("", unused)
+	return errors.Join(errs...)
+}
+
+// removeGroup waits until the kernel has let go of the last dead process of a group.
+func removeGroup(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, groupWait)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := unix.Rmdir(dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("remove %s: %w", dir, err)
+		}
+	}
+}
+
+// killStrays kills every process of the sandbox that can be found: PID 1 by runc's record,
+// what is in its control group, and a stage or runc that was starting it.
+func (e *Engine) killStrays(ctx context.Context, id string) error {
+	errs := []error{e.strays(id).Kill(ctx)}
+	if r, err := e.record(id); err == nil && process.Ordinary(r.Pid) {
+		errs = append(errs, end(ctx, process.ID{Pid: r.Pid, Start: r.Start}))
+	}
+	if group, err := e.home.Groups().Open(id); err == nil {
+		errs = append(errs, group.Kill(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// end kills a process, if it is still the one, and waits for its end.
+func end(ctx context.Context, id process.ID) error {
+	handle, err := process.Open(id)
+	if errors.Is(err, process.ErrOver) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	if err := handle.Signal(unix.SIGKILL); err != nil && !errors.Is(err, process.ErrOver) {
+		return err
+	}
+	return handle.Await(ctx)
+}

@@ -1,0 +1,77 @@
+package runc
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// mostEntries bounds how much of a mount is looked through.
+const mostEntries = 500_000
+
+var errMany = errors.New("too many")
+
+// noDoors refuses mounts with sockets or named pipes in them. The host's kernel connects
+// whoever may write to one with whoever listens on it, network namespace or not: a mounted
+// folder with a container engine's socket is the host. What the host puts there later is
+// not seen.
+func noDoors(mounts []engine.Mount) error {
+	for _, m := range mounts {
+		if m.Source == "" || programs(m) {
+			continue
+		}
+		door, err := firstDoor(m.Source)
+		switch {
+		case errors.Is(err, errMany):
+			return fault.Invalid("%s has more than %d entries, too many to look for sockets among them, which a container could connect to; mount less of it, or use the engine gvisor", m.Source, mostEntries)
+		case err != nil:
+			return fault.Wrap(fault.ErrInvalid, err, "%s can't be looked through for sockets, which a container could connect to", m.Source)
+		case door != "":
+			return fault.Invalid("%s is a socket or a named pipe, and what runs in a container could connect to whoever has it open on the host; mount a folder without it, or use the engine gvisor", door)
+		}
+	}
+	return nil
+}
+
+// programs tells whether a mount is of the system's programs and libraries, where
+// distributions have neither and nobody but root puts one.
+func programs(m engine.Mount) bool {
+	top, _, _ := strings.Cut(strings.TrimPrefix(m.Source, "/"), "/")
+	switch top {
+	case "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32":
+		return m.ReadOnly
+	}
+	return false
+}
+
+// firstDoor is the path of a socket or a named pipe; "" if there is none.
+func firstDoor(source string) (door string, err error) {
+	if info, err := os.Stat(source); err != nil || isDoor(info.Mode()) {
+		return source, err
+	}
+	entries := 0
+	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) && path != source {
+				return nil // it was there a moment ago
+			}
+			return err
+		}
+		if entries++; entries > mostEntries {
+			return errMany
+		}
+		if isDoor(entry.Type()) {
+			door = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return door, err
+}
+
+func isDoor(mode fs.FileMode) bool { return mode&(fs.ModeSocket|fs.ModeNamedPipe) != 0 }

@@ -1,0 +1,110 @@
+// Package runc runs sandboxes as hardened containers: the host's kernel, in namespaces of
+// their own, without capabilities, behind a filter of system calls.
+//
+// Vocabulary: *runc* is the command that makes a container; the *bundle* is what it reads,
+// config.json beside an empty place for the root; the *stage* is a process of this binary
+// that makes the mounts of a container in a mount namespace of its own and then becomes
+// runc, so that all of them go when the container ends and none is ever the host's; a
+// *disk* is a capped ext4 file of the instance, behind the root's writable layer and each
+// file system in memory that a sandbox asks for.
+//
+// An instance's files are in <state>/sandboxes/<id>/runc, runc's own record of it in
+// Config.Root. Signals, waiting and the teardown go to the host's processes directly.
+package runc
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// Name is what a policy's `isolation` says.
+const Name = "runc"
+
+// Config says where things are. All paths are absolute.
+type Config struct {
+	Runc     string // the runc binary; "" looks in PATH
+	Root     string // runc's own directory of states
+	StateDir string // instances are in StateDir/sandboxes/<id>/runc
+	// Place is an empty directory that every user may pass through to. Each stage makes
+	// its mounts there, in a namespace of its own.
+	Place string
+	// Stage is the argv that runs Stage; the folder of an instance follows it.
+	Stage []string
+	// CgroupParent is the control group that instances' groups are made under;
+	// "" derives one from StateDir, so that installations do not meet.
+	CgroupParent string
+}
+
+// sandboxKeeper is what this engine needs of the keeper.
+type sandboxKeeper interface {
+	kept.Keeper
+
+	Track(ctx context.Context, id string, processes []process.ID) error
+	Kill(ctx context.Context, id string) error
+}
+
+// Engine is the runc engine. Safe for concurrent use.
+type Engine struct {
+	cfg    Config
+	keeper sandboxKeeper
+	uid    int
+	home   *kept.Home
+	ids    func() identity.Source // found out at first use
+
+	placing sync.RWMutex // held for reading while a start uses the place, for writing to remove it
+
+	probing sync.Mutex // held over a probe of the host, and guards probed
+	probed  os.FileInfo
+}
+
+var (
+	_ engine.Engine = (*Engine)(nil)
+	_ engine.Tender = (*Engine)(nil)
+)
+
+// New makes the engine; the host is looked at when it is first used.
+func New(cfg Config, k sandboxKeeper) *Engine {
+	if cfg.CgroupParent == "" {
+		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir) + "-" + Name
+	}
+	uid := os.Geteuid()
+	return &Engine{
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
+	}
+}
+
+// Name is "runc".
+func (*Engine) Name() string { return Name }
+
+// Tend divides the processors between those whose sandboxes run, until ctx ends.
+func (e *Engine) Tend(ctx context.Context) { e.home.Tend(ctx) }
+
+// Hurry has somebody's sandboxes go first for the time of a create.
+func (e *Engine) Hurry(share string) (done func()) { return e.home.Hurry(share) }
+
+// List returns the ids of all instances that have files, running or not.
+func (e *Engine) List(ctx context.Context) ([]string, error) { return e.home.List(ctx) }
+
+// Open finds an instance that the keeper still knows; its daemon may have been another.
+func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
+	var st state
+	if err := e.home.Find(ctx, h, &st); err != nil {
+		return nil, err
+	}
+	return e.instance(h.ID, st), nil
+}
+
+// strays are the processes of a start of an instance that is not done.
+func (e *Engine) strays(id string) kept.Strays {
+	self, _ := os.Executable() // without one no stage is told from others
+	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
+		return kept.Runs(pid, e.program()) || kept.Runs(pid, self) || cloned(pid)
+	}}
+}

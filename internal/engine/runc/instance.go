@@ -1,0 +1,89 @@
+package runc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// state is what a Handle carries.
+type state struct {
+	Grouped bool `json:"grouped"` // there is a control group
+}
+
+// Instance is one container.
+type Instance struct {
+	*kept.Body
+
+	engine *Engine
+	id     string
+}
+
+var _ engine.Instance = (*Instance)(nil)
+
+func (e *Engine) instance(id string, st state) *Instance {
+	return &Instance{Body: e.home.Body(id, logName, st.Grouped, st), engine: e, id: id}
+}
+
+// Signal sends a signal to PID 1, and to all processes of its pid namespace what PID 1
+// alone would not pass on: that they stop, or go on.
+func (i *Instance) Signal(ctx context.Context, signal int) error {
+	if err := i.Body.Signal(ctx, signal); err != nil || signal != int(unix.SIGSTOP) && signal != int(unix.SIGCONT) {
+		return err
+	}
+	known, err := i.engine.keeper.Get(ctx, i.id)
+	if err != nil || len(known.Pids) == 0 {
+		return errors.Join(err, process.ErrOver)
+	}
+	return signalOthers(known.Pids[0], unix.Signal(signal))
+}
+
+// signalOthers reaches all that PID 1, by its number on the host, has around it. What is stopped starts no more, so that a second look
+// that finds nobody new has found all.
+func signalOthers(first int, signal unix.Signal) error {
+	inside, err := namespaceOf(first)
+	if err != nil {
+		return err
+	}
+	reached := map[process.ID]bool{}
+	for {
+		table, err := process.Table()
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, p := range table {
+			if p.Pid == first || p.Dead || reached[p.ID] {
+				continue
+			}
+			if of, err := namespaceOf(p.Pid); err != nil || of != inside {
+				continue // it has ended, or is another's
+			}
+			reached[p.ID], found = true, true
+			if err := p.Signal(signal); err != nil && !errors.Is(err, process.ErrOver) {
+				return err
+			}
+		}
+		if !found {
+			return nil
+		}
+	}
+}
+
+// namespaceOf names the pid namespace of a process.
+func namespaceOf(pid int) (string, error) {
+	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+}
+
+// Destroy ends the container and removes all that was made for it.
+func (i *Instance) Destroy(ctx context.Context) error {
+	i.Ends()
+	return i.engine.destroy(ctx, i.id)
+}

@@ -1,0 +1,71 @@
+package runc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopTries bounds how often another may take the device that we were told is free.
+const loopTries = 64
+
+// mountLoop mounts a file by a loop device, which the kernel gives back by itself when the
+// last mount of it is gone.
+func mountLoop(file, at, kind string, flags uintptr) error {
+	access := os.O_RDWR
+	if flags&unix.MS_RDONLY != 0 {
+		access = os.O_RDONLY
+	}
+	backing, err := os.OpenFile(file, access, 0)
+	if err != nil {
+		return err
+	}
+	defer backing.Close()
+	device, err := attach(backing, flags&unix.MS_RDONLY != 0)
+	if err != nil {
+		return fmt.Errorf("a loop device for %s: %w", file, err)
+	}
+	defer device.Close() // before it no one can take the device away
+	if err := unix.Mount(device.Name(), at, kind, flags, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", file, err)
+	}
+	return nil
+}
+
+// attach puts a file behind a free loop device.
+func attach(backing *os.File, readOnly bool) (*os.File, error) {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: 4096}
+	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+	access := os.O_RDWR
+	if readOnly {
+		config.Info.Flags |= unix.LO_FLAGS_READ_ONLY
+		access = os.O_RDONLY
+	}
+	for range loopTries {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, err
+		}
+		device, err := os.OpenFile("/dev/loop"+strconv.Itoa(n), access, 0)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
+		if err == nil {
+			return device, nil
+		}
+		_ = device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, err
+		}
+	}
+	return nil, errors.New("all that were free were taken")
+}

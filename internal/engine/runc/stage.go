@@ -1,0 +1,220 @@
+package runc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+)
+
+// Stage makes the mounts of the instance in a folder, in a mount namespace of its own, and
+// becomes runc, which starts the container in it. It returns on errors only. Standard input
+// and output are the container's.
+func Stage(dir string) error {
+	b := bundle{dir: dir}
+	data, err := os.ReadFile(b.plan())
+	if err != nil {
+		return err
+	}
+	var p plan
+	if err := json.Unmarshal(data, &p); err != nil {
+		return fmt.Errorf("the plan of %s: %w", dir, err)
+	}
+	runtime.LockOSThread() // never unlocked: the namespace is this thread's, until it becomes runc
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	if err := p.mount(b); err != nil {
+		return err
+	}
+	if err := os.Chdir(dir); err != nil {
+		return err
+	}
+	argv := []string{p.Runc, "--root", p.Root, "run", "--detach", "--bundle", dir, "--pid-file", b.pid(), p.ID}
+	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, environment()))
+}
+
+// environment is runc's.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// mount lays everything out below the place.
+func (p plan) mount(b bundle) error {
+	at := layout{place: p.Place}
+	// Its own directories are nobody's business on the host, and need no cleaning up.
+	if err := unix.Mount("tmpfs", p.Place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=711"); err != nil {
+		return fmt.Errorf("mount at %s: %w", p.Place, err)
+	}
+	for i, d := range p.Disks {
+		if err := p.mountDisk(b.disk(i), at.disk(i), at.files(i), d); err != nil {
+			return fmt.Errorf("a disk of %d bytes: %w", d.Bytes, err)
+		}
+	}
+	if err := p.mountLower(at.lower()); err != nil {
+		return fmt.Errorf("the template %s: %w", p.Lower.Path, err)
+	}
+	for i, source := range p.Binds {
+		if err := p.mountBind(source, at.bind(i)); err != nil {
+			return fmt.Errorf("show %s: %w", source, err)
+		}
+	}
+	return p.mountRoot(at)
+}
+
+// mountBind shows a path of the host with its owner mapped, and what is mounted below it.
+func (p plan) mountBind(source, at string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.Mkdir(at, 0o700)
+	} else {
+		err = os.WriteFile(at, nil, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	return remap(source, at, unix.AT_RECURSIVE, unix.MountAttr{}, []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID})
+}
+
+// mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
+func (p plan) mountDisk(file, at, files string, d disk) error {
+	if err := makeDisk(file, d.Bytes); err != nil {
+		return err
+	}
+	if err := os.Mkdir(at, 0o711); err != nil { //nolint:gosec // The sandbox's users pass through.
+		return err
+	}
+	if err := mountLoop(file, at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+		return err
+	}
+	// The mount is all that needs the file. Its blocks go with the last of the namespaces.
+	if err := os.Remove(file); err != nil {
+		return err
+	}
+	if err := os.Mkdir(files, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.Chown(files, identity.HostID(p.UIDs, 0), identity.HostID(p.GIDs, 0)),
+		unix.Chmod(files, d.Mode),
+	)
+}
+
+// makeDisk makes a sparse file with an empty file system.
+func makeDisk(file string, bytes int64) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(bytes), f.Close()); err != nil {
+		return err
+	}
+	program, err := mkfs()
+	if err != nil {
+		return err
+	}
+	// No journal: what is in it dies with the instance.
+	cmd := exec.Command(program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file) //nolint:noctx // the keeper bounds the stage
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %.300s", program, err, out)
+	}
+	return nil
+}
+
+// mountLower shows the template, read-only, with its owners as the sandbox's users.
+func (p plan) mountLower(at string) error {
+	if err := os.Mkdir(at, 0o755); err != nil { //nolint:gosec // a mount lies over it
+		return err
+	}
+	switch p.Lower.Kind {
+	case engine.RootImage:
+		if err := mountImage(p.Lower.Path, at); err != nil {
+			return err
+		}
+	default:
+		if err := unix.Mount(p.Lower.Path, at, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return remap(at, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}, p.UIDs, p.GIDs)
+}
+
+// mountImage mounts an EROFS image, by a loop device where the kernel needs one.
+func mountImage(image, at string) error {
+	err := unix.Mount(image, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV, "")
+	if errors.Is(err, unix.ENOTBLK) {
+		return mountLoop(image, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)
+	}
+	return err
+}
+
+// remap lays a copy of a mount at a place, in which the owners are translated as in a user
+// namespace with a mapping; without one they stay.
+func remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
+	if len(uids) > 0 {
+		users, err := userNamespace(uids, gids)
+		if err != nil {
+			return err
+		}
+		defer users.Close()
+		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attributes.Userns_fd = uint64(users.Fd())
+	}
+	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
+	if err != nil {
+		return fmt.Errorf("copy the mount: %w", err)
+	}
+	defer unix.Close(tree) //nolint:errcheck // nothing was written to it
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
+		return fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// mountRoot lays the writable layer over the template.
+func (p plan) mountRoot(at layout) error {
+	work := filepath.Join(at.disk(0), "work")
+	if err := errors.Join(os.Mkdir(work, 0o700), os.Mkdir(at.root(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
+		return err
+	}
+	// By names from here: the sandbox reads the options in its own table of mounts.
+	if err := os.Chdir(at.place); err != nil {
+		return err
+	}
+	options := "lowerdir=" + filepath.Base(at.lower())
+	for option, path := range map[string]string{"upperdir": at.files(0), "workdir": work} {
+		below, err := filepath.Rel(at.place, path)
+		if err != nil {
+			return err
+		}
+		options += "," + option + "=" + below
+	}
+	if err := unix.Mount("overlay", at.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+		return fmt.Errorf("lay the writable layer over the template: %w", err)
+	}
+	return nil
+}
+
+// cloned tells whether a process is runc's copy of itself in memory.
+func cloned(pid int) bool {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return err == nil && len(path) > 11 && path[:11] == "/memfd:runc"
+}

@@ -35,7 +35,13 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/moby/profiles/seccomp v0.2.4 // indirect
+require (
+	github.com/aws/aws-sdk-go-v2 v1.48.0
+	github.com/godbus/dbus/v5 v5.2.4
+	github.com/moby/profiles/seccomp v0.2.4
+)
+
+require github.com/aws/smithy-go v1.28.9 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

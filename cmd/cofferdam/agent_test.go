@@ -125,7 +125,9 @@ func TestAgentKeys(t *testing.T) {
 		}
 		env := map[string]string{}
 		for _, given := range policy.Credentials(p) {
-			env[given.Env] = given.Secret
+			for _, name := range given.Env {
+				env[name] = given.Secret
+			}
 			if !p.Host(given.Host, 443).Allowed() {
 				t.Errorf("%s: %s is closed", c.what, given.Host)
 			}

@@ -62,17 +62,15 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	if !d.Allowed() {
 		return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "%s", d.Reason)
 	}
-	values := map[string]string{}
+	answer := door.SecretsAnswer{Values: map[string]string{}}
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {
 		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret && c.For(ask.Request.Git) }) {
 			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", excerpt.Of(use.Secret, 128), ask.Name)
 		}
-		v, err := t.secrets.Value(ctx, use.Secret, ask.Name)
-		if err != nil {
+		if err := i.give(ctx, t, ask.Name, use, &answer); err != nil {
 			return door.SecretsAnswer{}, err
 		}
-		values[use.Secret] = v.Reveal()
 	}
 	for _, use := range ask.Uses {
 		if err := recordUse(ctx, t, ask, use); err != nil {
@@ -80,11 +78,11 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 		}
 	}
 	for _, cred := range given {
-		if v, held := t.secrets.Held(cred.Secret); held && values[cred.Secret] == "" {
-			values[cred.Secret] = v.Reveal()
+		if v, held := t.secrets.Held(cred.Secret); held && answer.Values[cred.Secret] == "" {
+			answer.Values[cred.Secret] = i.shown(cred.Secret, v)
 		}
 	}
-	return door.SecretsAnswer{Values: values}, nil
+	return answer, nil
 }
 
 // recordUse puts on record that a request gets a secret.

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
 // place is a source of the test's own.
@@ -33,8 +34,8 @@ func (p place) Fetch(context.Context) (secret.Value, error) {
 
 const (
 	credits = `
-network_allowlist: [ api.example, other.example ]
-credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone }, { host: api.example, secret: push, git: push } ] }
+network_allowlist: [ api.example, other.example, s3.example ]
+credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone }, { host: api.example, secret: push, git: push }, { host: s3.example, secret: key }, { host: s3.example, secret: session }, { host: s3.example, secret: none } ] }
 `
 	canary = "canary-one-secret"
 )
@@ -45,8 +46,14 @@ func credited(t *testing.T) (*Controller, *approvaltest.Log) {
 	declared := func(name string, source secret.Source) secret.Declared {
 		return secret.Declared{Name: name, Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-" + name, Format: "{secret}"}, Source: source, Keep: time.Hour}
 	}
+	signs := func(name, id string, source secret.Source) secret.Declared {
+		return secret.Declared{Name: name, Hosts: []string{"s3.example"}, How: exchange.Manner{Sign: exchange.SigV4}, KeyID: id, Source: source, Keep: time.Hour}
+	}
 	log := &approvaltest.Log{}
-	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place("")), declared("push", place("canary-push-secret"))}, time.Now)})
+	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{
+		signs("key", "AKIA0", place(canary)), signs("session", "", place(`{"AccessKeyId":"ASIA0","SecretAccessKey":"`+canary+`","SessionToken":"the-sessions-token"}`)), signs("none", "", place(canary)),
+		declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place("")), declared("push", place("canary-push-secret")),
+	}, time.Now)})
 	p, err := policy.Parse("p", []byte(credits))
 	must(t, err)
 	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p, Placeholders: map[string]string{"one": "fake-one", "two": "fake-two", "gone": "fake-gone", "push": "fake-push"}}))
@@ -196,5 +203,46 @@ func TestASecretOfAnOperation(t *testing.T) {
 	}
 	if n := len(uses(log)); n != 1 {
 		t.Errorf("%d uses are on record", n)
+	}
+}
+
+// TestAKeySignsAndIsNotGiven: the gateway gets a signature, and what of a session goes to
+// the host. Asked for in another way, or for another host, there is neither.
+func TestAKeySignsAndIsNotGiven(t *testing.T) {
+	c, log := credited(t)
+	asking := func(name, host string) door.SecretsAsk {
+		ask := using("s3.example", name)
+		ask.Uses[0].Where = "signature s3 eu-west-1"
+		ask.Uses[0].Sign = &sigv4.Request{Method: "PUT", Host: host, Path: "/b/k", Payload: "UNSIGNED-PAYLOAD", Region: "eu-west-1", Service: "s3"}
+		return ask
+	}
+	for name, want := range map[string]struct{ id, token string }{"key": {"AKIA0", ""}, "session": {"ASIA0", "the-sessions-token"}} {
+		got, err := c.Secrets(t.Context(), asking(name, "s3.example:443"))
+		must(t, err)
+		if a := got.Header.Get("Authorization"); !strings.HasPrefix(a, "AWS4-HMAC-SHA256 Credential="+want.id+"/") || got.Header.Get("X-Amz-Security-Token") != want.token || got.Values[name] != want.token {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), canary) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+	unsigned := asking("key", "s3.example")
+	unsigned.Uses[0].Sign = nil
+	raw := asking("one", "api.example")
+	raw.HostPort = at("api.example")
+	for want, ask := range map[string]door.SecretsAsk{
+		"not used in that way": unsigned, `the secret "one" is not used in that way`: raw, "not signed for another host": asking("key", "evil.example"),
+		`the secret "none" can't be had: it is no JSON`: asking("none", "s3.example"),
+	} {
+		got, err := c.Secrets(t.Context(), ask)
+		if text, _ := json.Marshal(got); err == nil || !strings.Contains(fault.Sentence(err, ""), want) || strings.Contains(string(text)+err.Error(), "canary") || len(got.Header) > 0 {
+			t.Errorf("%s: %s, %v", want, text, err)
+		}
+	}
+	if all := strings.Join(uses(log), "\n"); strings.Count(all, "credentials.") != 2 || !strings.Contains(all, "network used credentials.key s3.example:443 POST /v1/chat key signature s3 eu-west-1 ") {
+		t.Error(all)
+	}
+	if got, err := c.Secrets(t.Context(), using("s3.example")); err != nil || got.Values["key"] != "" || got.Values["session"] != "the-sessions-token" || strings.Contains(fmt.Sprint(got), canary) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -42,6 +42,7 @@ func layers() []struct {
 		{"internal/gitwire", 0},
 		{"internal/secret/exchange", 0},
 		{"internal/secret/placeholder", 0},
+		{"internal/secret/sigv4", 0},
 		{"internal/secret/remote", 1},
 		{"internal/secret/*", 2},
 		{"internal/secret", 1},

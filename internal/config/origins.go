@@ -8,13 +8,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/keyring"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/oauth"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/vault"
 )
 
-// Origin is where the client's secret comes from: exactly one of environment, file, command
-// and vault.
+// Origin is where the client's secret comes from: exactly one of environment, file, command,
+// vault and keyring.
 type Origin struct {
 	// Environment is a variable of the daemon's own environment.
 	Environment string `yaml:"environment"`
@@ -24,6 +25,8 @@ type Origin struct {
 	Command []string `yaml:"command"`
 	// Vault is where it is on a server of that kind.
 	Vault *Vault `yaml:"vault"`
+	// Keyring has the attributes of an item in the keyring of the daemon's user.
+	Keyring map[string]string `yaml:"keyring"`
 }
 
 // Vault is a field of a secret in the key-value engine, version 2, of a Vault or OpenBao server.
@@ -42,6 +45,14 @@ type Vault struct {
 	TokenFile string `yaml:"token_file"`
 	// CAFile is a path, of a file with certificates in PEM that the server's may come from, beside the system's.
 	CAFile string `yaml:"ca_file"`
+}
+
+// AWS is whose key the secret is.
+type AWS struct {
+	// AccessKeyID is the key's id, and the secret is then the secret access key alone. Without
+	// it the secret is a line of JSON with AccessKeyId, SecretAccessKey and perhaps SessionToken,
+	// as programs print it that AWS's own ask for keys (credential_process).
+	AccessKeyID string `yaml:"access_key_id"`
 }
 
 // OAuth is a client of an OAuth 2.0 token endpoint that gets tokens for itself (the grant is
@@ -67,7 +78,7 @@ type OAuth struct {
 // given is how many of the places are.
 func (o Origin) given() int {
 	n := 0
-	for _, is := range []bool{o.Environment != "", o.File != "", len(o.Command) > 0, o.Vault != nil} {
+	for _, is := range []bool{o.Environment != "", o.File != "", len(o.Command) > 0, o.Vault != nil, len(o.Keyring) > 0} {
 		if is {
 			n++
 		}
@@ -87,6 +98,8 @@ func (o Origin) source(words string) (secret.Source, error) {
 			return nil, fmt.Errorf(".file is %q; it is an absolute path", o.File)
 		}
 		return file.Path(o.File), nil
+	case len(o.Keyring) > 0:
+		return keyring.Item{Attributes: o.Keyring}, nil
 	case o.Vault != nil:
 		v, err := o.Vault.source()
 		if err != nil {
@@ -119,7 +132,7 @@ func (v Vault) source() (secret.Source, error) {
 
 // source is the endpoint. endless lets tokens be used that do not say when they expire.
 func (o OAuth) source(endless bool) (secret.Source, error) {
-	own, err := o.ClientSecret.source("environment, file, command and vault")
+	own, err := o.ClientSecret.source("environment, file, command, vault and keyring")
 	if err != nil {
 		return nil, fmt.Errorf(".client_secret%w", err)
 	}

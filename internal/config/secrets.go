@@ -11,12 +11,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
 // Secret is one that policies can name in credentials.inject. It is fetched when a run first
 // uses it, and no sandbox ever has it. Where it comes from and how it is put into requests
 // only this file says: a policy can name no file, no program and no variable of the daemon's.
-// It has exactly one of environment, file, command, vault and oauth. With none of header,
+// It has exactly one of environment, file, command, vault, keyring and oauth. With none of header,
 // format, user and where its placeholder is swapped in headers, also in basic authentication;
 // a token by oauth is then set as the bearer's, in Authorization.
 type Secret struct {
@@ -43,7 +44,7 @@ type Secret struct {
 	// basic, query, path and body (a form or JSON, of at most 1 MiB).
 	Where []string `yaml:"where"`
 	// Placeholder is what the sandbox's looks like: plain, hex, openai, anthropic, google,
-	// github, slack-bot, slack-app or e2b; plain.
+	// github, slack-bot, slack-app, aws or e2b; plain.
 	Placeholder string `yaml:"placeholder"`
 	// Environment is a variable of the daemon's own environment.
 	Environment string `yaml:"environment"`
@@ -54,9 +55,16 @@ type Secret struct {
 	Command []string `yaml:"command"`
 	// Vault is where it is on a server of that kind, or on an OpenBao server.
 	Vault *Vault `yaml:"vault"`
+	// Keyring is where it is in the keyring of the user as whom the daemon runs: the attributes that
+	// exactly one item has, such as service and username. It is asked over the session bus and has
+	// to be unlocked; other keyrings have a command.
+	Keyring map[string]string `yaml:"keyring"`
 	// OAuth is the client for which an endpoint gives tokens: the daemon fetches them, and the
 	// secret that is put into requests is the token.
 	OAuth *OAuth `yaml:"oauth"`
+	// AWS has requests signed with the secret (AWS Signature Version 4), which clients have
+	// signed with the placeholder as the key's id. It goes to no host.
+	AWS *AWS `yaml:"aws"`
 	// Keep is how long a run uses what was fetched before it is fetched anew, at most: 5m, or as
 	// long as a token by oauth or a lease of the vault says. A token that does not say it needs it.
 	Keep Duration `yaml:"keep"`
@@ -133,34 +141,55 @@ func (s Secret) declared() (secret.Declared, error) {
 		}
 		d.Hosts = append(d.Hosts, h)
 	}
-	form, found := placeholder.Find(s.Placeholder)
+	form, found := placeholder.Find(s.form())
 	if !found {
 		return d, fmt.Errorf(".placeholder is %q, which is no form of one", s.Placeholder)
 	}
 	d.Form = form
-	written := exchange.Manner{Header: s.Header, Format: s.Format, User: s.User}
-	for _, p := range s.Where {
-		written.Where = append(written.Where, exchange.Place(p))
-	}
-	if s.OAuth != nil && written.IsZero() {
-		written.Header = "Authorization"
+	if s.AWS != nil {
+		d.KeyID = s.AWS.AccessKeyID
 	}
 	var err error
-	if d.How, err = exchange.NewManner(written); err != nil {
+	if d.How, err = s.how(); err != nil {
 		return d, err
 	}
 	d.Source, err = s.source()
 	return d, err
 }
 
+// how is how the secret is put into requests.
+func (s Secret) how() (exchange.Manner, error) {
+	written := exchange.Manner{Header: s.Header, Format: s.Format, User: s.User}
+	for _, p := range s.Where {
+		written.Where = append(written.Where, exchange.Place(p))
+	}
+	switch {
+	case s.AWS != nil && s.AWS.AccessKeyID != "" && !sigv4.ID(s.AWS.AccessKeyID):
+		return written, fmt.Errorf(".aws.access_key_id is %q, which is none", s.AWS.AccessKeyID)
+	case s.AWS != nil:
+		written.Sign = exchange.SigV4
+	case s.OAuth != nil && written.IsZero():
+		written.Header = "Authorization"
+	}
+	return exchange.NewManner(written)
+}
+
+// form is the name of the placeholder's.
+func (s Secret) form() string {
+	if s.AWS != nil && s.Placeholder == "" {
+		return placeholder.AWS
+	}
+	return s.Placeholder
+}
+
 // source is where the secret comes from.
 func (s Secret) source() (secret.Source, error) {
-	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault}
+	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault, Keyring: s.Keyring}
 	if s.OAuth == nil {
-		return origin.source("environment, file, command, vault and oauth")
+		return origin.source("environment, file, command, vault, keyring and oauth")
 	}
 	if origin.given() > 0 {
-		return nil, fmt.Errorf(" has %d of environment, file, command, vault and oauth; it has one", origin.given()+1)
+		return nil, fmt.Errorf(" has %d of environment, file, command, vault, keyring and oauth; it has one", origin.given()+1)
 	}
 	source, err := s.OAuth.source(s.Keep != 0)
 	if err != nil {

@@ -32,6 +32,9 @@ func credentialOf(name, address string, declared []secret.Declared) (func(ctx co
 		return nil, err
 	}
 	how := d.How
+	if how.Sign != "" {
+		return nil, fmt.Errorf("the secret %s signs requests, and calls of tools are not signed", name)
+	}
 	if len(how.Where) > 0 { // of a placeholder, which the daemon has none of
 		if how, err = exchange.NewManner(exchange.Manner{Header: cmp.Or(how.Header, "Authorization")}); err != nil {
 			return nil, err

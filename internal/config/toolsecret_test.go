@@ -80,9 +80,10 @@ func TestSecretsOfToolsThatCanNotBe(t *testing.T) {
 		`endpoint: "https://evil.example/o", secret: orders`:     "is not for evil.example",
 		`endpoint: "http://orders.example/o", secret: orders`:    "in the clear",
 		"command: [/bin/true]" + asNobody() + ", secret: orders": "an endpoint's",
+		`endpoint: "https://orders.example/o", secret: key`:      "signs requests, and calls of tools are not signed",
 		`endpoint: "https://orders.example/o", secret: orders`:   "",
 	} {
-		_, err := readTools(t, "secrets: [ { name: orders, hosts: [orders.example], environment: ORDERS } ]\ntools: [ { name: a, "+text+" } ]\n")
+		_, err := readTools(t, "secrets: [ { name: orders, hosts: [orders.example], environment: ORDERS }, { name: key, hosts: [orders.example], environment: KEY, aws: { access_key_id: AKIA0 } } ]\ntools: [ { name: a, "+text+" } ]\n")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -1,6 +1,8 @@
 package door
 
 import (
+	"net/http"
+
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -32,9 +34,11 @@ type SecretsAsk struct {
 	Uses    []exchange.Use   `json:"uses,omitempty"`
 }
 
-// SecretsAnswer has the secrets, by their names.
+// SecretsAnswer has the secrets, by their names. What signs requests stays with the daemon:
+// of that there is the signature, and the token of its session.
 type SecretsAnswer struct {
 	Values map[string]string `json:"values,omitempty"`
+	Header http.Header       `json:"header,omitempty"`
 }
 
 // LeakAsk tells of a placeholder that was about to be sent to where its secret does not go.

@@ -5,11 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
 // maxInjections bounds how many credentials a document has.
 const maxInjections = 100
+
+// maxVariables bounds in how many variables one placeholder is.
+const maxVariables = 10
 
 func compileCredentials(c *compiler, v value) {
 	o := c.object(v, keysOf[credentialsKeys]()...)
@@ -70,7 +75,7 @@ func (c *injections) injection(v value) {
 		cred.Git = gitwire.Operation(word)
 	}
 	if f, given := o.fields["env"]; given {
-		cred.Env = c.variable(f)
+		cred.Env = c.variables(f)
 	}
 	if len(c.problems) > before || c.disagrees(v, cred) {
 		return
@@ -99,9 +104,10 @@ func (c *injections) host(f value, cred *Credential) {
 func (c *injections) disagrees(v value, cred Credential) bool {
 	for i, other := range c.policy.credentials {
 		line := c.at[i].node.Line
+		shared := slices.IndexFunc(cred.Env, func(name string) bool { return slices.Contains(other.Env, name) })
 		switch {
-		case other.Env != "" && other.Env == cred.Env && other.Secret != cred.Secret:
-			c.fail(v.node, "%s: the variable %s is another secret's on line %d", v.path, cred.Env, line)
+		case shared >= 0 && other.Secret != cred.Secret:
+			c.fail(v.node, "%s: the variable %s is another secret's on line %d", v.path, cred.Env[shared], line)
 		case other.Secret == cred.Secret && other.Host == cred.Host && (other.Port == cred.Port || other.Port == 0 || cred.Port == 0):
 			c.fail(v.node, "%s: %s gets the secret %s on line %d", v.path, cred.Host, cred.Secret, line)
 		default:
@@ -131,8 +137,8 @@ func (c *injections) finish() {
 			what = "git's requests to " + string(cred.Git)
 		}
 		holds := "the sandbox has no variable with its placeholder"
-		if cred.Env != "" {
-			holds = "the sandbox has its placeholder in " + cred.Env
+		if len(cred.Env) > 0 {
+			holds = "the sandbox has its placeholder in " + strings.Join(cred.Env, " and ")
 		}
 		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", what, cred.Host, cred.Secret, holds)
 	}
@@ -148,6 +154,23 @@ func (c *injections) token(v value) string {
 
 func isToken(s string) bool {
 	return len(s) <= 128 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// variables reads the name of a variable, or a list of them.
+func (c *injections) variables(v value) []string {
+	if v.node.Kind != yaml.SequenceNode {
+		return []string{c.variable(v)}
+	}
+	elements, _ := c.list(v)
+	if len(elements) == 0 || len(elements) > maxVariables {
+		c.fail(v.node, "%s must have 1 to %d variables", v.path, maxVariables)
+		return nil
+	}
+	var names []string
+	for _, e := range elements {
+		names = append(names, c.variable(e))
+	}
+	return names
 }
 
 // variable reads a variable's name.

@@ -14,8 +14,8 @@ type Credential struct {
 	Port   int    // 0: each on which the host is listed
 	Secret string // its name in the daemon's configuration
 	Header string // canonical; what the configuration must have, "": whatever it has
-	// Env is the sandbox's variable with the placeholder; "": none.
-	Env string
+	// Env are the sandbox's variables with the placeholder.
+	Env []string
 	// Git is the one operation of git's whose requests get it; "": all requests do.
 	Git gitwire.Operation
 }

@@ -18,17 +18,17 @@ credentials:
   inject:
     - { host: API.example, header: authorization, secret: one, env: API_KEY }
     - { host: "git.example:8443", secret: two }
-    - { host: api.example, secret: three, env: OTHER_KEY }
+    - { host: api.example, secret: three, env: [OTHER_KEY, SAME_KEY] }
     - { host: elsewhere.example, header: X, secret: one, env: API_KEY }
 `
 
 func TestCredentials(t *testing.T) {
 	p := parsed(t, injecting)
 	want := []policy.Credential{
-		{Host: "api.example", Secret: "one", Header: "Authorization", Env: "API_KEY"},
+		{Host: "api.example", Secret: "one", Header: "Authorization", Env: []string{"API_KEY"}},
 		{Host: "git.example", Port: 8443, Secret: "two"},
-		{Host: "api.example", Secret: "three", Env: "OTHER_KEY"},
-		{Host: "elsewhere.example", Secret: "one", Header: "X", Env: "API_KEY"},
+		{Host: "api.example", Secret: "three", Env: []string{"OTHER_KEY", "SAME_KEY"}},
+		{Host: "elsewhere.example", Secret: "one", Header: "X", Env: []string{"API_KEY"}},
 	}
 	if diff := cmp.Diff(want, policy.Credentials(p)); diff != "" {
 		t.Error(diff)
@@ -74,7 +74,7 @@ credentials: { inject: [ { host: api.example, header: Authorization, secret: one
 	if !ok {
 		t.Fatal("it can't be narrowed")
 	}
-	want := []policy.Credential{{Host: "api.example", Secret: "one", Header: "Authorization", Env: "API_KEY"}}
+	want := []policy.Credential{{Host: "api.example", Secret: "one", Header: "Authorization", Env: []string{"API_KEY"}}}
 	if diff := cmp.Diff(want, policy.Credentials(narrowed)); diff != "" {
 		t.Error(diff)
 	}

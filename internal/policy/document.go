@@ -133,7 +133,7 @@ type injectKeys struct {
 	Secret token        `key:"secret" needed:"yes" means:"The secret's name in the daemon's configuration, which says how it is put into requests."`
 	Header token        `key:"header" means:"The header that it is put in. The daemon's configuration must have the same one."`
 	Git    gitOperation `key:"git" means:"The one operation of git's whose requests get it: fetch, or push. All requests to the host do if absent."`
-	Env    variableName `key:"env" means:"The sandbox's variable with the placeholder."`
+	Env    variables    `key:"env" means:"The sandbox's variable with the placeholder, or a list of them."`
 }
 
 type ruleKeys struct {

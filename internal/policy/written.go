@@ -45,6 +45,7 @@ type (
 	quantity        string
 	ports           string
 	variableName    string
+	variables       []string
 	null            struct{}
 	never           bool
 	timeoutSeconds  float64
@@ -69,6 +70,7 @@ const (
 	namePattern     = hostPattern + `(:[0-9]{1,5})?$`
 	lockfilePattern = `(^|/)(uv\.lock|pylock\.([^/]*\.)?toml|[^/]*\.txt|package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go(\.work)?\.sum)$`
 	bytesPattern    = `^[0-9]{1,13}([kKMGT]i?)?B?$`
+	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 	quantityPattern = `^[0-9][0-9.]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`
 )
 
@@ -82,7 +84,8 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[networkName]():    matching(namePattern),
 		reflect.TypeFor[hostName]():       matching(hostPattern + "$"),
 		reflect.TypeFor[token]():          matching(`^[A-Za-z0-9_-]{1,128}$`),
-		reflect.TypeFor[variableName]():   matching(`^[A-Za-z_][A-Za-z0-9_]*$`),
+		reflect.TypeFor[variableName]():   matching(variablePattern),
+		reflect.TypeFor[variables]():      either(matching(variablePattern), node{{"type", "array"}, {"items", matching(variablePattern)}, {"minItems", 1}, {"maxItems", maxVariables}}),
 		reflect.TypeFor[absolutePath]():   matching(`^/`),
 		reflect.TypeFor[indexURL]():       matching(`^[Hh][Tt][Tt][Pp][Ss]?://`),
 		reflect.TypeFor[duration]():       matching("^" + durationPattern + "$"),

@@ -40,8 +40,10 @@ func agrees(req Request, c policy.Credential, d secret.Declared) error {
 	if c.Header != "" && c.Header != d.How.Header {
 		return fault.New(fault.ErrForbidden, "the policy has the secret %q put into the header %s, which is not how the daemon's configuration declares it", c.Secret, c.Header)
 	}
-	if _, given := req.Env[c.Env]; given {
-		return fault.Invalid("the variable %s has the placeholder of the secret %q by the policy; leave it out of the request", c.Env, c.Secret)
+	for _, name := range c.Env {
+		if _, given := req.Env[name]; given {
+			return fault.Invalid("the variable %s has the placeholder of the secret %q by the policy; leave it out of the request", name, c.Secret)
+		}
 	}
 	return nil
 }
@@ -50,8 +52,10 @@ func agrees(req Request, c policy.Credential, d secret.Declared) error {
 func placeholderVariables(p *policy.Policy, placeholders map[string]string) map[string]string {
 	env := map[string]string{}
 	for _, c := range policy.Credentials(p) {
-		if text := placeholders[c.Secret]; text != "" && c.Env != "" {
-			env[c.Env] = text
+		for _, name := range c.Env {
+			if text := placeholders[c.Secret]; text != "" {
+				env[name] = text
+			}
 		}
 	}
 	return env

@@ -32,6 +32,9 @@ type Declared struct {
 	How    exchange.Manner
 	Form   placeholder.Form
 	Source Source
+	// KeyID is the id of the key that the secret is, if it signs requests; "": the secret
+	// has it, too.
+	KeyID string
 	// Keep is how long a value is used before it is fetched anew, if it has no earlier end
 	// of its own.
 	Keep time.Duration

@@ -100,12 +100,12 @@ type keeper struct {
 }
 
 // Secrets implements exchange.Keeper.
-func (k keeper) Secrets(ctx context.Context, r exchange.Request, uses []exchange.Use) (map[string]string, error) {
+func (k keeper) Secrets(ctx context.Context, r exchange.Request, uses []exchange.Use) (exchange.Given, error) {
 	a, err := k.door.Secrets(ctx, door.SecretsAsk{HostPort: k.at, Request: r, Uses: uses})
 	if err != nil {
-		return nil, &exchange.Refused{Sentence: withheld(err).Reason, Cause: err}
+		return exchange.Given{}, &exchange.Refused{Sentence: withheld(err).Reason, Cause: err}
 	}
-	return a.Values, nil
+	return exchange.Given{Secrets: a.Values, Header: a.Header}, nil
 }
 
 // Leaked implements exchange.Keeper.

@@ -57,12 +57,23 @@ func (d *fakeDoor) Secrets(_ context.Context, ask door.SecretsAsk) (door.Secrets
 	if d.sealed {
 		return door.SecretsAnswer{}, fault.New(fault.ErrUnavailable, "the secret \"one\" can't be had: it is sealed")
 	}
-	d.tell(fmt.Sprintf("used %s:%d %v %v", ask.Name, ask.Port, ask.Request, ask.Uses))
+	d.tell(fmt.Sprintf("used %s:%d %s %v", ask.Name, ask.Port, shortly(ask.Request), places(ask.Uses)))
 	return door.SecretsAnswer{Values: map[string]string{"one": truth}}, nil
 }
 
+func shortly(r exchange.Request) string { return "{" + r.Method + " " + r.Path + "}" }
+
+// places are uses, shortly.
+func places(uses []exchange.Use) []string {
+	var all []string
+	for _, u := range uses {
+		all = append(all, "{"+u.Secret+" "+u.Where+"}")
+	}
+	return all
+}
+
 func (d *fakeDoor) Leaked(_ context.Context, ask door.LeakAsk) (door.Answer, error) {
-	d.tell(fmt.Sprintf("leak %s:%d %v %v", ask.Name, ask.Port, ask.Request, ask.Leak))
+	d.tell(fmt.Sprintf("leak %s:%d %s %v", ask.Name, ask.Port, shortly(ask.Request), ask.Leak))
 	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "it does not go there"}, RequestID: "R1"}, nil
 }
 

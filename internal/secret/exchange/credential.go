@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
 // Place is where in a request a placeholder is swapped for its secret.
@@ -41,7 +42,15 @@ type Manner struct {
 	// User makes the value of the header that is set that of basic authentication, with the
 	// secret as the password.
 	User string `json:"user,omitempty"`
+	// Sign has requests signed anew that a client signed with the placeholder; "": none.
+	Sign Scheme `json:"sign,omitempty"`
 }
+
+// Scheme is how requests are signed.
+type Scheme string
+
+// SigV4 is AWS Signature Version 4. The secret itself is given to nobody.
+const SigV4 Scheme = "aws-v4"
 
 // Credential is what a host's requests get, without the secret.
 type Credential struct {
@@ -53,7 +62,7 @@ type Credential struct {
 }
 
 // sets tells whether the credential is set, and not swapped.
-func (m Manner) sets() bool { return len(m.Where) == 0 }
+func (m Manner) sets() bool { return len(m.Where) == 0 && m.Sign == "" }
 
 // Value is what the header is set to.
 func (m Manner) Value(secret string) string {
@@ -66,15 +75,25 @@ func (m Manner) Value(secret string) string {
 // Use is a secret that a request gets.
 type Use struct {
 	Secret string `json:"secret"`
-	// Where it is put: places, or the header that is set.
+	// Where it is put: places, the header that is set, or what the signature is for.
 	Where string `json:"where"`
+	// Sign is what is to be signed with it; nil: the secret itself is put.
+	Sign *sigv4.Request `json:"sign,omitempty"`
+}
+
+// Given is what a request gets.
+type Given struct {
+	// Secrets are by their names. Of one that signs it is what of it the host gets, "" if
+	// that is nothing. Others may come with them: what must not be in the answer either.
+	Secrets map[string]string
+	// Header is set in the request: its signature.
+	Header http.Header
 }
 
 // Keeper has the secrets, and records what becomes of them.
 type Keeper interface {
-	// Secrets records the uses that a request makes, and gives these secrets by their
-	// names. Others may come with them: what must not be in the answer either.
-	Secrets(ctx context.Context, r Request, uses []Use) (map[string]string, error)
+	// Secrets records the uses that a request makes, and gives what it gets by them.
+	Secrets(ctx context.Context, r Request, uses []Use) (Given, error)
 	// Leaked records that a placeholder was about to be sent to where it must not be, as
 	// an alarm. The sentence it gives is for the client.
 	Leaked(ctx context.Context, r Request, l Leak) (sentence string)

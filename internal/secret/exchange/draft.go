@@ -29,12 +29,12 @@ func (d *draft) put(credentials []Credential, secrets map[string]string) []Use {
 		secret := secrets[c.Secret]
 		if c.sets() {
 			d.Header.Set(c.Header, c.Value(secret))
-			uses = append(uses, Use{c.Secret, "header " + c.Header})
+			uses = append(uses, Use{Secret: c.Secret, Where: "header " + c.Header})
 			continue
 		}
 		for _, p := range c.Where {
 			if c.Placeholder != "" && d.swap(p, c, secret) {
-				uses = append(uses, Use{c.Secret, string(p)})
+				uses = append(uses, Use{Secret: c.Secret, Where: string(p)})
 			}
 		}
 	}

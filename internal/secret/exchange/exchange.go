@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -9,10 +10,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
-// maxBody bounds a body in which a placeholder is swapped.
+// maxBody bounds a body in which a placeholder is swapped, and one that is read to be signed.
 const maxBody = 1 << 20
+
+// readable is the one encoding in which a secret can be found.
+const readable = "identity"
 
 // Exchange is what goes between a sandbox and one host. It is safe for concurrent use.
 type Exchange struct {
@@ -20,8 +27,9 @@ type Exchange struct {
 	strays      []stray
 	keeper      Keeper
 
-	mu      sync.Mutex // guards needles
-	needles map[string][]string
+	mu       sync.Mutex // guards both
+	underway int        // requests that have secrets and have not ended
+	needles  map[string][]string
 }
 
 // stray is a placeholder of the run, as it must not leave.
@@ -52,21 +60,30 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	}
 	rehearsal := draft{r.Clone(r.Context()), body, whole}
 	uses := rehearsal.put(credentials, nil)
+	signing, err := rehearsal.unsign(credentials)
+	if err != nil {
+		return err
+	}
+	uses = append(uses, signing...)
 	if leak, left := e.left(rehearsal); left {
 		return &Refused{Sentence: e.keeper.Leaked(r.Context(), said, leak), Leak: true}
 	}
 	if len(e.credentials) > 0 {
-		secrets, err := e.keeper.Secrets(r.Context(), said, uses)
+		given, err := e.keeper.Secrets(r.Context(), said, uses)
 		if err != nil {
 			return &Refused{Sentence: sentence(err), Cause: err}
 		}
-		if err := e.know(uses, secrets); err != nil {
+		e.begin(r.Context())
+		if err := e.know(uses, given); err != nil {
 			return err
 		}
 		sent := draft{r, body, whole}
-		sent.put(credentials, secrets)
+		sent.put(credentials, given.Secrets)
+		if len(signing) > 0 {
+			sign(r, given.Header)
+		}
 		body = sent.body
-		r.Header.Set("Accept-Encoding", "identity") // or nothing could be found in the answer
+		r.Header.Set("Accept-Encoding", readable) // or nothing could be found in the answer
 	}
 	e.send(r, said, body, whole)
 	return nil
@@ -85,9 +102,9 @@ func sentence(err error) string {
 func bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
 	wanted := false
 	for _, c := range credentials {
-		wanted = wanted || c.swaps(Body)
+		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != "" || c.signs(r) && sigv4.NeedsBody(r.Header)
 	}
-	if !wanted || r.Body == nil || r.ContentLength > maxBody || bodyForm(r.Header) == "" {
+	if !wanted || r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody {
 		return nil, false, nil
 	}
 	body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -104,18 +121,33 @@ func bounded(r *http.Request, credentials []Credential) (body []byte, whole bool
 	return body, true, nil
 }
 
+// begin has a request count as under way until its context ends. When none is, the secrets
+// are forgotten: the next request gets them anew, and they must not lie about meanwhile.
+func (e *Exchange) begin(request context.Context) {
+	e.mu.Lock()
+	e.underway++
+	e.mu.Unlock()
+	errand.When(request, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.underway--; e.underway == 0 {
+			clear(e.needles)
+		}
+	})
+}
+
 // know remembers what must not be in an answer. A secret that is used and that was not
 // given is an error: its request would go without.
-func (e *Exchange) know(uses []Use, secrets map[string]string) error {
+func (e *Exchange) know(uses []Use, given Given) error {
 	for _, u := range uses {
-		if secrets[u.Secret] == "" {
+		if u.Sign == nil && given.Secrets[u.Secret] == "" || u.Sign != nil && given.Header.Get("Authorization") == "" {
 			return &Refused{Sentence: "the secret " + u.Secret + " was not given"}
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, secret := range secrets {
-		if e.needles[secret] == nil {
+	for _, secret := range given.Secrets {
+		if secret != "" && e.needles[secret] == nil {
 			e.needles[secret] = formsOf(secret) // also the one before, if it was renewed
 		}
 	}

@@ -15,12 +15,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+
+	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
 const (
 	fake  = "sk-fake-AAAAAAAAAAAAAAAAAAAAAAAA"
 	other = "ghp_BBBBBBBBBBBBBBBBBBBBBBBBBBBB"
 	truth = `tr"ue/se+cret<1>`
+	token = "the-sessions/token+1"
 )
 
 func encode(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -31,18 +35,32 @@ type vault struct {
 	locked bool
 	used   []string
 	leaked []string
+	signed []sigv4.Request
 }
 
-func (v *vault) Secrets(_ context.Context, r Request, uses []Use) (map[string]string, error) {
+func (v *vault) Secrets(_ context.Context, r Request, uses []Use) (Given, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.locked {
-		return nil, &Refused{Sentence: "the vault is sealed"}
+		return Given{}, &Refused{Sentence: "the vault is sealed"}
 	}
 	for _, u := range uses {
 		v.used = append(v.used, fmt.Sprintf("%s %s %s %s", r.Method, r.Path, u.Secret, u.Where))
 	}
-	return map[string]string{"one": truth}, nil
+	return v.given(uses), nil
+}
+
+// given are the secrets of uses, and a signature if one is asked for.
+func (v *vault) given(uses []Use) Given {
+	g := Given{Secrets: map[string]string{"one": truth}}
+	for _, u := range uses {
+		if u.Sign != nil {
+			v.signed = append(v.signed, *u.Sign)
+			g.Secrets["one"] = token
+			g.Header = http.Header{"Authorization": {"the signature"}, "X-Amz-Date": {"the date"}, "X-Amz-Security-Token": {token}}
+		}
+	}
+	return g
 }
 
 func (v *vault) Leaked(_ context.Context, _ Request, l Leak) string {
@@ -283,3 +301,30 @@ type both struct {
 }
 
 func (both) Close() error { return nil }
+
+// TestNoSecretIsKeptWhereNothingIsUnderWay: with the last request that got it, a connection
+// forgets it. While one is under way, its answer is looked through.
+func TestNoSecretIsKeptWhereNothingIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New([]Credential{setting()}, all(), &vault{})
+		begin := func() (end func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			if err := e.Outgoing(post(t, "/", "", "").WithContext(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			return func() { cancel(); synctest.Wait() }
+		}
+		first, second := begin(), begin()
+		if first(); !slices.Contains(e.known(), truth) {
+			t.Error("it is forgotten while a request is under way")
+		}
+		if second(); len(e.known()) > 0 {
+			t.Errorf("%q is kept", e.known())
+		}
+		third := begin()
+		if !slices.Contains(e.known(), truth) {
+			t.Error("the next request's is not known")
+		}
+		third()
+	})
+}

@@ -12,12 +12,12 @@ import (
 // tokens gives each secret its own name as its value.
 type tokens struct{}
 
-func (tokens) Secrets(_ context.Context, _ Request, uses []Use) (map[string]string, error) {
+func (tokens) Secrets(_ context.Context, _ Request, uses []Use) (Given, error) {
 	values := map[string]string{}
 	for _, u := range uses {
 		values[u.Secret] = "the " + u.Secret + " token"
 	}
-	return values, nil
+	return Given{Secrets: values}, nil
 }
 
 func (tokens) Leaked(context.Context, Request, Leak) string { return "a placeholder is left" }

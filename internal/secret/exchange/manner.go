@@ -19,6 +19,9 @@ func NewManner(m Manner) (Manner, error) {
 		m.Where = []Place{Header, Basic}
 		return m, nil
 	}
+	if m.Sign != "" {
+		return m, m.checkSigning()
+	}
 	if err := m.checkHeader(); err != nil {
 		return m, err
 	}
@@ -50,7 +53,15 @@ func NewManner(m Manner) (Manner, error) {
 
 // IsZero tells whether nothing is said.
 func (m Manner) IsZero() bool {
-	return len(m.Where) == 0 && m.Header == "" && m.Format == "" && m.User == ""
+	return len(m.Where) == 0 && m.Header == "" && m.Format == "" && m.User == "" && m.Sign == ""
+}
+
+// checkSigning looks at a manner that signs.
+func (m Manner) checkSigning() error {
+	if m.Sign = ""; !m.IsZero() {
+		return fault.Invalid(" signs requests, and so has none of header, format, user and where")
+	}
+	return nil
 }
 
 func (m Manner) checkHeader() error {

@@ -19,6 +19,9 @@ type Form struct {
 // Plain is the form of a secret of which nothing is known.
 const Plain = "plain"
 
+// AWS is the form of an access key's id, which is what of a key is on the wire.
+const AWS = "aws"
+
 // Forms are all that there are. Each has at least 128 random bits.
 func Forms() []Form {
 	return []Form{
@@ -31,6 +34,7 @@ func Forms() []Form {
 		{Name: "github", Prefix: "ghp_", Random: 36},
 		{Name: "slack-bot", Prefix: "xoxb-", Random: 51},
 		{Name: "slack-app", Prefix: "xapp-", Random: 96},
+		{Name: AWS, Prefix: "AKIA", Random: 28},
 		{Name: "e2b", Prefix: "e2b_", Random: 40, Hex: true},
 	}
 }

@@ -1,0 +1,136 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const signature = "AWS4-HMAC-SHA256 Credential=" + fake + "/20261123/eu-west-1/dynamodb/aws4_request, SignedHeaders=accept-encoding;content-length;host;x-amz-date;x-amz-target, Signature=00ff"
+
+func signing() Credential {
+	return Credential{Secret: "one", Placeholder: fake, Manner: Manner{Sign: SigV4}}
+}
+
+// signed is a request that a client has signed.
+func signed(t *testing.T, url, authorization, body string) *http.Request {
+	t.Helper()
+	r := post(t, url, "application/x-amz-json-1.0", body)
+	for name, value := range map[string]string{
+		"Authorization": authorization, "X-Amz-Date": "20200101T000000Z", "X-Amz-Security-Token": "the-clients-own", "X-Amz-Target": "List", "Accept-Encoding": "gzip", "X-Other": "1",
+	} {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// TestARequestIsSignedAnew: of the client's signature nothing leaves, what it signed is
+// signed, as it will leave, and the session's token does not come back.
+func TestARequestIsSignedAnew(t *testing.T) {
+	v := &vault{}
+	e := New([]Credential{signing()}, all(), v)
+	r := signed(t, "/a%20b?c=d", signature, `{"a":1}`)
+	if err := e.Outgoing(r); err != nil {
+		t.Fatal(err)
+	}
+	got := text(t, r)
+	for _, want := range []string{"Authorization: the signature\r\n", "X-Amz-Date: the date\r\n", "X-Amz-Security-Token: " + token + "\r\n", "Accept-Encoding: identity\r\n", "\r\n\r\n{\"a\":1}"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if strings.Contains(got, fake) || strings.Contains(got, "the-clients-own") || strings.Contains(got, "00ff") || strings.Contains(got, truth) {
+		t.Error(got)
+	}
+	if used, leaked := v.told(); !slices.Equal(used, []string{"POST /a%20b one signature dynamodb eu-west-1"}) || len(leaked) > 0 {
+		t.Errorf("%q, %q", used, leaked)
+	}
+	to := v.signed[0]
+	if to.Method != "POST" || to.Path != "/a%20b" || to.Query != "c=d" || to.Host != r.Host || to.Length != 7 || to.Service != "dynamodb" || to.Region != "eu-west-1" ||
+		to.Payload != "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862" || len(to.Header) != 2 || to.Header.Get("Accept-Encoding") != "identity" || to.Header.Get("X-Amz-Target") != "List" {
+		t.Errorf("%+v", to)
+	}
+	a := &http.Response{Header: http.Header{"X-Echo": {token}}, Body: io.NopCloser(strings.NewReader("it is " + token))}
+	if err := e.Incoming(a); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(a.Body); err != nil || strings.Contains(string(b), token) || a.Header.Get("X-Echo") == token {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestWhatIsNotSignedAnew is refused, with a reason, and no key is used for it; what has no
+// signature for AWS passes as it is.
+func TestWhatIsNotSignedAnew(t *testing.T) {
+	with := func(name, value string) *http.Request {
+		r := signed(t, "/", signature, "body")
+		r.Header.Set(name, value)
+		return r
+	}
+	twice := with("A", "b")
+	twice.Header.Add("Authorization", signature)
+	for name, c := range map[string]struct {
+		request *http.Request
+		want    string
+	}{
+		"unsigned":          {post(t, "/", "", ""), ""},
+		"a bearer":          {with("Authorization", "Bearer of-its-own"), ""},
+		"signed":            {signed(t, "/", signature, ""), ""},
+		"another key":       {signed(t, "/", strings.ReplaceAll(signature, fake, "AKIAOTHER"), ""), "signed with a key that is none of the sandbox's placeholders"},
+		"in its URL":        {post(t, "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="+fake+"%2F20261123%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00", "", ""), "a presigned URL can't be used from inside"},
+		"chunks":            {with("X-Amz-Content-Sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"), "signs each chunk of its body (STREAMING-AWS4-HMAC-SHA256-PAYLOAD)"},
+		"no hash":           {with("X-Amz-Content-Sha256", "none"), "neither a hash nor a word"},
+		"four A":            {with("Authorization", strings.Replace(signature, "AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256", 1)), "a scheme other than AWS4-HMAC-SHA256"},
+		"version 2":         {with("Authorization", "AWS "+fake+":c2ln"), "a scheme other than AWS4-HMAC-SHA256"},
+		"twice":             {twice, "signed twice"},
+		"no scope":          {with("Authorization", "AWS4-HMAC-SHA256 Credential="+fake), "no credential scope"},
+		"a strange service": {with("Authorization", strings.Replace(signature, "dynamodb", "dyn.example", 1)), "other characters than"},
+		"not over the host": {with("Authorization", strings.Replace(signature, "host;", "", 1)), "not over its host"},
+		"too large":         {signed(t, "/", signature, strings.Repeat("a", maxBody+1)), "more bytes than are read for that"},
+	} {
+		v := &vault{}
+		err := New([]Credential{signing()}, all(), v).Outgoing(c.request)
+		used, leaked := v.told()
+		refused, is := errors.AsType[*Refused](err)
+		switch {
+		case c.want == "" && (err != nil || len(leaked) > 0):
+			t.Errorf("%s: %v, %q", name, err, leaked)
+		case c.want != "" && (!is || !strings.Contains(refused.Sentence, c.want) || len(used) > 0 || len(leaked) > 0):
+			t.Errorf("%s: %v, %q, %q", name, err, used, leaked)
+		}
+	}
+	v := &vault{}
+	r := with("Authorization", "Bearer of-its-own")
+	if err := New([]Credential{signing()}, all(), v).Outgoing(r); err != nil || r.Header.Get("Authorization") != "Bearer of-its-own" {
+		t.Error(err)
+	}
+}
+
+// TestAPlaceholderOfAKeyElsewhere is an alarm: at a host that gets none, in another place,
+// and beside the signature.
+func TestAPlaceholderOfAKeyElsewhere(t *testing.T) {
+	beside := signed(t, "/", signature, "")
+	beside.Header.Set("X-Other", fake)
+	for name, c := range map[string]struct {
+		credentials []Credential
+		request     *http.Request
+		leak        string
+	}{
+		"another host":       {nil, signed(t, "/", signature, ""), "one in header Authorization"},
+		"another scheme":     {[]Credential{signing()}, signed(t, "/", "Bearer "+fake, ""), "one in header Authorization"},
+		"beside a signature": {[]Credential{signing()}, beside, "one in header X-Other"},
+		"in a signed body":   {[]Credential{signing()}, signed(t, "/", signature, `{"a":"`+fake+`"}`), "one in body"},
+	} {
+		v := &vault{}
+		err := New(c.credentials, all(), v).Outgoing(c.request)
+		if err == nil {
+			_, err = io.ReadAll(c.request.Body)
+		}
+		if used, leaked := v.told(); err == nil || !slices.Equal(leaked, []string{c.leak}) || len(used) > 0 {
+			t.Errorf("%s: %v, %q, %q", name, err, used, leaked)
+		}
+	}
+}

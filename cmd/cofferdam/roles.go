@@ -1,10 +1,16 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 
 	"github.com/spf13/cobra"
 
@@ -100,5 +106,10 @@ func newEngineStageRole() *cobra.Command {
 
 // logger writes to standard error, which the daemon's starter leads to a file.
 func logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	return slog.New(slog.NewTextHandler(maskedLog(os.Stderr), &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// maskedLog is where a log goes, without the secrets that others put into names.
+func maskedLog(to io.Writer) io.Writer {
+	return telemetry.Masked(to, sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }))
 }

@@ -119,7 +119,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	log := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
+	log := telemetry.NewLogger(maskedLog(os.Stderr), cfg.Log.Level, cfg.Log.Format)
 	setDefault(log)
 	d, err := daemon.New(ctx, daemon.Options{
 		Paths: paths, Config: cfg, Version: version, Executable: self,

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
@@ -23,6 +24,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -62,7 +65,10 @@ type Config struct {
 	// FindingsKey is what digests of found values are keyed with; empty: a key that is
 	// forgotten with the Controller.
 	FindingsKey []byte
-	Logger      *slog.Logger // for the operator; nil: it is told nothing
+	// Scans are the rules by which secrets are found in what registries are asked for; nil:
+	// those for secrets.
+	Scans  func() *scan.Set
+	Logger *slog.Logger // for the operator; nil: it is told nothing
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -151,6 +157,9 @@ var _ door.Door = (*Controller)(nil)
 func New(config Config) *Controller {
 	if config.Clock == nil {
 		config.Clock = clock.Plain(time.Now)
+	}
+	if config.Scans == nil {
+		config.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)

@@ -22,6 +22,11 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	if !pkgref.IsCanonicalName(ask.Package.Ecosystem, ask.Package.Name) {
 		return door.OwnerAnswer{}, fault.Invalid("an owner is asked for by a package's canonical name, not by %q", excerpt.Of(ask.Package.String(), 200))
 	}
+	if !ask.Walk {
+		if err := (leaving{c, t}).check(ctx, ask); err != nil {
+			return door.OwnerAnswer{}, err
+		}
+	}
 	law := t.policy()
 	upstream := t.known.owner(ask.Package)
 	out := door.OwnerAnswer{Upstream: upstream}

@@ -18,7 +18,7 @@ import (
 // covers the ask already is returned as it is. Past the limits it is
 // fault.ErrForbidden.
 func (q *Queue) Ask(ctx context.Context, ask Ask) (Request, error) {
-	ask, err := clean(ask)
+	ask, err := clean(mask(q.cfg.Mask).of(ask))
 	if err != nil {
 		return Request{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func install(t *testing.T, limits approval.Limits) *installation {
 
 func (in *installation) open(t *testing.T) {
 	t.Helper()
-	q, err := approval.Open(context.Background(), approval.Config{Store: in.store, Log: in.log, Limits: in.limits, Clock: in})
+	q, err := approval.Open(context.Background(), approval.Config{Store: in.store, Log: in.log, Limits: in.limits, Clock: in, Mask: func(text string) string { return strings.ReplaceAll(text, "the-secret", "**********") }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,9 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.Plain(time.Now)
 	}
+	if c.Mask == nil {
+		c.Mask = func(text string) string { return text }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

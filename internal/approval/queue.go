@@ -31,6 +31,8 @@ type Config struct {
 	// believed. After a jump of the host's clock, what is over by either time is over,
 	// and stays so.
 	Clock clock.Source
+	// Mask takes secrets out of the text that people are shown; nil: nothing does.
+	Mask func(text string) string
 	// Logger is told what goes wrong in the background; nil: nobody is.
 	Logger *slog.Logger
 }

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -608,5 +609,37 @@ func TestEvidenceComesToRest(t *testing.T) {
 	}
 	if n := len(in.log.All()); n > 5 {
 		t.Errorf("60 asks of one run for the same files made %d records", n)
+	}
+}
+
+// TestNobodyIsShownASecret: not in what an agent, a publisher or a command wrote; what names
+// the matter stays, and so does the caller's own.
+func TestNobodyIsShownASecret(t *testing.T) {
+	in := install(t, approval.Limits{})
+	const text = "with the-secret in it"
+	given := ask("run1", sdist("sha256:01"))
+	given.Task, given.Because, given.Reason, given.Notes, given.WantedBy = text, text, text, []string{text}, []string{text}
+	given.Evidence = evidence.Evidence{Summary: text, Scripts: []string{"ok", text}, Host: &evidence.Host{Commands: []string{text}}}
+	r, err := in.Ask(t.Context(), given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given.Notes[0] != text || given.Evidence.Scripts[1] != text || given.Evidence.Host.Commands[0] != text {
+		t.Errorf("the caller's own were changed: %+v", given)
+	}
+	kept, err := in.Get(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := []any{r, kept}
+	for one, err := range in.log.Records(t.Context(), audit.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, one)
+	}
+	shown, err := json.Marshal(told)
+	if err != nil || strings.Contains(string(shown), "the-secret") || strings.Count(string(shown), "with ********** in it") < 8 {
+		t.Errorf("%s, %v", shown, err)
 	}
 }

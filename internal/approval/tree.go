@@ -58,6 +58,7 @@ func (r Request) IsTree() bool { return len(r.Members) > 0 }
 // Where only one is left that is the request. Past the limits, and for what no
 // answer could be bound to, it is fault.ErrForbidden.
 func (q *Queue) AskTree(ctx context.Context, tree TreeAsk) (Request, error) {
+	tree = mask(q.cfg.Mask).ofTree(tree)
 	asks, err := cleanTree(&tree)
 	if err != nil {
 		return Request{}, err

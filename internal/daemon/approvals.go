@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/webhook"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -40,7 +42,7 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 		return err
 	}
 	d.approvals.queue, err = approval.Open(ctx, approval.Config{
-		Store: d.approvals.store, Log: d.records, Clock: d.clock, Logger: d.opts.Log,
+		Store: d.approvals.store, Log: d.records, Clock: d.clock, Logger: d.opts.Log, Mask: withoutSecrets(d.secretForms),
 		PendingExpires: time.Duration(d.opts.Config.Approvals.PendingExpires), AfterRun: time.Duration(d.opts.Config.Approvals.AfterRun),
 	})
 	if err != nil {
@@ -120,4 +122,12 @@ func hooksOf(c config.Approvals) ([]webhook.Hook, error) {
 		hooks = append(hooks, h)
 	}
 	return hooks, nil
+}
+
+// withoutSecrets makes a text one without the secrets that a set finds in it.
+func withoutSecrets(forms *scan.Set) func(text string) string {
+	return func(text string) string {
+		clean, _ := forms.Text(text, scan.Plan{Secrets: scan.Redact})
+		return clean
+	}
 }

@@ -37,7 +37,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
@@ -61,18 +60,19 @@ type Options struct {
 
 // Daemon is a running daemon.
 type Daemon struct {
-	opts      Options
-	lock      *filelock.Lock
-	keeper    *keeper.Client
-	nursery   nursery // sees to it that it is there
-	log       *audit.FileLog
-	records   audit.Log // log, for what is appended: counted, and without secrets in it
-	clock     *clock.Clock
-	time      timekeeper // tells of it
-	seen      memory
-	index     *index.Index
-	publisher *publish.Publisher // nil if nothing is published
-	approvals approvals
+	opts        Options
+	lock        *filelock.Lock
+	keeper      *keeper.Client
+	nursery     nursery // sees to it that it is there
+	log         *audit.FileLog
+	secretForms *scan.Set // by which text is kept without secrets
+	records     audit.Log // log, for what is appended: counted, and without secrets in it
+	clock       *clock.Clock
+	time        timekeeper // tells of it
+	seen        memory
+	index       *index.Index
+	publisher   *publish.Publisher // nil if nothing is published
+	approvals   approvals
 	// quietQueue ends what tells sandboxes of the queue, and waits for that.
 	quietQueue func()
 	advisory   *advisory.DB
@@ -164,7 +164,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.records = watched.Log(records.Masked(d.log, scan.NewSet(secrets.Rules()...)), d.telemetry)
+	d.records = watched.Log(records.Masked(d.log, d.secretForms), d.telemetry)
 	d.openIndex()
 	d.authority, err = authority.Open(d.opts.Paths.Authority())
 	if err != nil {
@@ -198,6 +198,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		Tools:      tools,
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },
+		Scans:      func() *scan.Set { return d.secretForms },
 		Logger:     d.opts.Log,
 	})
 	d.runs.Store(d.door)

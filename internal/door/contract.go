@@ -23,7 +23,8 @@ type Door interface {
 	Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error)
 
 	// Owner says which upstream must be asked for a package, before any upstream
-	// hears its name: private names go to their own upstream or nowhere.
+	// hears its name: private names go to their own upstream or nowhere. What must not leave
+	// the sandbox, a placeholder or by its policy a secret, is refused with an error.
 	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
 
 	// Judge judges one file, before anything is fetched or again later: a denial is
@@ -201,6 +202,9 @@ type OwnerAsk struct {
 	// Metadata that only what resolvers read of it is asked for.
 	MayWalk  bool `json:"may_walk,omitempty"`
 	Metadata bool `json:"metadata,omitempty"`
+	// Asked is what else of the request's text an upstream would hear: a version that is
+	// none yet, a file.
+	Asked string `json:"asked,omitempty"`
 	// Walk tells that no client asks: it is on the way to another package.
 	Walk bool `json:"walk,omitempty"`
 }

@@ -13,11 +13,13 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -51,6 +53,7 @@ type fakeDoor struct {
 	sent     []uint64
 	log      []string          // what happened, in order
 	owner    string            // of every name
+	unsaid   string            // what no upstream may hear; "": there is nothing
 	owned    []string          // names whose owner was asked for
 	apart    map[string]string // by sandbox
 	broken   bool              // every call fails: nothing can be decided or recorded
@@ -170,6 +173,9 @@ func (d *fakeDoor) Owner(_ context.Context, ask door.OwnerAsk) (door.OwnerAnswer
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.owned = append(d.owned, ask.Package.Name)
+	if d.unsaid != "" && strings.Contains(ask.Package.Name+" "+ask.Version+" "+ask.Asked, d.unsaid) {
+		return door.OwnerAnswer{}, fault.New(fault.ErrForbidden, "it may not leave; request r-7; see: cofferdam why")
+	}
 	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox]}, nil
 }
 

@@ -114,6 +114,31 @@ func TestGoSpellings(t *testing.T) {
 	}
 }
 
+// TestWhatMayNotLeaveIsNotAsked: in the name of a module, a version or what could become one,
+// or a file; the client is told why, and no upstream hears anything.
+func TestWhatMayNotLeaveIsNotAsked(t *testing.T) {
+	foo, bar := golangtest.New(t, "corp.example/foo", "v1.0.0"), golangtest.New(t, "corp.example/bar", "v1.0.0")
+	b, _ := newGoBench(t, foo, bar)
+	asked := len(b.registry.Requests())
+	for unsaid, path := range map[string]string{
+		"bar": "/corp.example/bar/@v/list", "main": "/corp.example/foo/@v/main.info", "Main": "/corp.example/foo/@v/!main.info",
+		"v1.0.0": "/corp.example/foo/@v/v1.0.0.zip", "1.0.0-key": "/corp.example/foo/@v/v1.0.0-key.mod",
+	} {
+		b.door.mu.Lock()
+		b.door.unsaid = unsaid
+		b.door.mu.Unlock()
+		if a := b.get(path); a.StatusCode != http.StatusForbidden || !strings.Contains(a.body, "it may not leave; request r-7; see: cofferdam why") {
+			t.Errorf("%s: %s %s", path, status(a), a.body)
+		}
+	}
+	if r := b.registry.Requests()[asked:]; len(r) != 0 {
+		t.Errorf("asked for: %v", r)
+	}
+	if a := b.get("/corp.example/foo/@v/list"); a.StatusCode != http.StatusOK { // the control
+		t.Errorf("%s", status(a))
+	}
+}
+
 // TestGoFilesDecideAlone: zips and all that resolvers read of a refused module
 // are refused before the proxy or the database hears its name.
 func TestGoFilesDecideAlone(t *testing.T) {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"strings"
+
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -44,6 +46,7 @@ func (g *Gateway) owner(q *query) (door.OwnerAnswer, error) {
 	if q.route.Query {
 		ask.Version = ""
 	}
+	ask.Asked = strings.Join([]string{q.route.Version, q.route.File, q.route.Release}, " ")
 	answer, err := g.door.Owner(q.r.Context(), ask)
 	g.guests.walkOf(q.sandbox, ask.Package.Ecosystem).asked()
 	if err != nil || !answer.Unreached {

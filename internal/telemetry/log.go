@@ -6,6 +6,8 @@ import (
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
 // Names of what a log line says.
@@ -26,6 +28,27 @@ func NewLogger(to io.Writer, level, format string) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(to, options))
 	}
 	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// Masked writes what is written to it without the secrets that a set finds in it: others'
+// names and errors are in a log's lines. A line is one write, as slog's handlers make it.
+func Masked(to io.Writer, set func() *scan.Set) io.Writer { return masking{to, set} }
+
+type masking struct {
+	to  io.Writer
+	set func() *scan.Set
+}
+
+// Write implements io.Writer.
+func (m masking) Write(line []byte) (int, error) {
+	text, found := m.set().Text(string(line), scan.Plan{Secrets: scan.Redact})
+	if len(found) == 0 {
+		return m.to.Write(line)
+	}
+	if _, err := io.WriteString(m.to, text); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // WithRuns makes every line that names a sandbox name its run too, and every line

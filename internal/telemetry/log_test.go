@@ -3,10 +3,39 @@ package telemetry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 )
+
+// TestNoLineHasASecret: neither its message, nor what it says beside that, in either format.
+func TestNoLineHasASecret(t *testing.T) {
+	t.Parallel()
+	const token = "glpat-" + "aB3dE6gH9kaB3dE6gH9k"
+	set := sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+	for _, format := range []string{"text", "json"} {
+		var out, plain bytes.Buffer
+		for _, to := range []io.Writer{Masked(&out, set), &plain} {
+			log := NewLogger(to, "", format).With("name", token).WithGroup("g")
+			log.Error("not "+token, "error", errors.New("no "+token), "command", []string{"curl", token}, slog.Group("of", "url", "https://a.example/"+token))
+			log.Info("all is well")
+		}
+		if text := out.String(); strings.Contains(text, token) || strings.Count(text, strings.Repeat("*", len(token))) != 6 || out.Len() != plain.Len() || !strings.Contains(text, "all is well") {
+			t.Errorf("%s: %s", format, text)
+		}
+		if strings.Count(plain.String(), token) != 6 { // the control
+			t.Errorf("%s: %s", format, plain.String())
+		}
+	}
+}
 
 func TestEveryLineAboutASandboxNamesItsRun(t *testing.T) {
 	t.Parallel()

@@ -22,13 +22,23 @@ func Masked(log audit.Log, set *scan.Set) audit.Log { return maskedLog{log, set}
 
 // Append implements audit.Log.
 func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
-	for _, text := range []*string{&r.Reason, &r.Task, &r.File, &r.SourceURL, &r.RequestedVersion, &r.Package} {
+	for _, text := range []*string{&r.Reason, &r.Task, &r.File, &r.SourceURL, &r.RequestedVersion, &r.InstalledVersion, &r.Package, &r.Rule} {
 		*text = l.mask(*text)
 	}
 	for i, arg := range r.Command {
 		if masked := l.mask(arg); masked != arg {
 			r.Command = slices.Clone(r.Command) // it is the caller's
 			r.Command[i] = masked
+		}
+	}
+	for i, of := range r.Withheld {
+		masked := of
+		for _, text := range []*string{&masked.Reason, &masked.From, &masked.To, &masked.Rule} {
+			*text = l.mask(*text)
+		}
+		if masked != of {
+			r.Withheld = slices.Clone(r.Withheld)
+			r.Withheld[i] = masked
 		}
 	}
 	var detail map[string]string

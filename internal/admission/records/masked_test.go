@@ -32,16 +32,19 @@ func TestMasked(t *testing.T) {
 	command, detail := []string{"curl", "-H", "PRIVATE-TOKEN: " + token}, map[string]string{"name": token, "digest": "sha256:0f1e2d"}
 	given := audit.Record{
 		Kind: audit.KindCommand, Command: command, Detail: detail, Reason: "not " + token, Task: token, File: token + ".tgz", SourceURL: "https://a.example/" + token,
-		RequestedVersion: token, Package: token, SHA256: strings.Repeat("0f", 32), RequestID: "abcdefgh",
+		RequestedVersion: token, InstalledVersion: token, Package: token, Rule: "x." + token, Withheld: []audit.WithheldRange{{From: "1"}, {From: token, To: token, Rule: token, Reason: token}}, SHA256: strings.Repeat("0f", 32), RequestID: "abcdefgh",
 	}
 	if _, err := records.Masked(log, scan.NewSet(secrets.Rules()...)).Append(t.Context(), given); err != nil {
 		t.Fatal(err)
+	}
+	if given.Withheld[1].From != token {
+		t.Errorf("the caller's own were changed: %+v", given.Withheld)
 	}
 	if command[2] != "PRIVATE-TOKEN: "+token || detail["name"] != token {
 		t.Errorf("the caller's own were changed: %q, %q", command, detail)
 	}
 	text, err := json.Marshal(log.all)
-	if err != nil || strings.Contains(string(text), token) || strings.Count(string(text), masked) != 8 {
+	if err != nil || strings.Contains(string(text), token) || strings.Count(string(text), masked) != 14 {
 		t.Errorf("%s, %v", text, err)
 	}
 	if got := log.all[0]; got.Command[0] != "curl" || got.Detail["digest"] != "sha256:0f1e2d" || got.SHA256 != given.SHA256 || got.RequestID != given.RequestID {

@@ -1,0 +1,34 @@
+package approval
+
+import "slices"
+
+// mask takes secrets out of a text.
+type mask func(text string) string
+
+// of is an ask whose free text has no secrets: what agents, publishers and those who
+// start runs wrote. What names the matter stays as it is: a person decides about just that.
+func (m mask) of(ask Ask) Ask {
+	ask.Evidence = ask.Evidence.Apart()
+	for _, text := range append(ask.Evidence.Texts(), &ask.Task, &ask.Because, &ask.Reason, &ask.PolicyName) {
+		*text = m(*text)
+	}
+	for _, list := range append(ask.Evidence.Lists(), &ask.Notes, &ask.WantedBy) {
+		*list = slices.Clone(*list) // it is the caller's
+		for i, text := range *list {
+			(*list)[i] = m(text)
+		}
+	}
+	return ask
+}
+
+// ofTree is of, of all of a tree.
+func (m mask) ofTree(tree TreeAsk) TreeAsk {
+	tree.Reason, tree.Notes, tree.Members = m(tree.Reason), slices.Clone(tree.Notes), slices.Clone(tree.Members)
+	for i, note := range tree.Notes {
+		tree.Notes[i] = m(note)
+	}
+	for i := range tree.Members {
+		tree.Members[i].Ask = m.of(tree.Members[i].Ask)
+	}
+	return tree
+}

@@ -129,7 +129,7 @@ func completePolicyFile(cmd *cobra.Command, args []string, word string) ([]strin
 // completeEngines offers the engines of this version.
 func completeEngines(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	engines := slices.Sorted(maps.Keys(all.Engines(all.Config{}, nil))) // only named, never used
-	return fixed(engines...)(cmd, args, word)
+	return fixed(append(engines, "auto")...)(cmd, args, word)
 }
 
 func ecosystemNames() []string { return texts(pkgref.Ecosystems()...) }

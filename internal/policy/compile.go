@@ -155,6 +155,10 @@ func (c *compiler) isolation(v value) {
 		return
 	}
 	c.policy.isolation = s
+	if s == "auto" {
+		c.says(v, "runs under the strongest engine that the host has")
+		return
+	}
 	c.says(v, "runs under %s and under nothing weaker; refused where the host can not", s)
 }
 

@@ -11,6 +11,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
+// What a policy and a request can ask for beside an engine by its name.
+const (
+	isolationAuto     = "auto"     // the strongest that this host has
+	isolationHardware = "hardware" // one with a wall of hardware, and nothing less
+)
+
 // engines are those of this host, by name.
 type engines map[string]engine.Engine
 
@@ -24,13 +30,20 @@ func (all engines) choose(ctx context.Context, req Request, preset string) (engi
 	if name == "" {
 		name = preset
 	}
-	if want := req.Policy.Isolation(); want != "" && want != name {
+	want := req.Policy.Isolation()
+	if want == isolationHardware || name == isolationHardware {
+		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
+			"the isolation hardware is asked for, and no engine of this version has it; it has: %s", strings.Join(all.names(), ", "))
+	}
+	if want != "" && want != isolationAuto && want != name {
 		return nil, engine.Capabilities{}, fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so the engine can't be %s", want, name)
+	}
+	if name == isolationAuto {
+		name = all.strongest(ctx, preset)
 	}
 	eng, ok := all[name]
 	if !ok {
-		known := slices.Sorted(maps.Keys(all))
-		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(known, ", "))
+		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(all.names(), ", "))
 	}
 	caps, err := eng.Capabilities(ctx)
 	if err != nil {
@@ -46,6 +59,29 @@ func (all engines) choose(ctx context.Context, req Request, preset string) (engi
 			"the policy says on_hold: freeze, and the engine %s can't freeze sandboxes here%s; on_hold: wait 20s and fail are possible", name, caps.Because(engine.ControlFreeze))
 	}
 	return eng, caps, nil
+}
+
+func (all engines) names() []string { return slices.Sorted(maps.Keys(all)) }
+
+// strongest is the engine with the best wall of those that can run here: one with a kernel
+// of its own before one without, then the one that enforces most. Where none can run it
+// is otherwise, which says why.
+func (all engines) strongest(ctx context.Context, otherwise string) string {
+	best, most := otherwise, 0
+	for _, name := range all.names() {
+		caps, err := all[name].Capabilities(ctx)
+		if err != nil {
+			continue
+		}
+		strength := len(caps.Enforces)
+		if slices.Contains(caps.Enforces, engine.ControlOwnKernel) {
+			strength += 1000
+		}
+		if strength > most {
+			best, most = name, strength
+		}
+	}
+	return best
 }
 
 // canPause refuses what an engine can't do here.

@@ -75,7 +75,7 @@ type Config struct {
 // default.
 type Limits struct {
 	Records        int   // of what the guest causes, before the run is cut; 20,000
-	Names          int   // distinct refused names, and requests, recorded; 50
+	Names          int   // distinct refused names recorded, and as many requests, and tools; 50
 	Requests       int   // to hosts that have a record of their own; 10,000
 	Refusals       int   // distinct refusals kept for `cofferdam why`; 1,000
 	Edges          int   // requirements of admitted releases; 50,000

@@ -145,11 +145,23 @@ func (h hostRequests) refuse(ctx context.Context, d policy.Decision, outcome aud
 	if request != "" {
 		r.Detail[records.DetailRequest] = excerpt.Of(request, 256)
 	}
-	if !t.book.TakesName(r) {
-		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
-		r.Reason = "more different names and requests were refused than are recorded one by one"
+	return t.book.Refuse(ctx, withinQuota(t.book, r))
+}
+
+// withinQuota is a refusal's record, or where too many of its kind are on record, the one
+// of all the others of that kind.
+func withinQuota(b *records.Book, r audit.Record) audit.Record {
+	kind, takes := b.Takes(r)
+	if takes {
+		return r
 	}
-	return t.book.Refuse(ctx, r)
+	rule := ruleNamesQuota
+	if kind == records.KindRequest {
+		rule = ruleRefusalsQuota
+	}
+	r.Outcome, r.Rule, r.Detail = audit.Exceeded, rule, nil
+	r.Reason = "more different " + string(kind) + "s were refused than are recorded one by one"
+	return r
 }
 
 // hostRecord is the record of a refusal about a name, or of what would be one.

@@ -15,9 +15,10 @@ import (
 
 // The rules of names that are none of the policy's.
 const (
-	ruleNarrowing  = "network_narrowing"
-	rulePlan       = "network_plan"
-	ruleNamesQuota = "quota.names"
+	ruleNarrowing     = "network_narrowing"
+	rulePlan          = "network_plan"
+	ruleNamesQuota    = "quota.names"
+	ruleRefusalsQuota = "quota.refusals" // of requests
 )
 
 // Name implements Door. Registries are not asked about here.

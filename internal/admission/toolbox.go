@@ -255,12 +255,8 @@ func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name strin
 		Approval: d.Approval, Detail: map[string]string{records.DetailTool: printable(name)},
 	}
 	records.Explain(&r, d)
-	if !c.t.book.TakesName(r) {
-		r.Outcome, r.Rule, r.Detail = audit.Exceeded, ruleNamesQuota, nil
-		r.Reason = "more different names were asked for than are recorded one by one"
-	}
 	c.t.book.Answered(d.Approval)
-	r, err := c.t.book.Refuse(ctx, r)
+	r, err := c.t.book.Refuse(ctx, withinQuota(c.t.book, r))
 	return door.ToolAnswer{Outcome: outcome, Approval: d.Approval, Reason: cmp.Or(printable(d.Reason), "the call was refused"), RequestID: r.RequestID}, err
 }
 

@@ -18,7 +18,7 @@ import (
 // Limits bound what one sandbox can make the log and the daemon keep.
 type Limits struct {
 	Records  int // of what the guest causes, before the run is cut
-	Names    int // distinct refused names recorded
+	Names    int // distinct refused names recorded; and as many requests, and tools
 	Refusals int // distinct refusals kept for `cofferdam why`
 }
 
@@ -46,15 +46,15 @@ type Book struct {
 	cutLogged   bool            // and the log says so
 	ids         map[string]bool // request ids that are taken
 	refusals    map[refusalKey]*refusal
-	displayed   map[shownKey]*showing // what was shown of metadata and pages; nil: it is on record
-	shown       []*refusal            // for `cofferdam why`, oldest first
-	names       map[string]bool       // refused names that have a record of their own
-	findings    int                   // that have one
+	displayed   map[shownKey]*showing    // what was shown of metadata and pages; nil: it is on record
+	shown       []*refusal               // for `cofferdam why`, oldest first
+	names       map[Kind]map[string]bool // refused names and their like that have a record of their own
+	findings    int                      // that have one
 }
 
 // NewBook makes an empty Book.
 func NewBook(config Config) *Book {
-	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[string]bool{}}
+	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[Kind]map[string]bool{}}
 }
 
 // Range is the numbers of the first record and of the last one; begun is false if there
@@ -165,23 +165,52 @@ func (b *Book) newID() string {
 	}
 }
 
-// TakesName reports whether a refused name may have a record of its own, and
-// counts it if it is new.
-func (b *Book) TakesName(r audit.Record) bool {
-	key := keyOf(r)
+// Kind is what a guest made up that was refused. Each has a quota of its own: who fills one
+// keeps nothing of another from the record.
+type Kind string
+
+// The kinds.
+const (
+	KindName    Kind = "name" // of a host
+	KindRequest Kind = "request"
+	KindTool    Kind = "tool"
+)
+
+func kindOf(r audit.Record) Kind {
+	switch {
+	case r.Kind == audit.KindTool:
+		return KindTool
+	case r.Detail[DetailRequest] != "":
+		return KindRequest
+	}
+	return KindName
+}
+
+// Takes reports whether a refused name, request or tool may have a record of its own, and
+// counts it if it is new. If not, kind is which quota is used up.
+func (b *Book) Takes(r audit.Record) (kind Kind, takes bool) {
+	key, kind := keyOf(r), kindOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusals[key] != nil {
-		return true
+		return kind, true
 	}
-	if b.names[key.more] {
-		return true // it is being recorded, or that failed and is tried again
+	if b.names[kind][key.more] {
+		return kind, true // it is being recorded, or that failed and is tried again
 	}
-	if len(b.names) >= b.config.Limits.Names {
-		return false
+	if len(b.names[kind]) >= b.config.Limits.Names {
+		return kind, false
 	}
-	b.names[key.more] = true
-	return true
+	b.take(kind, key.more)
+	return kind, true
+}
+
+// take counts one; mu is held.
+func (b *Book) take(kind Kind, text string) {
+	if b.names[kind] == nil {
+		b.names[kind] = map[string]bool{}
+	}
+	b.names[kind][text] = true
 }
 
 // maxFindings bounds the findings of one sandbox that have a record of their own.
@@ -257,8 +286,9 @@ func (b *Book) ReplayRefusal(r audit.Record) {
 		known.count, known.logged = known.count+n, known.logged+n
 		return
 	}
-	if r.Kind == audit.KindTool && r.Outcome == audit.Blocked || r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed) {
-		b.names[keyOf(r).more] = true
+	refused := r.Kind == audit.KindTool && r.Outcome == audit.Blocked || r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed)
+	if refused && r.Detail[DetailSecret] == "" { // placeholders that went astray are under no quota but that of records
+		b.take(kindOf(r), keyOf(r).more)
 	}
 	f := &refusal{ready: make(chan struct{}), record: r, count: 1, logged: 1}
 	close(f.ready)

@@ -8,6 +8,8 @@ package pages
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"log/slog"
 	"sync"
 	"time"
@@ -50,6 +52,7 @@ type Pages struct {
 	required *kept.Findings[requiredKey, *requirements]
 	heavy    *turns.Shares // for reading and rendering large pages
 	zips     sync.Pool     // of *gzip.Writer, which are large
+	tagKey   []byte        // of the ETags, so that none tells what it is made of
 }
 
 // New opens what is kept.
@@ -58,6 +61,8 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
+	tagKey := make([]byte, sha256.Size)
+	_, _ = rand.Read(tagKey) // never fails
 	required := lru.New[requiredKey, *requirements](cfg.Required)
 	return &Pages{
 		cfg:      cfg,
@@ -65,5 +70,6 @@ func New(cfg Config) (*Pages, error) {
 		rendered: lru.New[renderKey, *Rendered](cfg.Rendered),
 		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.size() }),
 		heavy:    turns.New(turns.Limits{All: 2, Each: 2}),
+		tagKey:   tagKey,
 	}, nil
 }

@@ -16,6 +16,10 @@ import (
 )
 
 const (
+	// keptSets bounds the authorities in memory; those in use come on top.
+	keptSets = 256
+	// markEvery is how often the use of a set is noted on its folder.
+	markEvery = 24 * time.Hour
 	// keptLeaves bounds the leaves in memory.
 	keptLeaves = 1_024
 	// A kept leaf is good for this long at least.
@@ -30,8 +34,19 @@ type Hosts struct {
 	dir    string
 	leaves *lru.Cache[leafKey, keptLeaf]
 
-	mu sync.Mutex // guards by
-	by map[string]*Authority
+	mu   sync.Mutex // guards all below
+	by   map[string]*held
+	uses uint64
+}
+
+// held is a set's authority in memory. There is never a second one of a set in use, for
+// each takes its folder to be its own.
+type held struct {
+	*Authority
+
+	users  int       // who have it now
+	last   uint64    // use of all
+	marked time.Time // when the folder was
 }
 
 type leafKey struct{ set, name string }
@@ -47,16 +62,21 @@ func OpenHosts(dir string) (*Hosts, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the certificate authorities cannot be made", dir)
 	}
-	return &Hosts{dir: dir, leaves: lru.New[leafKey, keptLeaf](keptLeaves), by: map[string]*Authority{}}, nil
+	return &Hosts{dir: dir, leaves: lru.New[leafKey, keptLeaf](keptLeaves), by: map[string]*held{}}, nil
 }
 
 // CAPEM is the root's certificate of a set of hosts: names, and "*." with one for all
 // below it. It is made when it is asked for first.
 func (h *Hosts) CAPEM(ctx context.Context, hosts []string) ([]byte, error) {
-	_, a, names, err := h.of(hosts)
+	set, names, err := setOf(hosts)
 	if err != nil {
 		return nil, err
 	}
+	a, release, err := h.take(set)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	g, err := a.ensure(ctx, names)
 	if err != nil {
 		return nil, err
@@ -67,7 +87,7 @@ func (h *Hosts) CAPEM(ctx context.Context, hosts []string) ([]byte, error) {
 // Leaf issues one for a name, for a day, under the authority of a set of hosts; the name
 // must be one that they mean.
 func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, error) {
-	set, a, names, err := h.of(hosts)
+	set, names, err := setOf(hosts)
 	if err != nil {
 		return Leaf{}, err
 	}
@@ -78,6 +98,11 @@ func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, er
 	if !slices.ContainsFunc(hosts, func(host string) bool { return means(host, name) }) {
 		return Leaf{}, fault.New(fault.ErrForbidden, "%s is none of the hosts that this authority is for", name)
 	}
+	a, release, err := h.take(set)
+	if err != nil {
+		return Leaf{}, err
+	}
+	defer release()
 	key, now := leafKey{set, name}, time.Now()
 	if kept, ok := h.leaves.Get(key); ok && kept.ends.Sub(now) > leastLeft {
 		return kept.leaf, nil
@@ -93,15 +118,15 @@ func (h *Hosts) Leaf(ctx context.Context, hosts []string, name string) (Leaf, er
 	return leaf, err
 }
 
-// of is the authority of a set of hosts, with its name and what it is constrained to.
-func (h *Hosts) of(hosts []string) (set string, a *Authority, names subjects, err error) {
+// setOf is the name of a set of hosts, and what its authority is constrained to.
+func setOf(hosts []string) (set string, names subjects, err error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(hosts)))
 	var bare []string
 	for _, host := range sorted {
 		bare = append(bare, strings.TrimPrefix(host, "*."))
 	}
 	if names, err = parseHosts(bare); err != nil {
-		return "", nil, names, err
+		return "", names, err
 	}
 	names.names, names.of = nil, "policy"
 	for _, host := range sorted {
@@ -116,16 +141,52 @@ func (h *Hosts) of(hosts []string) (set string, a *Authority, names subjects, er
 		}
 	}
 	sum := sha256.Sum256([]byte(strings.Join(sorted, "\n")))
-	set = hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:16]), names, nil
+}
+
+// take gives the authority of a set, until it is released.
+func (h *Hosts) take(set string) (a *Authority, release func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a = h.by[set]; a == nil {
-		if a, err = Open(filepath.Join(h.dir, set)); err != nil {
-			return "", nil, names, err
+	k := h.by[set]
+	if k == nil {
+		k = &held{}
+		if k.Authority, err = Open(filepath.Join(h.dir, set)); err != nil {
+			return nil, nil, err
 		}
-		h.by[set] = a
+		h.by[set] = k
 	}
-	return set, a, names, nil
+	if now := time.Now(); now.Sub(k.marked) > markEvery {
+		if err := os.Chtimes(filepath.Join(h.dir, set), now, now); err != nil {
+			return nil, nil, fault.Wrap(fault.ErrUnavailable, err, "the use of a certificate authority can't be noted")
+		}
+		k.marked = now
+	}
+	h.uses++
+	k.users, k.last = k.users+1, h.uses
+	h.shed()
+	return k.Authority, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		k.users--
+	}, nil
+}
+
+// shed forgets authorities past the bound that nobody has, the least recently used first;
+// mu is held. They are read again when they are needed.
+func (h *Hosts) shed() {
+	for len(h.by) > keptSets {
+		oldest := ""
+		for set, k := range h.by {
+			if k.users == 0 && (oldest == "" || k.last < h.by[oldest].last) {
+				oldest = set
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		delete(h.by, oldest)
+	}
 }
 
 // ensure gives the generation that covers the names, or makes one.

@@ -54,10 +54,15 @@ func hostVisits(t *testing.T) []hostVisit {
 		{"the authority of other hosts", other, leaf, "api.example", false},
 		{"a name that it has not", ca, leaf, "a.any.example", false},
 	}
-	_, a, _, err := h.of(mixed)
+	set, _, err := setOf(mixed)
 	if err != nil {
 		t.Fatal(err)
 	}
+	a, release, err := h.take(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
 	for _, host := range []string{"bank.example", "www.api.example", "any.example"} {
 		all = append(all, hostVisit{"forged", ca, forge(t, a, host), host, false})
 	}
@@ -133,7 +138,7 @@ func TestKeptLeafIsNotTooOld(t *testing.T) {
 	h, _ := openHosts(t)
 	hosts := []string{"api.example"}
 	_, leaf := ofHosts(t, h, hosts, "api.example")
-	set, _, _, err := h.of(hosts)
+	set, _, err := setOf(hosts)
 	if err != nil {
 		t.Fatal(err)
 	}

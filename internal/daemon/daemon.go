@@ -265,6 +265,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
+	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keep(ctx)()
 	defer poolTargets{
 		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
 	}.keep(ctx)()

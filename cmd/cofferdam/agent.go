@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -195,12 +196,22 @@ func listPresets() (presetList, error) {
 
 // hostText is an entry of a list of names in one line.
 func hostText(n *yaml.Node) string {
-	if n.Kind == yaml.ScalarNode {
-		return n.Value
-	}
 	var parts []string
+	switch n.Kind {
+	case yaml.ScalarNode:
+		if n.Style == yaml.DoubleQuotedStyle {
+			return strconv.Quote(n.Value)
+		}
+		return n.Value
+	case yaml.SequenceNode:
+		for _, element := range n.Content {
+			parts = append(parts, hostText(element))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	default:
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		parts = append(parts, fmt.Sprintf("%s: %s", n.Content[i].Value, n.Content[i+1].Value))
+		parts = append(parts, fmt.Sprintf("%s: %s", n.Content[i].Value, hostText(n.Content[i+1])))
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
 }

@@ -60,6 +60,40 @@ func TestEveryPreset(t *testing.T) {
 	}
 }
 
+// TestGithubRead: everything there can be read, nothing can be written, and a document can
+// add a push, or all that the wider preset has, to none of it.
+func TestGithubRead(t *testing.T) {
+	t.Parallel()
+	for document, pushed := range map[string]bool{
+		"network_presets: [ github-read ]\n":         false,
+		"network_presets: [ github-read, github ]\n": false,
+		"network_presets: [ github-read ]\nnetwork_allowlist: [ { host: github.com, git: { repos: [acme/*], push: hold } } ]\n": true,
+	} {
+		requests := mustParse(t, document).Requests()
+		for _, c := range []struct {
+			host    string
+			request policy.Request
+			allowed bool
+		}{
+			{"github.com", fetching("any/thing.git")[0], true},
+			{"github.com", fetching("any/thing.git")[1], true},
+			{"github.com", policy.Request{Method: "GET", Path: "/any/thing/archive/main.tar.gz"}, true},
+			{"api.github.com", policy.Request{Method: "GET", Path: "/repos/any/thing"}, true},
+			{"github.com", pushing("acme/app")[0], pushed},
+			{"github.com", pushing("acme/app")[1], pushed},
+			{"github.com", pushing("any/thing")[0], false},
+			{"github.com", pushing("any/thing")[1], false},
+			{"github.com", policy.Request{Method: "POST", Path: "/any/thing.git/info/lfs/objects/batch"}, false},
+			{"api.github.com", policy.Request{Method: "POST", Path: "/graphql"}, false},
+			{"api.github.com", policy.Request{Method: "DELETE", Path: "/repos/any/thing"}, false},
+		} {
+			if d, _ := requests.Judge(c.host, 443, c.request); d.Allowed() != c.allowed {
+				t.Errorf("%s: %+v at %s: %s", document, c.request, c.host, d.Reason)
+			}
+		}
+	}
+}
+
 // TestPresetsThatAreNone: the place is told, and the words that there are.
 func TestPresetsThatAreNone(t *testing.T) {
 	t.Parallel()

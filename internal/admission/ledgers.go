@@ -86,7 +86,7 @@ func inherits(r audit.Record) bool {
 	case audit.KindCommand:
 		return r.Outcome == audit.Started || r.Outcome == audit.Blocked
 	case audit.KindSandbox:
-		return r.Outcome == audit.Exceeded
+		return r.Outcome == audit.Exceeded || r.Outcome == audit.Narrowed
 	case audit.KindTool: // a copy's own calls are judged anew
 	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFinding:
 	}

@@ -37,6 +37,9 @@ type Config struct {
 	// Leaf gives a certificate for a name that one of the hosts is or has, under the
 	// authority of just these hosts; nil: there are none.
 	Leaf func(ctx context.Context, hosts []string, name string) (door.Certificate, error)
+	// TellTrust has a sandbox that lives trust the authority of hosts, beside that of those
+	// which its policy began with; nil: none can be told.
+	TellTrust func(ctx context.Context, sandbox string, hosts []string) error
 	// Clock is the time that policy judges by; nil is the host's, which is believed.
 	Clock clock.Source
 	// Advisories are the imported facts about packages; nil: none.
@@ -175,7 +178,7 @@ func New(config Config) *Controller {
 		Distribution: &Distribution{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
 		Injection:    &Injection{tenants: known, secrets: config.Secrets},
-		Requests:     &Requests{tenants: known, leaf: config.Leaf},
+		Requests:     &Requests{tenants: known, leaf: config.Leaf, tell: config.TellTrust},
 		Findings:     &Findings{tenants: known, key: config.FindingsKey},
 		config:       config,
 		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),

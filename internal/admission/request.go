@@ -3,9 +3,7 @@ package admission
 import (
 	"context"
 	"maps"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -22,6 +20,7 @@ const detailStatus = "status"
 type Requests struct {
 	tenants *tenants
 	leaf    func(ctx context.Context, hosts []string, name string) (door.Certificate, error)
+	tell    func(ctx context.Context, sandbox string, hosts []string) error // see Config.TellTrust
 }
 
 // Request implements Door. What people have opened, and what the sandbox's client has
@@ -44,32 +43,6 @@ func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.Reque
 	}
 	r, err := hostRequests{t}.refuse(ctx, d, audit.Blocked, ask.Name, ask.Port, ask.Method+" "+ask.Path)
 	return door.RequestAnswer{Answer: door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}}, err
-}
-
-// Leaf implements Door. The authority is that of the policy with which the sandbox began:
-// what it trusts does not change afterwards.
-func (q *Requests) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate, error) {
-	t, err := q.tenants.admit(ctx, ask.Sandbox)
-	if err != nil {
-		return door.Certificate{}, err
-	}
-	if q.leaf == nil {
-		return door.Certificate{}, fault.New(fault.ErrUnavailable, "this daemon has no certificate authority")
-	}
-	hosts := t.run.Policy.Requests().Hosts()
-	if !slices.ContainsFunc(hosts, func(host string) bool { return hasHost(host, ask.Name) }) {
-		return door.Certificate{}, fault.New(fault.ErrForbidden,
-			"each request to %s is judged since a narrower policy came; this sandbox began before that and trusts no certificate of ours for it, so start another one", excerpt.Of(ask.Name, 253))
-	}
-	return q.leaf(ctx, hosts, ask.Name)
-}
-
-// hasHost tells whether an ended host, which may begin with "*.", has a name.
-func hasHost(host, name string) bool {
-	if below, ok := strings.CutPrefix(host, "*"); ok {
-		return strings.HasSuffix(name, below)
-	}
-	return host == name
 }
 
 // Requested implements Door. The record that its connection began says whose it was.

@@ -153,7 +153,8 @@ func TestWhoCarriesJudgedRequests(t *testing.T) {
 	}
 }
 
-// TestLeaves: of the hosts that the sandbox began with, and of none that came later.
+// TestLeaves: of the hosts that the sandbox began with, and of none that came later if it
+// can't be told of them.
 func TestLeaves(t *testing.T) {
 	c, _ := judged(t, Limits{})
 	leaf, err := c.Leaf(t.Context(), door.LeafAsk{Sandbox: "sb1", Name: "api.example"})
@@ -168,5 +169,47 @@ func TestLeaves(t *testing.T) {
 	}
 	if _, err := c.Leaf(t.Context(), door.LeafAsk{Sandbox: "sb2", Name: "api.example"}); err == nil {
 		t.Error("a sandbox that nobody knows has a certificate")
+	}
+}
+
+// TestLeavesOfALaterPolicy: a sandbox is told of the authority once, before it has a leaf
+// under it; where it can't be told, it has none, and is told again the next time.
+func TestLeavesOfALaterPolicy(t *testing.T) {
+	c, _ := judged(t, Limits{})
+	var told []string
+	deaf := errors.New("its agent does not answer")
+	c.tell = func(_ context.Context, sandbox string, hosts []string) error {
+		told = append(told, fmt.Sprint(sandbox, hosts))
+		return deaf
+	}
+	must(t, c.TrustAnew(t.Context(), "sb1"))
+	must(t, c.NarrowPolicy(t.Context(), "sb1", parsed(t, "network_allowlist: [ api.example, { host: open.example, methods: [GET] } ]\n")))
+	open := door.LeafAsk{Sandbox: "sb1", Name: "open.example"}
+	if err := c.TrustAnew(t.Context(), "sb1"); !errors.Is(err, deaf) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Leaf(t.Context(), open); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "start another one") {
+		t.Errorf("%v", err)
+	}
+	if got := c.Trusted("sb1"); len(got) > 0 {
+		t.Errorf("it trusts %v, and was told of nothing", got)
+	}
+	deaf = nil
+	for range 2 {
+		leaf, err := c.Leaf(t.Context(), open)
+		if err != nil || string(leaf.ChainPEM) != "[api.example open.example] open.example" {
+			t.Errorf("%s %v", leaf.ChainPEM, err)
+		}
+	}
+	must(t, c.TrustAnew(t.Context(), "sb1"))
+	if leaf, err := c.Leaf(t.Context(), door.LeafAsk{Sandbox: "sb1", Name: "api.example"}); err != nil || string(leaf.ChainPEM) != "[api.example] api.example" {
+		t.Errorf("of a host that it began with: %s %v", leaf.ChainPEM, err)
+	}
+	const once = "sb1[api.example open.example]"
+	if fmt.Sprint(told) != fmt.Sprint([]string{once, once, once}) || fmt.Sprint(c.Trusted("sb1")) != "[api.example open.example]" {
+		t.Errorf("told %q, trusts %v", told, c.Trusted("sb1"))
+	}
+	if _, err := c.Leaf(t.Context(), door.LeafAsk{Sandbox: "sb1", Name: "evil.example"}); !errors.Is(err, fault.ErrForbidden) || len(told) > 3 {
+		t.Errorf("%v, told %q", err, told)
 	}
 }

@@ -118,6 +118,7 @@ const (
 	CallExec      CallKind = "exec"      // reply, then exec frames
 	CallInventory CallKind = "inventory" // installed packages; guest-claimed
 	CallContents  CallKind = "contents"  // what directories consist of; guest-claimed
+	CallTrust     CallKind = "trust"     // other certificates than those of Configure, from now on
 	CallHold      CallKind = "hold"      // the clocks of commands stop, or go on
 	CallResume    CallKind = "resume"    // after a thaw
 	CallFile      CallKind = "file"      // one operation on files; see File
@@ -134,12 +135,18 @@ type Call struct {
 	Exec      *Exec         `json:"exec,omitempty"`
 	Inventory *InventoryAsk `json:"inventory,omitempty"` // nil: all of it
 	Contents  *ContentsAsk  `json:"contents,omitempty"`
+	Trust     *Trust        `json:"trust,omitempty"`
 	Hold      *Hold         `json:"hold,omitempty"`
 	Resume    *Resume       `json:"resume,omitempty"`
 	File      *File         `json:"file,omitempty"`
 	Port      int           `json:"port,omitempty"`  // of CallDial
 	Dial      string        `json:"dial,omitempty"`  // of CallHangUp
 	Adopt     string        `json:"adopt,omitempty"` // the command's id
+}
+
+// Trust has the sandbox trust these, beside its template's, in place of those before.
+type Trust struct {
+	CAPEM []byte `json:"ca_pem"`
 }
 
 // Hold stops the clocks of commands' timeouts while a person decides, or lets

@@ -190,7 +190,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		return err
 	}
 	d.door = admission.New(admission.Config{
-		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
+		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), TellTrust: tellTrust(d), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
 		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
 		Clients:    all.Asked,
 		Secrets:    d.secrets,
@@ -212,6 +212,13 @@ func brokerOf(c config.Config) (*secret.Broker, error) {
 		return nil, err
 	}
 	return secret.NewBroker(declared, time.Now), nil
+}
+
+// tellTrust is admission's TellTrust. The manager of sandboxes is made after the door.
+func tellTrust(d *Daemon) func(ctx context.Context, id string, hosts []string) error {
+	return func(ctx context.Context, id string, hosts []string) error {
+		return sandbox.Trust(ctx, d.sandboxes, id, hosts)
+	}
 }
 
 // leavesOf is admission's Leaf.

@@ -167,6 +167,8 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.contents(ctx, stream, call.Contents)
 	case channel.CallInventory:
 		return a.inventory(life, stream, call.Inventory)
+	case channel.CallTrust:
+		return reply(stream, a.trust(call.Trust))
 	case channel.CallHold:
 		return reply(stream, a.hold(call.Hold))
 	case channel.CallResume:

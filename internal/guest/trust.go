@@ -22,6 +22,14 @@ func systemBundles() []string {
 	}
 }
 
+// trust has programs that start from now on trust another CA than Configure said.
+func (a *Agent) trust(t *channel.Trust) error {
+	if t == nil {
+		return errors.New("a trust call needs its body")
+	}
+	return a.writeTrust(t.CAPEM)
+}
+
 // writeTrust writes the CA, and the template's roots with the CA after them.
 func (a *Agent) writeTrust(ca []byte) error {
 	if block, _ := pem.Decode(ca); block == nil || block.Type != "CERTIFICATE" {

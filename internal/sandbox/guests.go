@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -112,23 +111,8 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 		info: s.info, template: tpl, env: kept.Env, variables: placeholderVariables(s.policy, s.info.Placeholders),
 		workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids,
 	}
-	who.caPEM, who.names, err = trustOf(ctx, g.cfg, s.policy)
+	who.caPEM, who.names, err = trustOf(ctx, g.cfg, s.policy, g.cfg.Door.Trusted(s.info.ID))
 	return who, kept, err
-}
-
-// trustOf is what a sandbox trusts, and the names that the gateway answers for. Where its
-// policy has requests judged, that is the CA of just these hosts, too; nobody else trusts it.
-func trustOf(ctx context.Context, cfg *Config, p *policy.Policy) (caPEM []byte, names []string, err error) {
-	caPEM, names, err = cfg.Trust(ctx)
-	hosts := p.Requests().Hosts()
-	if err != nil || len(hosts) == 0 {
-		return caPEM, names, err
-	}
-	if cfg.TrustHosts == nil {
-		return nil, nil, fault.New(fault.ErrUnavailable, "the policy has requests judged, and nothing here can end TLS for that")
-	}
-	more, err := cfg.TrustHosts(ctx, hosts)
-	return slices.Concat(caPEM, []byte("\n"), more), names, err
 }
 
 // stopClocks tells the guest that time does not count against its commands while

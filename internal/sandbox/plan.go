@@ -81,7 +81,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	caPEM, names, err := trustOf(ctx, l.cfg, req.Policy)
+	caPEM, names, err := trustOf(ctx, l.cfg, req.Policy, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func (r *replacements) put(ctx context.Context, p *policy.Policy, source string,
 			continue
 		}
 		a.Narrowed++
+		r.spread(ctx, s)
 	}
 	return a, errors.Join(errs...)
 }
@@ -75,8 +76,19 @@ func (r *replacements) apply(ctx context.Context, s *Sandbox) error {
 	r.mu.Lock()
 	p := r.bySource[s.info.PolicySource]
 	r.mu.Unlock()
-	if p == nil || !s.under(s.info.PolicySource, p) {
-		return nil
+	if p != nil && s.under(s.info.PolicySource, p) {
+		if err := r.door.NarrowPolicy(ctx, s.info.ID, p); err != nil {
+			return err
+		}
 	}
-	return r.door.NarrowPolicy(ctx, s.info.ID, p)
+	r.spread(ctx, s)
+	return nil
+}
+
+// spread has a sandbox that runs trust the certificates of hosts that a policy which
+// narrows it has rules for.
+func (r *replacements) spread(ctx context.Context, s *Sandbox) {
+	if state, _ := s.State(); state == Running {
+		_ = r.door.TrustAnew(ctx, s.info.ID) // or it is told when it first connects to one
+	}
 }

@@ -22,11 +22,15 @@ const computing = 500 * time.Millisecond
 func compute(task Task) {
 	runtime.GOMAXPROCS(task.Threads + 1)
 	var over atomic.Bool
+	var steps atomic.Uint64 // nobody asks for them
 	var all sync.WaitGroup
 	for range task.Threads {
 		errand.In(&all, func() {
-			for !over.Load() { // and nothing else
+			own := uint64(0)
+			for !over.Load() {
+				own++
 			}
+			steps.Add(own)
 		})
 	}
 	time.Sleep(computing)

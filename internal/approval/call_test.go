@@ -116,6 +116,27 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// TestNothingIsComparedWithAnother: what was approved of something else is no evidence.
+func TestNothingIsComparedWithAnother(t *testing.T) {
+	in := install(t, approval.Limits{})
+	push := newHost()
+	push.Repository, push.Push = "acme/app", "sha256:"+strings.Repeat("a", 64)
+	in.approve(t, approval.ScopeRun, 0, in.ask(t, ask("r1", wheel("sha256:"+strings.Repeat("b", 64)))).ID)
+	for what, a := range map[string]approval.Ask{"a host": askHost("r1", newHost()), "a push": askHost("r1", push), "a call": askCall("r1", callOf("refund", `{}`))} {
+		r := in.ask(t, a)
+		if r.Evidence.LastApproved != "" || len(r.Evidence.Changes) > 0 {
+			t.Errorf("%s: %+v", what, r.Evidence)
+		}
+		in.approve(t, approval.ScopeRun, 0, r.ID)
+		if _, err := in.Revoke(t.Context(), "bob", r.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		if again := in.ask(t, a); again.Evidence.LastApproved != r.ID+" by bob" {
+			t.Errorf("%s, later: %+v", what, again.Evidence)
+		}
+	}
+}
+
 // TestOnce: an approval of a call is for one of them unless somebody says more; of many that
 // use it at a time one is let through, and the others ask again, before a restart or after it.
 func TestOnce(t *testing.T) {

@@ -16,7 +16,7 @@ const lookBack = 100
 // that a person approved here.
 func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.Evidence) (evidence.Evidence, error) {
 	switch ask.matter().kind() {
-	case KindHost:
+	case KindHost, KindPush:
 		return q.compareHost(ctx, ask.Host, e)
 	case KindCall:
 		return q.compareCall(ctx, ask.Call, e)

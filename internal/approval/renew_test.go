@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 )
@@ -73,6 +74,48 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 		}
 		if found != (secret == "another-task") {
 			t.Errorf("%s is found: %v", secret, found)
+		}
+	}
+}
+
+// TestErasedArguments: of a call whose arguments were erased the digest is left, by which its
+// request and its answer are still those of the same call.
+func TestErasedArguments(t *testing.T) {
+	log, err := audit.Open(filepath.Join(t.TempDir(), "audit"), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	q, err := approval.Open(t.Context(), approval.Config{Store: approvaltest.NewMemory(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	asks := []approval.Ask{askCall("r1", callOf("refund", `{"of":"a person"}`)), askCall("r1", callOf("refund", `{"of":"another"}`))}
+	var ids []string
+	for _, a := range asks {
+		r, err := q.Ask(t.Context(), a)
+		if err != nil || r.Call != a.Call {
+			t.Fatal(r, err)
+		}
+		ids = append(ids, r.ID)
+	}
+	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: ids[:1], State: approval.Approved, Scope: approval.ScopeRun}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range asks {
+		r, err := q.Get(t.Context(), ids[i])
+		if err != nil || r.Call.Arguments != "" || r.Call.Digest != a.Call.Digest || r.Call.Tool != "refund" {
+			t.Errorf("%+v %v", r.Call, err)
+		}
+		if again, err := q.Ask(t.Context(), a); err != nil || again.ID != ids[i] {
+			t.Errorf("asked again it is %+v %v", again, err)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func childOf(n *yaml.Node, step string) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // the others have nothing below them
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == step {

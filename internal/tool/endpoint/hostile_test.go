@@ -19,7 +19,7 @@ import (
 // connection, until the test ends.
 func raw(t *testing.T, answer string, more func(net.Conn)) *endpoint.Endpoint {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of the test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

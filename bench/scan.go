@@ -26,7 +26,7 @@ const (
 
 // measureScan scans text as commands write it, in pieces: for secrets, and for personal
 // data too; beside them the digest of the same text, and the library's own engine with
-// four of its detectors.
+// four of its detectors. Then the same text as a request's body, on its way to a host.
 func measureScan(ctx context.Context, b *bench) error {
 	text := logLines(scanBytes)
 	set := scan.NewSet(append(secrets.Rules(), personal.Rules()...)...)
@@ -36,7 +36,11 @@ func measureScan(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	var some, all, floor, theirs sample
+	through, err := newBodies(ctx, set)
+	if err != nil {
+		return err
+	}
+	var some, all, floor, theirs, sent, watched sample
 	n := b.rounds(scanRounds)
 	for i := range n + 1 {
 		b.progress.round("8 MB", i, n)
@@ -47,13 +51,24 @@ func measureScan(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
+		body := stopwatch(func() { err = through.send(ctx, through.scans, text) })
+		if err != nil {
+			return err
+		}
+		watch := stopwatch(func() { err = through.send(ctx, through.watches, text) })
+		if err != nil {
+			return err
+		}
 		if i > 0 {
+			sent, watched = append(sent, speedOf(body)), append(watched, speedOf(watch))
 			some, all = append(some, speedOf(one)), append(all, speedOf(both))
 			floor, theirs = append(floor, speedOf(sum)), append(theirs, speedOf(engine))
 		}
 	}
 	b.table.add(figure("output scanned for secrets", unitSpeed, some).beside("its SHA-256", floor))
 	b.table.add(figure("  and for personal data", unitSpeed, all).beside("the library's engine, 4 detectors", theirs))
+	b.table.add(figure("request body scanned on its way", unitSpeed, sent).beside("its SHA-256", floor))
+	b.table.add(figure("  looked through for a placeholder", unitSpeed, watched).beside("its SHA-256", floor))
 	return nil
 }
 

@@ -124,7 +124,7 @@ func (c unseen) finish() {
 	}
 	var names []string
 	for _, entry := range c.policy.network {
-		if name := entry.NetworkPattern.String(); c.passes(entry) && !slices.Contains(names, name) {
+		if name := entry.String(); c.passes(entry) && !slices.Contains(names, name) {
 			names = append(names, plain(name, 60))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func (w *watched) Read(p []byte) (int, error) {
 		_, more := w.scanner.Close()
 		found = append(found, more...)
 	}
-	if w.err = w.look.tell("body", found, 0); w.err != nil {
+	if w.err = w.look.tell("body", found); w.err != nil {
 		return 0, w.err
 	}
 	if err != nil {
@@ -169,9 +170,9 @@ func (h *held) take(got piece) {
 	out, found := h.scanner.Write(got.bytes)
 	if got.err != nil {
 		rest, more := h.scanner.Close()
-		out, found = append(out[:len(out):len(out)], rest...), append(found, more...)
+		out, found = append(slices.Clip(out), rest...), append(found, more...)
 	}
-	if h.err = h.look.tell("body", found, 0); h.err != nil {
+	if h.err = h.look.tell("body", found); h.err != nil {
 		return
 	}
 	h.ready = out

@@ -95,7 +95,7 @@ func (l *look) decoded(coding string, plain io.Reader) error {
 			_, more := scanner.Close()
 			found = append(found, more...)
 		}
-		if refused := l.tell("body", found, 0); refused != nil {
+		if refused := l.tell("body", found); refused != nil {
 			return refused
 		}
 		left -= n

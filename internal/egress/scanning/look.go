@@ -82,7 +82,7 @@ func (l *look) text(where, text string, whole bool) (clean string, err error) {
 	out, found := s.Write([]byte(text))
 	clean = string(out)
 	out, more := s.Close()
-	return clean + string(out), l.tell(where, append(found, more...), 0)
+	return clean + string(out), l.tell(where, append(found, more...))
 }
 
 // unredacted is a plan for what can't be redacted: it is blocked.
@@ -174,9 +174,8 @@ func (l *look) fields(kind string, h http.Header) error {
 	return nil
 }
 
-// tell puts what was found on record. What is blocked is an error: the refusal. at is where
-// what was looked at begins.
-func (l *look) tell(where string, found []scan.Finding, at int64) error {
+// tell puts what was found on record. What is blocked is an error: the refusal.
+func (l *look) tell(where string, found []scan.Finding) error {
 	fresh := l.news(where, found)
 	blocked := len(found) > 0 && found[len(found)-1].Outcome == scan.Block
 	var answer door.FoundAnswer
@@ -184,7 +183,7 @@ func (l *look) tell(where string, found []scan.Finding, at int64) error {
 		ask := l.ask(where)
 		for _, f := range some {
 			ask.Findings = append(ask.Findings, door.Finding{
-				Rule: f.Rule, Class: f.Class, Outcome: f.Outcome, At: at + f.At, Length: f.Length, Sum: f.Sum[:], Late: f.Late,
+				Rule: f.Rule, Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: f.Sum[:], Late: f.Late,
 			})
 		}
 		var err error

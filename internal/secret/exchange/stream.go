@@ -27,7 +27,7 @@ func (o *outgoing) Read(p []byte) (int, error) {
 		n, err := o.from.Read(p)
 		out, hit := o.scan.take(p[:n], err != nil)
 		if hit == "" {
-			_, hit = o.meant.take(o.plain.take(p[:n], err != nil), err != nil)
+			hit = o.escaped(p[:n], err != nil)
 		}
 		where := "body"
 		if err != nil && hit == "" {
@@ -45,6 +45,24 @@ func (o *outgoing) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, o.err
+}
+
+// escaped looks for placeholders with escaped letters. Where nothing is escaped, only what
+// one can lie across is looked at: the rest was, as it stands.
+func (o *outgoing) escaped(more []byte, last bool) (hit string) {
+	meant, same := o.plain.take(more, last)
+	longest := 0
+	for _, needle := range o.meant.needles {
+		longest = max(longest, len(needle))
+	}
+	if same && len(meant) > 2*longest {
+		if _, hit = o.meant.take(meant[:longest], false); hit != "" {
+			return hit
+		}
+		meant, o.meant = meant[len(meant)-longest:], scan{needles: o.meant.needles}
+	}
+	_, hit = o.meant.take(meant, last)
+	return hit
 }
 
 // inTrailer is a placeholder that came behind the body; "" if there is none.

@@ -8,10 +8,13 @@ import "strings"
 // are read, too. The zero value is at the beginning of a stream.
 type unescaper struct{ first, second unescaping }
 
-// take takes more of the stream in, and gives what it is read as. At the end (last) nothing
-// is kept. The result is the caller's until the next call.
-func (u *unescaper) take(more []byte, last bool) []byte {
-	return u.second.take(u.first.take(more, last), last)
+// take takes more of the stream in, and gives what it is read as; same tells that this is
+// what was taken in. At the end (last) nothing is kept. The result is the caller's until the
+// next call.
+func (u *unescaper) take(more []byte, last bool) (meant []byte, same bool) {
+	once, first := u.first.take(more, last)
+	meant, second := u.second.take(once, last)
+	return meant, first && second
 }
 
 // unescaped is a whole text, as unescaper reads it.
@@ -19,7 +22,8 @@ func unescaped(text string) string {
 	if !strings.ContainsAny(text, `%\&`) {
 		return text
 	}
-	return string((&unescaper{}).take([]byte(text), true))
+	meant, _ := (&unescaper{}).take([]byte(text), true)
+	return string(meant)
 }
 
 // unescaping reads escapes once.
@@ -31,34 +35,46 @@ type unescaping struct {
 // maxEscape bounds what is kept for its end: no escape of a letter is longer.
 const maxEscape = 16
 
-func (u *unescaping) take(more []byte, last bool) []byte {
+func (u *unescaping) take(more []byte, last bool) (meant []byte, same bool) {
 	u.out = u.out[:0]
 	buf := more
 	if len(u.kept) > 0 {
 		u.kept = append(u.kept, more...)
 		buf = u.kept
 	}
-	for i := 0; i < len(buf); {
-		c := buf[i]
-		if c != '%' && c != '\\' && c != '&' {
-			u.out = append(u.out, c)
-			i++
-			continue
-		}
-		meant, n := escape(buf[i:])
+	same = len(u.kept) == 0
+	from := 0 // what is before it is in out
+	for i := nextEscape(buf, 0); i < len(buf); {
+		c, n := escape(buf[i:])
 		switch {
 		case n > 0:
-			u.out, i = append(u.out, meant), i+n
+			u.out = append(append(u.out, buf[from:i]...), c)
+			from, same = i+n, false
+			i = nextEscape(buf, from)
 		case n < 0 && !last && len(buf)-i < maxEscape:
+			u.out = append(u.out, buf[from:i]...)
 			u.kept = append(u.kept[:0], buf[i:]...)
-			return u.out
+			return u.out, false
 		default:
-			u.out = append(u.out, c)
-			i++
+			i = nextEscape(buf, i+1)
 		}
 	}
+	if same {
+		return more, true
+	}
+	u.out = append(u.out, buf[from:]...)
 	u.kept = u.kept[:0]
-	return u.out
+	return u.out, false
+}
+
+// nextEscape is where the next escape may begin, or the length.
+func nextEscape(b []byte, from int) int {
+	for i := from; i < len(b); i++ {
+		if c := b[i]; c == '%' || c == '\\' || c == '&' {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // escape reads the escape with which a text begins: what it means and how long it is; 0: it

@@ -75,7 +75,17 @@ func TestEscapedPlaceholders(t *testing.T) {
 				t.Errorf("%s: %v %q", name, err, leaked)
 			}
 		}
-		for cut := range len(text) {
+		for cut := 0; cut < len(text); cut += 1 + cut%2 {
+			for _, pad := range []string{"", strings.Repeat("a", 900)} { // in a piece in which little is escaped
+				v, r := &vault{}, post(t, "/", "text/plain", "")
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(pad+text[:cut]), strings.NewReader(text[cut:]+pad), strings.NewReader(pad))), -1
+				if err := New(nil, all(), v).Outgoing(r); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadAll(r.Body); err == nil {
+					t.Errorf("%s, cut at %d, with %d bytes around", name, cut, len(pad))
+				}
+			}
 			v, r := &vault{}, post(t, "/", "text/plain", "")
 			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("before "+text[:cut]), strings.NewReader(text[cut:]+" after"))), -1
 			if err := New(nil, all(), v).Outgoing(r); err != nil {
@@ -105,9 +115,11 @@ func TestUnescaped(t *testing.T) {
 		}
 		u, got := unescaper{}, ""
 		for i := range len(text) {
-			got += string(u.take([]byte(text[i:i+1]), false))
+			meant, _ := u.take([]byte(text[i:i+1]), false)
+			got += string(meant)
 		}
-		if got += string(u.take(nil, true)); got != want {
+		meant, _ := u.take(nil, true)
+		if got += string(meant); got != want {
 			t.Errorf("%q byte by byte: %q, not %q", text, got, want)
 		}
 	}
@@ -120,7 +132,8 @@ func TestAnEscapeIsNotWaitedFor(t *testing.T) {
 		in, out := 0, 0
 		for range 1_000 {
 			in += len(text)
-			out += len(u.take([]byte(text), false))
+			meant, _ := u.take([]byte(text), false)
+			out += len(meant)
 			if kept := len(u.first.kept) + len(u.second.kept); kept > 2*maxEscape {
 				t.Fatalf("%q: %d bytes are kept", text, kept)
 			}

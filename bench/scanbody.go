@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+
+	asks "github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/scanning"
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/placeholder"
+)
+
+// redacting is a door whose policy has secrets redacted in requests.
+type redacting struct{ asks.Door }
+
+// Scans implements door.Door.
+func (redacting) Scans(context.Context, asks.ScansAsk) (asks.ScansAnswer, error) {
+	return asks.ScansAnswer{Plan: scan.Plan{Secrets: scan.Redact}}, nil
+}
+
+// bodies sends bodies of requests through what looks at them on their way.
+type bodies struct {
+	scans   requests.Exchange
+	watches *exchange.Exchange // for placeholders
+}
+
+func newBodies(ctx context.Context, set *scan.Set) (bodies, error) {
+	scans, err := scanning.Exchanges{Door: redacting{}, Set: func() *scan.Set { return set }}.Exchange(ctx, requests.Connection{Name: "api.example", Port: 443, TLS: true})
+	fake, _ := placeholder.Find("openai")
+	return bodies{scans, exchange.New(nil, map[string]string{"one": fake.New()}, nil)}, err
+}
+
+// send reads a body through an exchange, as it is read when it is sent.
+func (bodies) send(ctx context.Context, by interface{ Outgoing(*http.Request) error }, text []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://api.example/v1", io.NopCloser(bytes.NewReader(text)))
+	if err != nil {
+		return err
+	}
+	if err := by.Outgoing(r); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return err
+	}
+	return r.Body.Close()
+}

@@ -60,6 +60,15 @@ type CreateSandbox struct {
 	Snapshot string            `json:"snapshot,omitempty"`
 	Lifetime Lifetime          `json:"lifetime,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"` // at most 64
+	// Home keeps directories of the home directory from one sandbox to the next; nil: none.
+	// For callers on the Unix socket.
+	Home *Home `json:"home,omitempty"`
+}
+
+// Home is what a sandbox keeps of its home directory. One sandbox at a time has it.
+type Home struct {
+	Name  string   `json:"name"`
+	Keeps []string `json:"keeps"` // paths below the home directory, such as .claude
 }
 
 // IdempotencyHeader is the header of POST /v1/sandboxes that makes a second
@@ -91,6 +100,7 @@ type Sandbox struct {
 	Token    string            `json:"token,omitempty"`    // whose it is; "": the host's
 	Snapshot string            `json:"snapshot,omitempty"` // that it was made from
 	Parent   string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	Home     string            `json:"home,omitempty"`     // what of its home directory outlives it, by name
 }
 
 // Stuck is how it stands with a sandbox that could not be taken away: it is tried

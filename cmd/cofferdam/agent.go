@@ -21,11 +21,17 @@ import (
 // httpsPort is where the APIs of models are.
 const httpsPort = 443
 
+// agentHome is the home directory in sandboxes of our templates.
+const agentHome = "/home/agent"
+
 // outfit gives a request what the agent of --agent needs: its variables, where --env does
 // not set them, and without a policy one by which it reaches its names. A policy that is
 // given is not changed; one under which the agent could not work is refused.
 func (f runFlags) outfit(req *api.CreateSandbox) error {
 	if f.agent == "" {
+		if f.home != "" {
+			return fault.Invalid("--home keeps what an agent has below its home directory; say with --agent which one that is")
+		}
 		return nil
 	}
 	shipped, err := preset.Read()
@@ -39,6 +45,15 @@ func (f runFlags) outfit(req *api.CreateSandbox) error {
 	env := maps.Clone(agent.Environment)
 	if env == nil {
 		env = map[string]string{}
+	}
+	if f.home != "" {
+		if len(agent.State) == 0 {
+			return fault.Invalid("--home: it is not known here where %s keeps what it keeps", agent.Name)
+		}
+		req.Home = &api.Home{Name: f.home, Keeps: agent.State}
+	}
+	for name, path := range agent.Settings {
+		env[name] = agentHome + "/" + path
 	}
 	maps.Copy(env, req.Env)
 	req.Env = env
@@ -78,7 +93,8 @@ func (f runFlags) keys(list func() ([]api.Secret, error), req *api.CreateSandbox
 	} else if has, err = given(req.Policy, agent, shipped); err != nil {
 		return err
 	}
-	if len(agent.Keys) > 0 && len(own)+len(has) == 0 {
+	if len(agent.Keys) > 0 && len(own)+len(has) == 0 && f.home == "" { // a home may have a login
+
 		say("note: %s starts without a key; %s", agent.Name, keyAdvice(agent, shipped, f.policy != ""))
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,9 @@ func TestOutfit(t *testing.T) {
 		{"asks a person", runFlags{agent: "claude", policy: file("holds", "network_unlisted: hold\n")}, ""},
 		{"only observes", runFlags{agent: "claude", policy: file("observes", "mode: observe\n")}, ""},
 		{"too little", runFlags{agent: "claude", policy: file("little", "network_presets: [ anthropic ]\n")}, "does not let claude reach claude.ai; add to it: network_presets: [ anthropic, claude-account ]"},
+		{"a home", runFlags{agent: "claude", home: "work"}, ""},
+		{"a home of nobody's", runFlags{home: "work"}, "say with --agent which one"},
+		{"a home of what is not known", runFlags{agent: "amp", home: "work"}, "not known here where amp keeps"},
 		{"unknown", runFlags{agent: "claud"}, "there is no agent \"claud\"; known here: amp, claude, "},
 	} {
 		c.flags.env = []string{"DISABLE_AUTOUPDATER=0"}
@@ -50,6 +54,9 @@ func TestOutfit(t *testing.T) {
 		if err != nil || req.Env["IS_SANDBOX"] != "1" || req.Env["DISABLE_AUTOUPDATER"] != "0" {
 			t.Errorf("%s: %v %v", c.what, req.Env, err)
 			continue
+		}
+		if home := req.Home; (home != nil) != (c.flags.home != "") || home != nil && (home.Name != "work" || !slices.Contains(home.Keeps, ".claude")) || req.Env["CLAUDE_CONFIG_DIR"] != "/home/agent/.claude" {
+			t.Errorf("%s: %+v %v", c.what, home, req.Env)
 		}
 		given := []byte(nil)
 		if c.flags.policy != "" {

@@ -30,6 +30,7 @@ type runFlags struct {
 	json     bool
 	detach   bool // when something is held
 	agent    string
+	home     string // what the agent keeps, by name
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means

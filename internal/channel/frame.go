@@ -182,6 +182,9 @@ type Configure struct {
 	// Workspace is a directory to make where there is none; "" for none.
 	Workspace         string `json:"workspace,omitempty"`
 	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"` // it belongs to root
+	// Owned are paths below the user's home whose directories become the user's: an engine
+	// makes those on the way to its mounts as root.
+	Owned []string `json:"owned,omitempty"`
 }
 
 // User is who runs commands in the sandbox.

@@ -151,6 +151,9 @@ func (p Paths) Baselines() string { return filepath.Join(p.State, "baselines") }
 // Frozen holds the images of frozen sandboxes.
 func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
 
+// Homes has what users' agents keep from one sandbox to the next.
+func (p Paths) Homes() string { return filepath.Join(p.State, "homes") }
+
 // Snapshots holds copies of sandboxes.
 func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }
 

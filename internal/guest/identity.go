@@ -160,6 +160,31 @@ func (a *Agent) writeIdentity(c *channel.Configure) error {
 	if err := a.makeWorkspace(c); err != nil {
 		return fmt.Errorf("the workspace can't be made: %w", err)
 	}
+	if err := a.ownDirectories(c); err != nil {
+		return fmt.Errorf("a directory of the home can't be the user's: %w", err)
+	}
+	return nil
+}
+
+// ownDirectories gives the user directories below its home. No link leads out of that.
+func (a *Agent) ownDirectories(c *channel.Configure) error {
+	if len(c.Owned) == 0 {
+		return nil
+	}
+	home, err := os.OpenRoot(a.config.Root + c.User.Home)
+	if err != nil {
+		return err
+	}
+	defer home.Close() //nolint:errcheck // A directory handle.
+	for _, name := range c.Owned {
+		info, err := home.Lstat(name)
+		if err == nil && info.IsDir() {
+			err = home.Lchown(name, c.User.UID, c.User.GID)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -204,6 +204,15 @@ func TestConfigureAgain(t *testing.T) {
 	if got := s.sh("cat ~/file; hostname; echo $GREETING"); got != "mine\nfork\nagain\n" {
 		t.Errorf("got %q", got)
 	}
+	s.sh("mkdir ~/in && ln -s /etc ~/out")
+	again.Owned = []string{"in"}
+	s.mustCall(channel.Call{Kind: channel.CallConfigure, Configure: again})
+	again.Owned = []string{"out/ssl"}
+	stream, reply := s.call(channel.Call{Kind: channel.CallConfigure, Configure: again})
+	defer stream.Close()
+	if reply.OK || !strings.Contains(reply.Error, "a directory of the home can't be the user's") {
+		t.Errorf("what a link leads to became the user's: %+v", reply)
+	}
 }
 
 func TestBadConfigure(t *testing.T) {

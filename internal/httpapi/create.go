@@ -31,6 +31,9 @@ func checkCreate(body api.CreateSandbox, who caller) error {
 	if who.token != nil && len(body.Mounts) > 0 {
 		return fault.New(fault.ErrForbidden, "a mount names a path of the daemon's host, so only callers on its Unix socket may ask for one; upload the files instead")
 	}
+	if who.token != nil && body.Home != nil {
+		return fault.New(fault.ErrForbidden, "a home is a user's of the daemon's host, so only callers on its Unix socket may ask for one")
+	}
 	if !who.all() && (body.Template == template.NameHost || body.Template == template.NameAuto) {
 		return fault.New(fault.ErrForbidden, "the template %s shows, or may show, the programs of the daemon's host, so a token may not ask for it", body.Template)
 	}

@@ -90,6 +90,9 @@ func (s *Server) routes() []route {
 		{"POST /v1/sandboxes/{id}/files/move", holders, files.moveFile},
 		{"GET /v1/events", holders, sandboxes.events},
 
+		{"GET /v1/homes", people, sandboxes.listHomes},
+		{"DELETE /v1/homes/{name}", people, sandboxes.removeHome},
+
 		{"GET /v1/snapshots", holders, snapshots.listSnapshots},
 		{"GET /v1/snapshots/{ref}", holders, snapshots.getSnapshot},
 		{"DELETE /v1/snapshots/{ref}", holders, snapshots.removeSnapshot},

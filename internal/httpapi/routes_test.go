@@ -78,6 +78,8 @@ func admitted() map[string]string {
 		"PUT /v1/policies/{name}":        admin,
 		"DELETE /v1/policies/{name}":     admin,
 		"GET /v1/secrets":                socket,
+		"GET /v1/homes":                  socket,
+		"DELETE /v1/homes/{name}":        socket,
 		"GET /v1/tokens":                 admin,
 		"POST /v1/tokens":                admin,
 		"DELETE /v1/tokens/{id}":         admin,

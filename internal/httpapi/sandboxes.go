@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -91,6 +92,12 @@ func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Requ
 			return sandbox.Request{}, err
 		}
 	}
+	if body.Home != nil {
+		req.Home, req.Keeps = homes.Home{UID: who.uid, Name: body.Home.Name}, body.Home.Keeps
+		if err := homes.CheckName(body.Home.Name); err != nil {
+			return req, err
+		}
+	}
 	for _, m := range body.Mounts {
 		req.Mounts = append(req.Mounts, mounts.Mount(m))
 	}
@@ -141,7 +148,7 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
 		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
 		Lifetime: viewLifetime(sb.Lifetime()), Labels: info.Labels, Token: info.Owner.Token,
-		Snapshot: info.Snapshot, Parent: info.Parent, Ends: sb.Ends(),
+		Snapshot: info.Snapshot, Parent: info.Parent, Ends: sb.Ends(), Home: info.Home.Name,
 	}
 	if exit != nil {
 		v.Ended = exit.Reason

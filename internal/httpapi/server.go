@@ -33,6 +33,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -73,6 +74,8 @@ type Config struct {
 	Tokens *token.Book
 	// Policies are the named ones.
 	Policies *policies.Store
+	// Homes are what users keep from one sandbox to the next; nil: nothing.
+	Homes *homes.Shelf
 	// Secrets are the declared ones; nil: there are none.
 	Secrets *secret.Broker
 	// Room bounds what the requests of tokens hold; nil: one of its own.

@@ -136,6 +136,7 @@ func (a *adopter) adopted(ctx context.Context, s *Sandbox) {
 	}
 	s.turn.Unlock()
 	a.tracker.quotas.Put(s.info.ID, shareOf(s.info), state == Paused)
+	a.cfg.Homes.Put(s.info.Home, s.info.ID)
 	a.keys.remind(s)
 	a.assembly.appear(s)
 	if err := a.cfg.Door.SandboxAdopted(ctx, s.info.ID, string(state)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
@@ -60,6 +61,8 @@ type Config struct {
 	Queue       waiting.Queue
 	Shelf       *waiting.Shelf
 	FreezeAfter time.Duration
+	// Homes has what agents keep from one sandbox to the next; nil: nothing is kept.
+	Homes *homes.Shelf
 	// Snapshots is where copies of sandboxes lie; nil: there are none, and none are
 	// made.
 	Snapshots *snapshots.Store

@@ -245,8 +245,13 @@ func (c *creator) start(ctx context.Context, p *plan, req Request, digest string
 	if err := quotas.Take(own, shareOf(p.info), req.Owner.Quota); err != nil {
 		return nil, err
 	}
+	if err := c.cfg.Homes.Take(p.info.Home, own); err != nil {
+		quotas.Drop(own)
+		return nil, err
+	}
 	c.ready.claim(ctx, p) // the plan may have another id now
 	quotas.Rename(own, p.info.ID)
+	c.cfg.Homes.Rename(own, p.info.ID)
 	begun := &creation{
 		creator: c, leave: c.registry.occupy(p.info.ID),
 		entry: Entry{Info: p.info, State: Creating, Key: req.IdempotencyKey, Request: digest},
@@ -255,6 +260,7 @@ func (c *creator) start(ctx context.Context, p *plan, req Request, digest string
 	if err := c.tracker.journal.Enter(ctx, begun.entry, "", ""); err != nil {
 		c.ready.unclaim(ctx, p)
 		quotas.Drop(p.info.ID)
+		c.cfg.Homes.Drop(p.info.ID)
 		begun.leave()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "no sandbox can be made, because the journal of sandboxes can't be written")
 	}
@@ -282,6 +288,7 @@ func (c *creation) abort(ctx context.Context, cause error) {
 	ctx = context.WithoutCancel(ctx)
 	defer c.leave()
 	c.tracker.quotas.Drop(id)
+	defer c.cfg.Homes.Drop(id) // nothing of it is there any more
 	c.remover.forgetFiles(id)
 	e := c.entry
 	e.State = Failed

@@ -41,6 +41,7 @@ type identity struct {
 	workspace policy.Workspace // the policy's directory inside
 	proxy     bool             // the policy wants one
 	pids      int
+	owned     []string // below the home, on the way to what is kept there
 }
 
 // user is who runs commands: the template's user, or the one asked for in its place.
@@ -73,7 +74,7 @@ func (g *guests) configure(ctx context.Context, who identity) error {
 		Hostname: id, Env: env, CAPEM: who.caPEM, Names: who.names,
 		MachineID: machineID(id), User: who.user(),
 		Seed: seed(), Now: time.Now().UnixNano(),
-		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly, Proxy: who.proxy,
+		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly, Proxy: who.proxy, Owned: who.owned,
 		Limits: channel.ExecLimits{NProc: who.pids, NoFile: defaultNoFile},
 	}})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -144,11 +145,13 @@ func digestOf(req Request) (string, error) {
 		Account                                                                    Account
 		HostUID, HostGID                                                           int
 		Narrowing                                                                  policy.Narrowing `json:",omitzero"`
+		Home                                                                       homes.Home       `json:",omitzero"`
+		Keeps                                                                      []string         `json:",omitempty"`
 	}{
 		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,
 		Snapshot: req.Snapshot, User: req.User, Lock: req.Lock, Mounts: req.Mounts, Env: req.Env, Labels: req.Labels, Linger: req.Linger, Plan: req.Plan,
 		Lifetime: req.Lifetime, Account: req.Account, HostUID: req.HostUID, HostGID: req.HostGID,
-		Narrowing: req.Narrowing,
+		Narrowing: req.Narrowing, Home: req.Home, Keeps: req.Keeps,
 	}
 	if req.Policy != nil {
 		asked.Policy = req.Policy.Digest()

@@ -93,6 +93,9 @@ func (m *Manager) tend() {
 	ctx := m.background.ctx
 	m.background.stay(func() { m.tracker.ends.Run(ctx) })
 	m.background.stay(func() { m.ready.pool.Run(ctx) })
+	if m.cfg.Homes != nil {
+		m.background.stay(func() { m.remover.tendHomes(ctx) })
+	}
 	if m.cfg.Snapshots != nil {
 		m.background.stay(func() { m.cfg.Snapshots.Tend(ctx) })
 	}

@@ -48,6 +48,7 @@ type plan struct {
 	workspace policy.Workspace
 	proxy     bool              // the policy wants one inside
 	variables map[string]string // with placeholders
+	owned     []string          // directories below the home
 	claimed   engine.Instance   // out of the pool; nil: it is to be made
 	follow    func()            // follows the commands that go on in a copy; nil: there are none
 }
@@ -55,7 +56,7 @@ type plan struct {
 // identity is what the guest is told, with the request's environment.
 func (p *plan) identity(env map[string]string) identity {
 	return identity{
-		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids,
+		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids, owned: p.owned,
 	}
 }
 
@@ -102,7 +103,7 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: p.template.Name, Digest: p.template.Digest,
 		Engine: p.engine.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
 		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Created: time.Now().UTC(),
-		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels,
+		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
 	}
 	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
 	req.from.Name(&info)
@@ -147,6 +148,11 @@ func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
 	if err != nil {
 		return engine.Spec{}, err
 	}
+	kept, err := l.home(req, p, shown, limits.DiskBytes)
+	if err != nil {
+		return engine.Spec{}, err
+	}
+	shown = slices.Concat(shown, kept)
 	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
 		{Source: l.cfg.AgentDir, Destination: mounts.AgentPlace, ReadOnly: true},

@@ -194,6 +194,7 @@ func (r *remover) forgetFiles(id string) {
 func (r *remover) forget(s *Sandbox) {
 	r.tracker.ends.Drop(s.info.ID)
 	r.tracker.quotas.Drop(s.info.ID)
+	r.cfg.Homes.Drop(s.info.ID)
 	r.registry.drop(s)
 	r.keys.drop(s)
 	close(s.gone)

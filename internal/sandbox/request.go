@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -51,6 +52,10 @@ type Request struct {
 	Owner    Owner
 	Account  Account
 	Labels   map[string]string
+	// Home, if its name is not "", keeps these directories of the home directory: see
+	// package homes.
+	Home  homes.Home
+	Keeps []string
 	// Narrowing is what the client gives up of the network; see Manager.Narrow.
 	Narrowing policy.Narrowing
 	// proof has it be a twin for probes: nothing of the host can be written, and its limits
@@ -86,6 +91,9 @@ func checkRequest(req Request) error {
 	}
 	if len(req.IdempotencyKey) > maxKey {
 		return fault.Invalid("the idempotency key is %d bytes long; at most %d", len(req.IdempotencyKey), maxKey)
+	}
+	if !req.Home.IsZero() && (req.Snapshot != "" || req.from != nil || req.Plan) {
+		return fault.Invalid("a sandbox that is a copy, or that is made for a plan, has no home that is kept")
 	}
 	if err := checkLifetime(req.Lifetime); err != nil {
 		return err

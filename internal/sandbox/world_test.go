@@ -21,6 +21,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -120,7 +121,7 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		Trust:     func(context.Context) ([]byte, []string, error) { return []byte(certificate), nil, nil },
 		ClientEnv: func() map[string]string { return nil },
 		AgentDir:  w.path("agent"), EmptyFile: "/dev/null", PolicyDir: w.path("policies"), BaselineDir: w.path("baselines"), DefaultTemplate: "plain",
-		Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
+		Homes: homes.NewShelf(w.path("homes")), Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
 		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Boot: w.Boot, EndRetry: w.EndRetry,
 	})
 	if w.Made != nil {

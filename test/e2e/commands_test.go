@@ -23,6 +23,8 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"exits":         exits,
 		"golden":        golden,
 		"hosts":         hosts,
+		"models":        models,
+		"screen":        screen,
 		"plainregistry": plainRegistry,
 		"tools":         tools,
 		"answers":       goldenPart,

@@ -1,0 +1,58 @@
+package sandbox_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+)
+
+// TestHome: one sandbox at a time has a home, whatever becomes of the daemon and of
+// creates; when it is gone, the next one may.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).daemon(t)
+	req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: "work"}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+	refused := func(when string, req sandbox.Request, kind error, want string) {
+		t.Helper()
+		if _, err := d.Create(t.Context(), ask(t, req)); !errors.Is(err, kind) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	first := d.create(t, req).Info()
+	if !slices.ContainsFunc(first.WritableMounts, func(at string) bool { return strings.HasSuffix(at, "/.claude") }) {
+		t.Errorf("it is mounted at %v", first.WritableMounts)
+	}
+	refused("beside it", req, fault.ErrConflict, "the home work is the sandbox "+first.ID+"'s")
+	d.next(t)
+	refused("after a restart", req, fault.ErrConflict, "the home work is the sandbox "+first.ID+"'s")
+	other := req
+	other.Home.Name = "play"
+	d.create(t, other)
+	if err := d.Destroy(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("the engine is broken")
+	d.engine.Fails = func() error { return broken }
+	refused("a create that fails", req, broken, "")
+	d.engine.Fails = nil
+	second := d.create(t, req).Info()
+	if err := d.Destroy(t.Context(), second.ID); err != nil {
+		t.Fatal(err)
+	}
+	over := req
+	over.Mounts = []mounts.Mount{{Source: t.TempDir(), Destination: second.WritableMounts[0] + "/inner"}}
+	refused("a mount in it", over, fault.ErrInvalid, "lie in each other")
+	over.Mounts[0].Destination = strings.TrimSuffix(second.WritableMounts[0], "/.claude")
+	refused("a mount around it", over, fault.ErrInvalid, "lie in each other")
+	plan := req
+	plan.Plan = true
+	refused("a plan", plan, fault.ErrInvalid, "no home that is kept")
+	refused("no place", sandbox.Request{Home: req.Home}, fault.ErrInvalid, "keeps 1 to")
+}

@@ -1,0 +1,336 @@
+// Package homes keeps what agents have below their home directory from one sandbox to the
+// next: logins, settings, histories.
+//
+// Vocabulary: a *home* is a user's of the host, under a name; a *place* is a directory below
+// the home directory that is kept, such as .claude. A sandbox sees the places and nothing
+// else of a home, so what it makes in one never decides where another lies on the host.
+package homes
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of what is asked for, and of what is looked at.
+const (
+	maxPlaces  = 16
+	maxOfUser  = 100
+	maxEntries = 200_000
+)
+
+// Home says which one it is. The zero one is none.
+type Home struct {
+	UID  int    `json:"uid"` // whose on the host
+	Name string `json:"name"`
+}
+
+// IsZero tells whether it is none.
+func (h Home) IsZero() bool { return h.Name == "" }
+
+// Kept is a home on the disk.
+type Kept struct {
+	Home
+	Places  []string // as sandboxes saw them, sorted
+	Bytes   int64
+	Entries int
+	Used    time.Time // when a sandbox last began with it
+	Sandbox string    // that has it now; "": none
+}
+
+// Shelf has the homes of an installation. Safe for concurrent use. A nil one has none, and
+// nobody takes one of it.
+type Shelf struct {
+	dir string
+
+	mu    sync.Mutex      // guards taken, and which homes there are
+	taken map[string]Home // by sandbox
+}
+
+// NewShelf makes the shelf of a directory, which need not exist.
+func NewShelf(dir string) *Shelf { return &Shelf{dir: dir, taken: map[string]Home{}} }
+
+// Above are the directories on the way to places, the upper ones first.
+func Above(places []string) []string {
+	var all []string
+	for _, p := range places {
+		for i, r := range p {
+			if r == '/' && !slices.Contains(all, p[:i]) {
+				all = append(all, p[:i])
+			}
+		}
+	}
+	return all
+}
+
+// CheckName refuses what is no name of a home.
+func CheckName(name string) error {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`).MatchString(name) {
+		return fault.Invalid("the home %.80q is no name: up to 64 letters, digits, dashes and underscores, starting with a letter or digit", name)
+	}
+	return nil
+}
+
+// checkPlaces refuses what is no directory below a home directory, or lies in another one.
+func checkPlaces(places []string) error {
+	if len(places) == 0 || len(places) > maxPlaces {
+		return fault.Invalid("a home keeps 1 to %d directories, and this one %d", maxPlaces, len(places))
+	}
+	for i, p := range places {
+		if !filepath.IsLocal(p) || filepath.Clean(p) != p || p == "." || len(p) > 128 || !regexp.MustCompile(`^[A-Za-z0-9._/-]+$`).MatchString(p) {
+			return fault.Invalid("a home can't keep %.80q: it is a path below the home directory, such as .claude", p)
+		}
+		for _, other := range places[:i] {
+			if p == other || strings.HasPrefix(p, other+"/") || strings.HasPrefix(other, p+"/") {
+				return fault.Invalid("a home can't keep %s and %s: one lies in the other", other, p)
+			}
+		}
+	}
+	return nil
+}
+
+// Take gives a home to a sandbox that is to be made. There is never a second one beside it.
+func (s *Shelf) Take(h Home, sandbox string) error {
+	if h.IsZero() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if by := s.holder(h); by != "" && by != sandbox {
+		return fault.New(fault.ErrConflict, "the home %s is the sandbox %s's, until that is removed; end it, or name another home", h.Name, by)
+	}
+	s.taken[sandbox] = h
+	return nil
+}
+
+// Put gives a home to a sandbox that has it already.
+func (s *Shelf) Put(h Home, sandbox string) {
+	if h.IsZero() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken[sandbox] = h
+}
+
+// Rename gives a home to a sandbox with another id.
+func (s *Shelf) Rename(from, to string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, has := s.taken[from]; has && from != to {
+		delete(s.taken, from)
+		s.taken[to] = h
+	}
+}
+
+// Drop takes back what a sandbox had. Idempotent.
+func (s *Shelf) Drop(sandbox string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.taken, sandbox)
+}
+
+// holder needs mu.
+func (s *Shelf) holder(h Home) string {
+	for sandbox, has := range s.taken {
+		if has == h {
+			return sandbox
+		}
+	}
+	return ""
+}
+
+// Want is what a sandbox needs of a home.
+type Want struct {
+	Home
+	GID    int
+	Places []string // below the home directory
+	Inside string   // the home directory in the sandbox
+	Most   int64    // bytes that it may have
+}
+
+// Mounts makes the places of a home that are not there, and shows them. Nothing that a
+// sandbox made is on the way to them.
+func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
+	if err := errors.Join(CheckName(w.Name), checkPlaces(w.Places)); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := s.path(w.Home)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) >= maxOfUser { // a folder that is not there has none
+			return nil, fault.Exhausted(0, "there are %d homes, and no more can be made; remove one with cofferdam home rm", len(entries))
+		}
+	}
+	has, err := measure(dir)
+	if err == nil && has.Bytes >= w.Most {
+		return nil, fault.Exhausted(0, "the home %s has %d MiB, and the policy's disk is %d; make room in it under a policy with more, or remove it", w.Name, has.Bytes>>20, w.Most>>20)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []engine.Mount
+	for _, p := range w.Places {
+		source := filepath.Join(dir, slot(p))
+		if err := makeOwned(source, w.UID, w.GID); err != nil {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be made", w.Name)
+		}
+		all = append(all, engine.Mount{Source: source, Destination: filepath.Join(w.Inside, p)})
+	}
+	now := time.Now()
+	return all, os.Chtimes(dir, now, now)
+}
+
+// makeOwned makes a directory that is its user's.
+func makeOwned(dir string, uid, gid int) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // sandboxes' users come through it
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(dir, uid, gid)
+}
+
+// List has the homes of a user, by name.
+func (s *Shelf) List(uid int) ([]Kept, error) {
+	entries, err := os.ReadDir(s.path(Home{UID: uid}))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Kept
+	for _, e := range entries {
+		if CheckName(e.Name()) != nil {
+			continue // being removed
+		}
+		k, err := s.kept(Home{UID: uid, Name: e.Name()})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, nil
+}
+
+func (s *Shelf) kept(h Home) (Kept, error) {
+	k, err := measure(s.path(h))
+	k.Home = h
+	if err != nil {
+		return k, err
+	}
+	if info, err := os.Lstat(s.path(h)); err == nil {
+		k.Used = info.ModTime().UTC()
+	}
+	slots, err := os.ReadDir(s.path(h))
+	for _, e := range slots {
+		k.Places = append(k.Places, strings.ReplaceAll(e.Name(), "+", "/"))
+	}
+	slices.Sort(k.Places)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.Sandbox = s.holder(h)
+	return k, err
+}
+
+// Remove takes a home away, which no sandbox may have.
+func (s *Shelf) Remove(h Home) error {
+	if err := CheckName(h.Name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if by := s.holder(h); by != "" {
+		return fault.New(fault.ErrConflict, "the home %s is the sandbox %s's; end that first", h.Name, by)
+	}
+	if _, err := os.Lstat(s.path(h)); errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.ErrNotFound, "there is no home %q", h.Name)
+	}
+	// Whoever looks for it meanwhile finds none; links in it are removed and not followed.
+	gone := s.path(h) + ".gone"
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(s.path(h), gone); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
+}
+
+// Over tells of the sandboxes whose home has more than they may have.
+func (s *Shelf) Over(most func(sandbox string) int64) map[string]Kept {
+	s.mu.Lock()
+	taken := maps.Clone(s.taken)
+	s.mu.Unlock()
+	over := map[string]Kept{}
+	for sandbox, h := range taken {
+		k, err := measure(s.path(h))
+		if limit := most(sandbox); err == nil && limit > 0 && (k.Bytes > limit || k.Entries > maxEntries) {
+			k.Home = h
+			over[sandbox] = k
+		}
+	}
+	return over
+}
+
+// measure adds up what a home has on the disk. Links are not followed.
+func measure(dir string) (Kept, error) {
+	var k Kept
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return goneMeanwhile(err)
+		}
+		if k.Entries++; k.Entries > maxEntries {
+			return fs.SkipAll
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return goneMeanwhile(err)
+		}
+		k.Bytes += onDisk(info)
+		return nil
+	})
+	return k, err
+}
+
+// goneMeanwhile forgives what a sandbox removes while it is looked at.
+func goneMeanwhile(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// path is where a home lies; without a name, all of its user's.
+func (s *Shelf) path(h Home) string {
+	return filepath.Join(s.dir, strconv.Itoa(h.UID), h.Name)
+}
+
+// slot is a place's directory in a home. Places have no plus.
+func slot(place string) string { return strings.ReplaceAll(place, "/", "+") }

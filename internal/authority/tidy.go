@@ -48,7 +48,7 @@ func (h *Hosts) tidy(folder fs.DirEntry, before time.Time, keep map[string]bool)
 		return false, os.RemoveAll(path)
 	}
 	if _, err := hex.DecodeString(set); err != nil || !folder.IsDir() || keep[set] {
-		return false, nil //nolint:nilerr // it is none of ours
+		return false, nil // it is none of ours, or spared
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -81,12 +82,6 @@ func Apart(uid, gid int) *syscall.SysProcAttr {
 // of processes that is full now does not take the box away.
 func Forbidden(err error) bool {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
-	case unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSYS, unix.ENOSPC, unix.EUSERS: // the last two: of a limit of 0
-		return true
-	}
-	return false
+	forbids := []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSYS, unix.ENOSPC, unix.EUSERS} // the last two: of a limit of 0
+	return errors.As(err, &errno) && slices.Contains(forbids, errno)
 }

@@ -114,10 +114,10 @@ func architecture() (uint32, error) {
 // the kernel for one at an address at which nothing lies: who has filters looks there.
 func Available() error {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
-	switch errno {
-	case unix.EFAULT:
+	switch {
+	case errno == unix.EFAULT:
 		return nil
-	case unix.ENOSYS, unix.EINVAL:
+	case errno == unix.ENOSYS, errno == unix.EINVAL:
 		return ErrMissing
 	}
 	return fmt.Errorf("ask the kernel for filters of system calls: %w", errno)

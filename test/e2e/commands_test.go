@@ -26,6 +26,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"models":        models,
 		"screen":        screen,
 		"plainregistry": plainRegistry,
+		"cloud":         cloud,
 		"tools":         tools,
 		"answers":       goldenPart,
 		"eventually":    eventually,

@@ -81,6 +81,7 @@ func TestWhatIsNotSignedAnew(t *testing.T) {
 		"signed":            {signed(t, "/", signature, ""), ""},
 		"another key":       {signed(t, "/", strings.ReplaceAll(signature, fake, "AKIAOTHER"), ""), "signed with a key that is none of the sandbox's placeholders"},
 		"in its URL":        {post(t, "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="+fake+"%2F20261123%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00", "", ""), "a presigned URL can't be used from inside"},
+		"in its URL, 2":     {post(t, "/?AWSAccessKeyId="+fake+"&Signature=00&Expires=1", "", ""), "a presigned URL can't be used from inside"},
 		"chunks":            {with("X-Amz-Content-Sha256", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"), "signs each chunk of its body (STREAMING-AWS4-HMAC-SHA256-PAYLOAD)"},
 		"no hash":           {with("X-Amz-Content-Sha256", "none"), "neither a hash nor a word"},
 		"four A":            {with("Authorization", strings.Replace(signature, "AWS4-HMAC-SHA256", "AWS4-ECDSA-P256-SHA256", 1)), "a scheme other than AWS4-HMAC-SHA256"},

@@ -85,10 +85,10 @@ func (s Scope) check() error {
 	return nil
 }
 
-// Presigned tells whether a request has a signature in its URL.
+// Presigned tells whether a request has a signature in its URL, of this version or of 2.
 func Presigned(r *http.Request) bool {
 	query := strings.ToLower(r.URL.RawQuery)
-	return strings.Contains(query, "x-amz-signature=") || strings.Contains(query, "x-amz-credential=")
+	return strings.Contains(query, "x-amz-signature=") || strings.Contains(query, "x-amz-credential=") || strings.Contains(query, "awsaccesskeyid=")
 }
 
 // Request is what is signed of one.

@@ -199,14 +199,14 @@ func (p plan) mountRoot(at layout) error {
 	if err := os.Chdir(at.place); err != nil {
 		return err
 	}
-	options := "lowerdir=" + filepath.Base(at.lower())
-	for option, path := range map[string]string{"upperdir": at.files(0), "workdir": work} {
-		below, err := filepath.Rel(at.place, path)
-		if err != nil {
-			return err
-		}
-		options += "," + option + "=" + below
+	upper, err := filepath.Rel(at.place, at.files(0))
+	if err != nil {
+		return err
 	}
+	if work, err = filepath.Rel(at.place, work); err != nil {
+		return err
+	}
+	options := "lowerdir=" + filepath.Base(at.lower()) + ",upperdir=" + upper + ",workdir=" + work
 	if err := unix.Mount("overlay", at.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("lay the writable layer over the template: %w", err)
 	}

@@ -43,7 +43,7 @@ func (i Item) Fetch(ctx context.Context) (secret.Value, error) {
 	if err != nil {
 		return secret.Value{}, problem(ctx, err, "the session bus does not let the daemon in; the daemon has to run as the user whose keyring it is")
 	}
-	defer bus.Close()
+	defer bus.Close() //nolint:errcheck // nothing more was asked of it
 	keyring := bus.Object(service, object)
 	var said dbus.Variant
 	var session dbus.ObjectPath

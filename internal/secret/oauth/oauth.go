@@ -108,8 +108,7 @@ func (e *Endpoint) read(token *oauth2.Token) (secret.Value, error) {
 // declined says why there is no token. The library's own words have the answer in them,
 // and are not kept; of the endpoint's, only those that the standard has.
 func (e *Endpoint) declined(ctx context.Context, err error) error {
-	var own *url.Error
-	if errors.As(err, &own) {
+	if own, is := errors.AsType[*url.Error](err); is {
 		return e.Unreached(ctx, own.Err)
 	}
 	refused, is := errors.AsType[*oauth2.RetrieveError](err)

@@ -114,10 +114,10 @@ func architecture() (uint32, error) {
 // the kernel for one at an address at which nothing lies: who has filters looks there.
 func Available() error {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
-	switch {
-	case errno == unix.EFAULT:
+	if errno == unix.EFAULT {
 		return nil
-	case errno == unix.ENOSYS, errno == unix.EINVAL:
+	}
+	if errno == unix.ENOSYS || errno == unix.EINVAL {
 		return ErrMissing
 	}
 	return fmt.Errorf("ask the kernel for filters of system calls: %w", errno)

@@ -22,7 +22,7 @@ const (
 	object      = dbus.ObjectPath("/org/freedesktop/secrets")
 	openSession = "org.freedesktop.Secret.Service.OpenSession"
 	searchItems = "org.freedesktop.Secret.Service.SearchItems"
-	getSecret   = "org.freedesktop.Secret.Item.GetSecret" //nolint:gosec // a name
+	getSecret   = "org.freedesktop.Secret.Item.GetSecret"
 	isLocked    = "org.freedesktop.Secret.Error.IsLocked"
 )
 

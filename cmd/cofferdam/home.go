@@ -21,6 +21,9 @@ func newHome() *cobra.Command {
 		Long: `A home is what an agent keeps below its home directory (its login, its settings, its
 history), under a name that you give with "cofferdam run --home NAME". It is yours alone,
 one sandbox at a time has it, and it is on this host's disk until you remove it.`,
+		Example: `  cofferdam run --agent claude --home desk -- npx claude
+  cofferdam home list
+  cofferdam home rm desk`,
 	}
 	cmd.AddCommand(newHomeList(), newHomeRemove())
 	return cmd

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -28,13 +29,18 @@ func TestNoLineHasASecret(t *testing.T) {
 			log.Error("not "+token, "error", errors.New("no "+token), "command", []string{"curl", token}, slog.Group("of", "url", "https://a.example/"+token))
 			log.Info("all is well")
 		}
-		if text := out.String(); strings.Contains(text, token) || strings.Count(text, strings.Repeat("*", len(token))) != 6 || out.Len() != plain.Len() || !strings.Contains(text, "all is well") {
+		if text := out.String(); strings.Contains(text, token) || strings.Count(text, strings.Repeat("*", len(token))) != 6 || timeless(text) != timeless(strings.ReplaceAll(plain.String(), token, strings.Repeat("*", len(token)))) || !strings.Contains(text, "all is well") {
 			t.Errorf("%s: %s", format, text)
 		}
 		if strings.Count(plain.String(), token) != 6 { // the control
 			t.Errorf("%s: %s", format, plain.String())
 		}
 	}
+}
+
+// timeless is lines without their times, which have no zeros at their end.
+func timeless(lines string) string {
+	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]*(Z|[+-]\d\d:\d\d)`).ReplaceAllString(lines, "")
 }
 
 func TestEveryLineAboutASandboxNamesItsRun(t *testing.T) {

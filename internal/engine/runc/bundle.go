@@ -45,7 +45,6 @@ type bundle struct {
 
 func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
 func (b bundle) plan() string   { return filepath.Join(b.dir, "stage.json") }
-func (b bundle) pid() string    { return filepath.Join(b.dir, "pid") }
 func (b bundle) log() string    { return filepath.Join(b.dir, logName) }
 func (b bundle) disk(n int) string {
 	return filepath.Join(b.dir, "disk-"+strconv.Itoa(n))

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -102,7 +100,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	first, err := b.first()
+	first, err := e.first(spec.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -112,21 +110,17 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	return e.instance(spec.ID, state{Grouped: group != nil}), nil
 }
 
-// first is the container's PID 1.
-func (b bundle) first() (process.ID, error) {
-	data, err := os.ReadFile(b.pid())
+// first is the container's PID 1, as runc wrote it down when it started: with that start, no
+// process that has the number since is taken for it.
+func (e *Engine) first(id string) (process.ID, error) {
+	r, err := e.record(id)
 	if err != nil {
 		return process.ID{}, fmt.Errorf("runc does not say what it started: %w", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || !process.Ordinary(pid) {
-		return process.ID{}, fault.New(fault.ErrUnavailable, "runc says that it started process %.20q", data)
+	if !process.Ordinary(r.Pid) || r.Start == 0 {
+		return process.ID{}, fault.New(fault.ErrUnavailable, "runc says that it started process %d at %d", r.Pid, r.Start)
 	}
-	now, err := process.Of(pid)
-	if err != nil {
-		return process.ID{Pid: pid}, nil //nolint:nilerr // it has ended already, which the keeper tells
-	}
-	return now, nil
+	return process.ID{Pid: r.Pid, Start: r.Start}, nil
 }
 
 // makePlace makes the directory for a stage's mounts, or takes one that is root's alone:

@@ -3,6 +3,7 @@ package runc_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // box is a container of a test.
@@ -249,4 +251,29 @@ func slept(t *testing.T, dir string) bool {
 		}
 	}
 	return false
+}
+
+// TestPIDOneIsKnownByItsStart: what the keeper tracks is PID 1 of the container, and its
+// start is the one that the kernel tells.
+func TestPIDOneIsKnownByItsStart(t *testing.T) {
+	b := newSite(t).box(t, "start")
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(b.Socket), "runc.d", "start", "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct {
+		Pid   int    `json:"init_process_pid"`
+		Start uint64 `json:"init_process_start"`
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	now, err := process.Of(record.Pid)
+	if err != nil || now != (process.ID{Pid: record.Pid, Start: record.Start}) {
+		t.Errorf("runc says %+v, and the kernel %+v (%v)", record, now, err)
+	}
+	known, err := b.Keeper.Get(t.Context(), b.id)
+	if err != nil || len(known.Pids) != 1 || known.Pids[0] != record.Pid {
+		t.Errorf("the keeper tracks %v (%v), want %d", known.Pids, err, record.Pid)
+	}
 }

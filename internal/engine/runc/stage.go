@@ -44,7 +44,7 @@ func Stage(dir string) error {
 	if err := os.Chdir(dir); err != nil {
 		return err
 	}
-	argv := []string{p.Runc, "--root", p.Root, "run", "--detach", "--bundle", dir, "--pid-file", b.pid(), p.ID}
+	argv := []string{p.Runc, "--root", p.Root, "run", "--detach", "--bundle", dir, p.ID}
 	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, environment()))
 }
 

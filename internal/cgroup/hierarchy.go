@@ -101,6 +101,10 @@ func (h *Hierarchy) removeParents(share string) {
 	}
 }
 
+// Tidy removes the parents where they are empty, for who has only looked. Create makes them
+// again.
+func (h *Hierarchy) Tidy() { h.removeParents("") }
+
 // parents lists the distinct parent directories of the usable controllers.
 func (h *Hierarchy) parents() []string {
 	var dirs []string

@@ -277,3 +277,40 @@ func TestPIDOneIsKnownByItsStart(t *testing.T) {
 		t.Errorf("the keeper tracks %v (%v), want %d", known.Pids, err, record.Pid)
 	}
 }
+
+// TestAskingLeavesNothing: to ask what the engine can do makes no control group that stays,
+// and a sandbox has its limits all the same.
+func TestAskingLeavesNothing(t *testing.T) {
+	s := newSite(t)
+	subject := s.subject(t, engine.RootImage)
+	if _, err := subject.Engine.Capabilities(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	parents := func() []string {
+		var all []string
+		for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
+			found, err := filepath.Glob(pattern + s.config("").CgroupParent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, found...)
+		}
+		return all
+	}
+	if left := parents(); len(left) > 0 {
+		t.Errorf("asking left %v", left)
+	}
+	inst, err := subject.Engine.Create(t.Context(), subject.Spec("limited"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := inst.Stats(t.Context()); err != nil || stats.MemoryBytes == 0 || len(parents()) == 0 {
+		t.Errorf("INCONCLUSIVE: %+v, %v, groups %v", stats, err, parents())
+	}
+	if err := inst.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := parents(); len(left) > 0 {
+		t.Errorf("a sandbox left %v", left)
+	}
+}

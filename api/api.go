@@ -37,8 +37,12 @@ type CreateSandbox struct {
 	Run      string `json:"run,omitempty"` // "" makes one
 	Task     string `json:"task,omitempty"`
 	Template string `json:"template,omitempty"`
-	Engine   string `json:"engine,omitempty"`
-	Policy   Policy `json:"policy"`
+	// Isolation is what is to keep the sandbox in: an engine by its name, auto for the
+	// strongest that the host has, or hardware for one with a wall of hardware; "": as the
+	// policy says. Engine is its older word; both must not be given.
+	Isolation string `json:"isolation,omitempty"`
+	Engine    string `json:"engine,omitempty"`
+	Policy    Policy `json:"policy"`
 	// Lockfiles are those that the policy names and those of --lockfile, read by
 	// the client on the host; LockMode "" is the policy's, or frozen.
 	Lockfiles []Lockfile        `json:"lockfiles,omitempty"`

@@ -33,14 +33,14 @@ clock, the export, the signed tree and the proof of each record.
 It prints a line for each link of the chain, and exits with 1 if one is broken. It
 needs no network. It uses your installation's template, and leaves everything else of
 it alone, the log and the approvals included.`,
-		Example: "  cofferdam audit selftest\n  cofferdam audit selftest --engine gvisor --json",
+		Example: "  cofferdam audit selftest\n  cofferdam audit selftest --isolation gvisor --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runSelftest(cmd.Context(), options, asJSON)
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&options.Engine, "engine", "", "what isolates the sandbox (default: as run does)")
+	isolationFlag(cmd, &options.Engine, "engine that isolates the sandbox, or auto or hardware (default: as run does)")
 	set.StringVarP(&options.Template, "template", "t", "", "root filesystem; it must have pip (default: as run does)")
 	set.BoolVar(&asJSON, "json", false, "write the checklist as JSON")
 	return cmd

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -124,12 +122,6 @@ func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 
 func completePolicyFile(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	return files("yaml", "yml")(cmd, args, word)
-}
-
-// completeEngines offers the engines of this version.
-func completeEngines(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	engines := slices.Sorted(maps.Keys(all.Engines(all.Config{}, nil))) // only named, never used
-	return fixed(append(engines, "auto")...)(cmd, args, word)
 }
 
 func ecosystemNames() []string { return texts(pkgref.Ecosystems()...) }

@@ -27,8 +27,8 @@ const (
 
 // proveFlags say of what the controls are to be proved.
 type proveFlags struct {
-	prove                             bool
-	sandbox, policy, template, engine string
+	prove                                bool
+	sandbox, policy, template, isolation string
 }
 
 func (f *proveFlags) register(cmd *cobra.Command) {
@@ -37,18 +37,17 @@ func (f *proveFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.sandbox, "sandbox", "", "with --prove: the controls of this sandbox, in a twin of it")
 	set.StringVarP(&f.policy, "policy", "p", "", "with --prove: policy document (default: a built-in one that allows no package)")
 	set.StringVarP(&f.template, "template", "t", "", "with --prove: root filesystem (default: as run does)")
-	set.StringVar(&f.engine, "engine", "", "with --prove: what isolates the sandbox (default: as run does)")
+	isolationFlag(cmd, &f.isolation, "with --prove: engine that isolates the sandbox, or auto or hardware (default: as run does)")
 	register(cmd, "sandbox", completeSandboxes)
 	register(cmd, "policy", completePolicyFile)
 	register(cmd, "template", completeTemplates)
-	register(cmd, "engine", completeEngines)
 }
 
 func (f *proveFlags) check() error {
-	others := f.policy + f.template + f.engine
+	others := f.policy + f.template + f.isolation
 	switch {
 	case !f.prove && f.sandbox+others != "":
-		return fault.Invalid("--sandbox, --policy, --template and --engine say of what controls are proved; give --prove, too")
+		return fault.Invalid("--sandbox, --policy, --template and --isolation say of what controls are proved; give --prove, too")
 	case f.sandbox != "" && others != "":
 		return fault.Invalid("the sandbox %s has its policy, template and engine; give none with --sandbox", f.sandbox)
 	}
@@ -95,7 +94,7 @@ func (f *proveFlags) make(ctx context.Context, c *client.Client) (api.Sandbox, e
 	if err != nil {
 		return api.Sandbox{}, fmt.Errorf("find the current directory: %w", err)
 	}
-	flags := runFlags{policy: f.policy, template: f.template, engine: f.engine, task: "has its controls proved"}
+	flags := runFlags{policy: f.policy, template: f.template, isolation: f.isolation, task: "has its controls proved"}
 	req, err := flags.sandboxRequest(cwd)
 	if err != nil {
 		return api.Sandbox{}, err

@@ -15,22 +15,22 @@ import (
 
 // runFlags are what was typed, before anything is looked at.
 type runFlags struct {
-	policy   string
-	locks    []string
-	lockMode string
-	template string
-	engine   string
-	run      string
-	task     string
-	mounts   []string
-	publish  []string
-	env      []string
-	workdir  string
-	timeout  time.Duration
-	json     bool
-	detach   bool // when something is held
-	agent    string
-	home     string // what the agent keeps, by name
+	policy    string
+	locks     []string
+	lockMode  string
+	template  string
+	run       string
+	task      string
+	mounts    []string
+	publish   []string
+	env       []string
+	workdir   string
+	timeout   time.Duration
+	json      bool
+	detach    bool // when something is held
+	agent     string
+	isolation string
+	home      string // what the agent keeps, by name
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means
@@ -41,7 +41,7 @@ func (f *runFlags) registerSandbox(cmd *cobra.Command) {
 	set.StringArrayVarP(&f.locks, "lockfile", "l", nil, "hold installations to a lockfile; may be repeated")
 	set.StringVar(&f.lockMode, "lock-mode", "", "frozen: nothing outside the lockfiles; prefer: other names as the policy says (default: the policy's, or frozen)")
 	set.StringVarP(&f.template, "template", "t", "", "root filesystem (see cofferdam template list)")
-	set.StringVar(&f.engine, "engine", "", "what isolates the sandbox (default: what the policy asks for)")
+	isolationFlag(cmd, &f.isolation, "engine that isolates the sandbox, or auto or hardware (default: what the policy asks for)")
 	set.StringVar(&f.run, "run-id", "", "id of this run in the record (default: a new one)")
 	set.StringVar(&f.task, "task", "", "what the run is for, in words, for the record")
 	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
@@ -51,7 +51,6 @@ func (f *runFlags) registerSandbox(cmd *cobra.Command) {
 	register(cmd, "lockfile", files("txt", "lock", "toml", "json", "yaml", "sum"))
 	register(cmd, "lock-mode", fixed(lockModes()...))
 	register(cmd, "template", completeTemplates)
-	register(cmd, "engine", completeEngines)
 	register(cmd, "run-id", completeRuns)
 	incomplete(cmd, "task", "env", "workdir")
 }
@@ -67,7 +66,7 @@ func describe(cmd *cobra.Command, usages map[string]string) {
 // can be wrong with them is found here, before anything is made.
 func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
 	req := api.CreateSandbox{
-		Run: f.run, Task: f.task, Template: f.template, Engine: f.engine, Workdir: f.workdir,
+		Run: f.run, Task: f.task, Template: f.template, Isolation: f.isolation, Workdir: f.workdir,
 	}
 	if f.timeout < 0 {
 		return req, fault.Invalid("--timeout is %s; it must be above 0, such as 90s or 5m", f.timeout)

@@ -226,10 +226,10 @@ func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
 	case req.Template == "nosuch":
 		refuse(w, http.StatusNotFound, `there is no template "nosuch"; there are debian and host`)
 		return
-	case req.Engine == "broken":
+	case req.Isolation == "broken":
 		refuse(w, http.StatusInternalServerError, "something inside failed: \x1b[31mred")
 		return
-	case req.Engine == "slow":
+	case req.Isolation == "slow":
 		<-r.Context().Done()
 		d.note("creation given up")
 		return

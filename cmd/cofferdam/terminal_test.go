@@ -247,7 +247,7 @@ func TestSignalsOfPipedRuns(t *testing.T) {
 	}
 	t.Run("SIGINT while the sandbox is made", func(t *testing.T) {
 		t.Parallel()
-		p := piped(t, "--engine", "slow", "--", "true")
+		p := piped(t, "--isolation", "slow", "--", "true")
 		p.asks("POST /v1/sandboxes")
 		p.sends(syscall.SIGINT)
 		p.leaves(130)

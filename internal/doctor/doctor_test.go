@@ -204,6 +204,34 @@ func TestEngine(t *testing.T) {
 	}
 }
 
+// TestIsolation: what auto takes, and why hardware is refused.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	wall := func(w engine.Wall, why string) engine.Engine {
+		return liar{caps: engine.Capabilities{Wall: w, NoHardware: why}}
+	}
+	for name, c := range map[string]struct {
+		engines []engine.Engine
+		want    string
+	}{
+		"none can run": {[]engine.Engine{liar{err: fault.New(fault.ErrUnavailable, "no namespaces here")}}, "no engine here has a wall"},
+		"a kernel": {
+			[]engine.Engine{wall(engine.WallContainer, ""), wall(engine.WallUserKernel, ""), wall(engine.WallEmulated, "KVM is not here")},
+			"auto takes the engine liar, whose wall is of the kind user-space-kernel; hardware is refused (liar: KVM is not here)",
+		},
+		"hardware": {[]engine.Engine{wall(engine.WallHardware, ""), wall(engine.WallUserKernel, "")}, "auto and hardware take the engine liar"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := host(t)
+			in.Engines = c.engines
+			if got := find(t, Examine(t.Context(), in), "isolation"); got.Status != OK || !strings.Contains(got.Sentence, c.want) {
+				t.Errorf("%+v, want it to say %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestUpstreamsAreRedacted(t *testing.T) {
 	t.Parallel()
 	in := host(t)

@@ -3,16 +3,12 @@ package doctor
 import (
 	"context"
 	"debug/buildinfo"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
 // safeRunsc is the date of the oldest gVisor known to be without
@@ -73,75 +69,4 @@ func runscVersion(ctx context.Context, path string) (string, error) {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
-}
-
-func engines(ctx context.Context, in Inputs) []Check {
-	var all []Check
-	for _, e := range in.Engines {
-		if in.DefaultEngine != "" && e.Name() != in.DefaultEngine {
-			all = append(all, anotherEngine(ctx, e))
-			continue
-		}
-		all = append(all, examineEngine(ctx, e)...)
-	}
-	return all
-}
-
-// anotherEngine tells of one that is there for who asks for it: that it can't run here, or
-// lacks what the default one has, is no fault of the host.
-func anotherEngine(ctx context.Context, e engine.Engine) Check {
-	name := "engine " + e.Name()
-	caps, err := e.Capabilities(ctx)
-	if err != nil {
-		return ok(name, "not available, and used only on request: %s", sentence(err))
-	}
-	var enforced, lacks []string
-	for _, control := range controls() {
-		if caps.Missing[control] != "" {
-			lacks = append(lacks, string(control))
-		} else if slices.Contains(caps.Enforces, control) {
-			enforced = append(enforced, string(control))
-		}
-	}
-	return ok(name, "on request; enforces %s; has no %s", strings.Join(enforced, ", "), strings.Join(lacks, ", "))
-}
-
-func examineEngine(ctx context.Context, e engine.Engine) []Check {
-	name := "engine " + e.Name()
-	caps, err := e.Capabilities(ctx)
-	if err != nil {
-		return []Check{fail(name, "", "%s", sentence(err))}
-	}
-	var enforced []string
-	for _, c := range caps.Enforces {
-		enforced = append(enforced, string(c))
-	}
-	all := []Check{ok(name, "enforces %s", strings.Join(enforced, ", "))}
-	for _, control := range controls() {
-		if reason, missing := caps.Missing[control]; missing {
-			all = append(all, warn(name, "", "no %s: %s", control, reason))
-		}
-	}
-	if caps.Rootless {
-		all = append(all, warn(name, "run the daemon as root where several people share the machine",
-			"without root: daemon, keeper and gateway are this user's, so a flaw in one reaches the others"))
-	}
-	return all
-}
-
-// controls are all controls, in the order of a report.
-func controls() []engine.Control {
-	return []engine.Control{
-		engine.ControlNoNetwork, engine.ControlOwnKernel, engine.ControlReadOnlyRoot, engine.ControlNonRootUser, engine.ControlUserMapping,
-		engine.ControlMemory, engine.ControlCPU, engine.ControlPids, engine.ControlNProc, engine.ControlDiskCap,
-		engine.ControlFreeze, engine.ControlSnapshot,
-	}
-}
-
-// sentence is an error's text, with its cause, on one line.
-func sentence(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return "was not answered in time"
-	}
-	return err.Error()
 }

@@ -44,6 +44,11 @@ type Capabilities struct {
 	Enforces []Control          `json:"enforces"`
 	Missing  map[Control]string `json:"missing,omitempty"` // why not, and how to get it
 	Rootless bool               `json:"rootless"`
+	// Wall is the one that sandboxes get here. An engine says WallHardware only after it
+	// has run a guest at the speed of hardware: a device that opens proves nothing.
+	Wall Wall `json:"wall"`
+	// NoHardware is why it is not WallHardware, of an engine that could have it elsewhere.
+	NoHardware string `json:"no_hardware,omitempty"`
 }
 
 // Because is why a control is missing, in brackets behind a blank; "" where nobody knows.
@@ -145,7 +150,7 @@ type Stats struct {
 
 // Engine makes and re-opens instances. Safe for concurrent use.
 type Engine interface {
-	// Name is what a policy's `isolation` and --engine say.
+	// Name is what a policy's `isolation` and --isolation say.
 	Name() string
 	// Capabilities probes the host; an engine that can't run here at all
 	// returns fault.ErrUnavailable with how to get what is missing.

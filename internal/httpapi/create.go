@@ -37,12 +37,15 @@ func checkCreate(body api.CreateSandbox, who caller) error {
 	if !who.all() && (body.Template == template.NameHost || body.Template == template.NameAuto) {
 		return fault.New(fault.ErrForbidden, "the template %s shows, or may show, the programs of the daemon's host, so a token may not ask for it", body.Template)
 	}
-	for what, name := range map[string]string{"template": body.Template, "engine": body.Engine, "snapshot": body.Snapshot} {
+	for what, name := range map[string]string{"template": body.Template, "isolation": body.Isolation, "engine": body.Engine, "snapshot": body.Snapshot} {
 		if name != "" && !plainName(name) {
 			return fault.Invalid("the %s %.60q is no name: up to %d letters, digits, dots, dashes and underscores, starting with a letter or digit", what, name, maxName)
 		}
 	}
-	if body.Snapshot != "" && (body.Template != "" || body.Engine != "" || len(body.Mounts) > 0) {
+	if body.Isolation != "" && body.Engine != "" {
+		return fault.Invalid("isolation and engine are two words for one thing; give isolation alone")
+	}
+	if body.Snapshot != "" && (body.Template != "" || body.Isolation+body.Engine != "" || len(body.Mounts) > 0) {
 		return fault.Invalid("a sandbox that is made from a snapshot has the snapshot's template, engine and mounts; name none")
 	}
 	for name := range body.Env {

@@ -74,7 +74,7 @@ func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Requ
 		}
 	}
 	req := sandbox.Request{
-		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Engine,
+		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Isolation + body.Engine,
 		Policy: chosen.policy, PolicySource: chosen.source, PolicyText: chosen.text,
 		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger, Plan: body.Plan,
 		Snapshot: body.Snapshot, Labels: body.Labels, Owner: who.owner(),

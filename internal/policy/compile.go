@@ -155,8 +155,12 @@ func (c *compiler) isolation(v value) {
 		return
 	}
 	c.policy.isolation = s
-	if s == "auto" {
+	switch s {
+	case "auto":
 		c.says(v, "runs under the strongest engine that the host has")
+		return
+	case "hardware":
+		c.says(v, "runs under an engine whose wall is of hardware, as the host has proved; refused where none is")
 		return
 	}
 	c.says(v, "runs under %s and under nothing weaker; refused where the host can not", s)

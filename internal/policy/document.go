@@ -16,7 +16,7 @@ type document struct {
 	Version          text                               `key:"version" means:"The policy's version in records. Quote it."`
 	Description      anyText                            `key:"description" means:"For people only."`
 	Mode             modeWord                           `key:"mode" means:"observe: what the document would refuse is recorded and let through, for a roll-out. What is known to be harmful is refused all the same. enforce if absent."`
-	Isolation        engineName                         `key:"isolation" means:"The engine that sandboxes run under. A host that does not have it refuses the run."`
+	Isolation        engineName                         `key:"isolation" means:"The engine that sandboxes run under; auto: the strongest that the host has; hardware: one with a wall of hardware. A host that does not have it refuses the run."`
 	Defaults         defaultsKeys                       `key:"defaults" means:"Limits, and what holds where no rule matches."`
 	Packages         packagesKeys                       `key:"packages" means:"How packages are judged."`
 	AllowedPackages  map[pkgref.Ecosystem][]allowedKeys `key:"allowed_packages" means:"Packages that may be installed, by ecosystem."`

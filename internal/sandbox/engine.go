@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -23,23 +24,9 @@ type engines map[string]engine.Engine
 // choose finds the engine and refuses one that can't enforce what every
 // sandbox needs; limits it can't enforce are told (Info.Missing).
 func (all engines) choose(ctx context.Context, req Request, preset string) (engine.Engine, engine.Capabilities, error) {
-	name := req.Engine
-	if name == "" {
-		name = req.Policy.Isolation()
-	}
-	if name == "" {
-		name = preset
-	}
-	want := req.Policy.Isolation()
-	if want == isolationHardware || name == isolationHardware {
-		return nil, engine.Capabilities{}, fault.New(fault.ErrUnavailable,
-			"the isolation hardware is asked for, and no engine of this version has it; it has: %s", strings.Join(all.names(), ", "))
-	}
-	if want != "" && want != isolationAuto && want != name {
-		return nil, engine.Capabilities{}, fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so the engine can't be %s", want, name)
-	}
-	if name == isolationAuto {
-		name = all.strongest(ctx, preset)
+	name, err := all.asked(ctx, cmp.Or(req.Engine, req.Policy.Isolation(), preset), req.Policy.Isolation(), preset)
+	if err != nil {
+		return nil, engine.Capabilities{}, err
 	}
 	eng, ok := all[name]
 	if !ok {
@@ -63,25 +50,95 @@ func (all engines) choose(ctx context.Context, req Request, preset string) (engi
 
 func (all engines) names() []string { return slices.Sorted(maps.Keys(all)) }
 
-// strongest is the engine with the best wall of those that can run here: one with a kernel
-// of its own before one without, then the one that enforces most. Where none can run it
-// is otherwise, which says why.
+// asked is the engine of a name that a request, its policy or the host's preset says. A
+// policy's word holds against it: another engine is refused, and so is one whose wall is
+// not of hardware, where the policy wants that.
+func (all engines) asked(ctx context.Context, name, policys, preset string) (string, error) {
+	switch policys {
+	case "", isolationAuto:
+	case isolationHardware:
+		if name == isolationAuto {
+			name = isolationHardware
+		}
+		if _, err := all.hardware(ctx, name); err != nil {
+			return "", err
+		}
+	default:
+		if name == isolationAuto || name == isolationHardware && all.wall(ctx, policys) == engine.WallHardware {
+			name = policys
+		}
+		if name != policys {
+			return "", fault.New(fault.ErrForbidden, "the policy asks for isolation %s, so it can't be %s", policys, name)
+		}
+	}
+	switch name {
+	case isolationAuto:
+		return all.strongest(ctx, preset), nil
+	case isolationHardware:
+		return all.hardware(ctx, name)
+	}
+	return name, nil
+}
+
+// strongest is the engine with the best wall of those that can run here; of the same wall,
+// the one that enforces most. Where none can run it is otherwise, which says why.
 func (all engines) strongest(ctx context.Context, otherwise string) string {
-	best, most := otherwise, 0
+	best, wall, most := otherwise, engine.WallNone, 0
 	for _, name := range all.names() {
 		caps, err := all[name].Capabilities(ctx)
 		if err != nil {
 			continue
 		}
-		strength := len(caps.Enforces)
-		if slices.Contains(caps.Enforces, engine.ControlOwnKernel) {
-			strength += 1000
-		}
-		if strength > most {
-			best, most = name, strength
+		better := caps.Wall.Strength() - wall.Strength()
+		if better > 0 || better == 0 && len(caps.Enforces) > most {
+			best, wall, most = name, caps.Wall, len(caps.Enforces)
 		}
 	}
 	return best
+}
+
+// wall is an engine's here, WallNone of one that can't run.
+func (all engines) wall(ctx context.Context, name string) engine.Wall {
+	eng, ok := all[name]
+	if !ok {
+		return engine.WallNone
+	}
+	caps, err := eng.Capabilities(ctx)
+	if err != nil {
+		return engine.WallNone
+	}
+	return caps.Wall
+}
+
+// hardware is the engine of a name if its wall is of hardware, or by the name
+// isolationHardware the strongest. Nothing weaker stands in for it: without one, it says
+// why each engine has none.
+func (all engines) hardware(ctx context.Context, name string) (string, error) {
+	if name == isolationHardware {
+		name = all.strongest(ctx, "")
+	}
+	if all.wall(ctx, name) == engine.WallHardware {
+		return name, nil
+	}
+	var reasons []string
+	for _, name := range all.names() {
+		reasons = append(reasons, name+": "+all.without(ctx, name))
+	}
+	return "", fault.New(fault.ErrUnavailable, "the isolation hardware is asked for, and no engine has it here (%s)", strings.Join(reasons, "; "))
+}
+
+// without says what an engine has instead of a wall of hardware.
+func (all engines) without(ctx context.Context, name string) string {
+	caps, err := all[name].Capabilities(ctx)
+	switch {
+	case err != nil:
+		return err.Error()
+	case caps.Wall == engine.WallHardware:
+		return "has it, and is not the one that was asked for"
+	case caps.NoHardware != "":
+		return caps.NoHardware
+	}
+	return "its wall is another: " + cmp.Or(string(caps.Wall), "none")
 }
 
 // canPause refuses what an engine can't do here.

@@ -16,22 +16,26 @@ type wall struct {
 
 	name string
 	has  []engine.Control
+	wall engine.Wall
+	why  string
 	gone error
 }
 
 func (w wall) Name() string { return w.name }
 
 func (w wall) Capabilities(context.Context) (engine.Capabilities, error) {
-	return engine.Capabilities{Enforces: w.has}, w.gone
+	return engine.Capabilities{Enforces: w.has, Wall: w.wall, NoHardware: w.why}, w.gone
 }
 
 // TestEnginesAreChosen: by name, or the strongest that there is; a policy's word holds
 // against a request's, and what is not there is not replaced by something weaker.
 func TestEnginesAreChosen(t *testing.T) {
 	least := []engine.Control{engine.ControlNoNetwork, engine.ControlReadOnlyRoot}
-	kernel := wall{name: "kernel", has: append([]engine.Control{engine.ControlOwnKernel}, least...)}
-	thin := wall{name: "thin", has: append([]engine.Control{engine.ControlMemory, engine.ControlCPU}, least...)}
-	bare := wall{name: "bare", has: least}
+	kernel := wall{name: "kernel", wall: engine.WallUserKernel, has: append([]engine.Control{engine.ControlOwnKernel}, least...)}
+	thin := wall{name: "thin", wall: engine.WallContainer, has: append([]engine.Control{engine.ControlMemory, engine.ControlCPU}, least...)}
+	bare := wall{name: "bare", wall: engine.WallContainer, has: least}
+	slow := wall{name: "slow", wall: engine.WallEmulated, has: append([]engine.Control{engine.ControlSnapshot}, kernel.has...), why: "it is emulated"}
+	steel := wall{name: "steel", wall: engine.WallHardware, has: least}
 	open := wall{name: "open"}
 	gone := kernel
 	gone.gone = fault.New(fault.ErrUnavailable, "it is not installed")
@@ -56,9 +60,20 @@ func TestEnginesAreChosen(t *testing.T) {
 		"auto, and a request":        {all(kernel, thin), "auto", "thin", "thin", ""},
 		"auto, with nothing here":    {all(gone), "auto", "", "", "it is not installed"},
 		"a policy's engine is gone":  {all(gone, thin), "kernel", "", "", "it is not installed"},
-		"hardware":                   {all(kernel, thin), "hardware", "", "", "no engine of this version has it"},
-		"hardware, by request":       {all(kernel, thin), "", "hardware", "", "no engine of this version has it"},
-		"hardware, and a request":    {all(kernel, thin), "hardware", "thin", "", "no engine of this version has it"},
+		"auto, with hardware":        {all(kernel, slow, steel, thin), "auto", "", "steel", ""},
+		"auto, with a slow machine":  {all(kernel, slow, thin), "auto", "", "kernel", ""},
+		"auto against a policy":      {all(kernel, steel), "kernel", "auto", "kernel", ""},
+		"hardware":                   {all(kernel, steel), "hardware", "", "steel", ""},
+		"hardware, by request":       {all(kernel, steel), "", "hardware", "steel", ""},
+		"hardware twice":             {all(kernel, steel), "hardware", "hardware", "steel", ""},
+		"hardware that is enough":    {all(kernel, steel), "hardware", "auto", "steel", ""},
+		"hardware by its name":       {all(kernel, steel), "hardware", "steel", "steel", ""},
+		"a policy that is hardware":  {all(kernel, steel), "steel", "hardware", "steel", ""},
+		"a policy that is not":       {all(kernel, steel), "kernel", "hardware", "", "the policy asks for isolation kernel, so it can't be hardware"},
+		"no hardware":                {all(kernel, slow), "hardware", "", "", "no engine has it here (kernel: its wall is another: user-space-kernel; slow: it is emulated)"},
+		"no hardware, by request":    {all(kernel, gone), "", "hardware", "", "no engine has it here"},
+		"hardware, and a request":    {all(steel, thin), "hardware", "thin", "", "thin: its wall is another: container"},
+		"hardware is gone":           {all(gone), "hardware", "", "", "kernel: it is not installed"},
 		"no such engine":             {all(kernel, thin), "", "moat", "", `there is no engine "moat"; this version has: kernel, thin`},
 		"without a wall":             {all(open, kernel), "", "open", "", "can't enforce no-network"},
 	} {

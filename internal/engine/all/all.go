@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // Engines makes every engine, by the name that a policy's `isolation` and
-// --engine say. Whether one can run here, its Capabilities tell.
+// --isolation say. Whether one can run here, its Capabilities tell.
 func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	engines := map[string]engine.Engine{}
 	for _, e := range []engine.Engine{

@@ -25,6 +25,7 @@ func testControls(t *testing.T, s *Subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("wall", func(t *testing.T) { testWall(t, s, caps) })
 	for _, c := range []struct {
 		control engine.Control
 		test    func(*testing.T, *Subject)

@@ -27,6 +27,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 		},
 		Missing:  map[engine.Control]string{},
 		Rootless: e.uid != 0,
+		Wall:     engine.WallUserKernel,
 	}
 	if e.uid != 0 {
 		// The mapping of one id keeps owners, but takes from PID 1 an id that

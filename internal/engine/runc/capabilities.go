@@ -37,6 +37,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 		Missing: map[engine.Control]string{
 			engine.ControlOwnKernel: noOwnKernel, engine.ControlNProc: noNProc, engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot,
 		},
+		Wall: engine.WallContainer,
 	}
 	e.home.Controls(&caps)
 	if all, err := e.home.List(ctx); err == nil && len(all) == 0 {

@@ -121,6 +121,13 @@ func (d *desktop) answer(conn net.Conn, from io.Reader) {
 	}
 }
 
+// calls are what was asked for so far.
+func (d *desktop) calls() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.asked, " ")
+}
+
 // does is what a call is answered with.
 func (d *desktop) does(member string, body []any) (answer []any, refusal string, silent bool) {
 	d.mu.Lock()
@@ -188,15 +195,15 @@ func TestWhatAKeyringSays(t *testing.T) {
 		change(d)
 		v, err := d.item().Fetch(t.Context())
 		if want == "" {
-			if err != nil || v.Reveal() != "the-secret" || strings.Join(d.asked, " ") != "Hello OpenSession SearchItems GetSecret" {
-				t.Errorf("%q, %v, %q", v.Reveal(), err, d.asked)
+			if err != nil || v.Reveal() != "the-secret" || d.calls() != "Hello OpenSession SearchItems GetSecret" {
+				t.Errorf("%q, %v, %q", v.Reveal(), err, d.calls())
 			}
 			continue
 		}
 		if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(fault.Sentence(err, ""), want) || strings.Contains(err.Error(), "canary") || v.Reveal() != "" {
 			t.Errorf("%s: %v", want, err)
 		}
-		if asked := strings.Join(d.asked, " "); strings.Contains(asked, "Unlock") || strings.Contains(asked, "Prompt") {
+		if asked := d.calls(); strings.Contains(asked, "Unlock") || strings.Contains(asked, "Prompt") {
 			t.Errorf("%s: somebody is prompted: %s", want, asked)
 		}
 	}

@@ -1,17 +1,25 @@
 package api_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -40,6 +48,7 @@ func types() []any {
 		api.Event{},
 		api.Exit{},
 		api.FileInfo{},
+		api.Finding{},
 		api.Fork{},
 		api.ForkSandbox{},
 		api.Forks{},
@@ -103,6 +112,29 @@ func types() []any {
 	}
 }
 
+// others are types of other packages that cross the wire as they are, by their names there.
+func others() map[reflect.Type]string {
+	return map[reflect.Type]string{
+		reflect.TypeFor[approval.Request]():    "Approval",
+		reflect.TypeFor[approval.Answer]():     "ApprovalAnswer",
+		reflect.TypeFor[approval.Asker]():      "ApprovalAsker",
+		reflect.TypeFor[approval.Call]():       "ApprovalCall",
+		reflect.TypeFor[approval.File]():       "ApprovalFile",
+		reflect.TypeFor[approval.Host]():       "ApprovalHost",
+		reflect.TypeFor[approval.Member]():     "ApprovalMember",
+		reflect.TypeFor[approval.Seen]():       "ApprovalSeen",
+		reflect.TypeFor[evidence.Evidence]():   "Evidence",
+		reflect.TypeFor[evidence.Inside]():     "EvidenceOfFile",
+		reflect.TypeFor[evidence.Host]():       "EvidenceOfHost",
+		reflect.TypeFor[evidence.Call]():       "EvidenceOfCall",
+		reflect.TypeFor[audit.Record]():        "Record",
+		reflect.TypeFor[audit.WithheldRange](): "WithheldRange",
+	}
+}
+
+// nameOf is a type's in the description.
+func nameOf(t reflect.Type) string { return cmp.Or(others()[t], t.Name()) }
+
 // property is what the description and a Go field have to agree on.
 type property struct {
 	Type  string
@@ -132,23 +164,141 @@ func TestTheDescriptionIsOfTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := maps.Clone(doc.Components.Schemas)
+	all := slices.Collect(maps.Keys(others()))
 	for _, v := range types() {
-		name := reflect.TypeOf(v).Name()
+		all = append(all, reflect.TypeOf(v))
+	}
+	for _, one := range all {
+		name := nameOf(one)
 		described, ok := left[name]
 		delete(left, name)
 		if !ok {
 			t.Errorf("%s is not described", name)
 			continue
 		}
-		if diff := cmp.Diff(fieldsOf(reflect.TypeOf(v), described.AllOf), propertiesOf(described)); diff != "" {
+		if diff := gocmp.Diff(fieldsOf(one, described.AllOf), propertiesOf(described)); diff != "" {
 			t.Errorf("%s: the type (-) and its description (+) differ:\n%s", name, diff)
 		}
 	}
-	delete(left, "Approval") // raw JSON of another package
-	delete(left, "Record")
 	if len(left) > 0 {
 		t.Errorf("described, and no wire types (add them to types()): %v", slices.Sorted(maps.Keys(left)))
 	}
+}
+
+// TestEveryTypeIsDescribed: no struct of this package was forgotten in types.
+func TestEveryTypeIsDescribed(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, v := range types() {
+		listed[reflect.TypeOf(v).Name()] = true
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file.Name(), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, is := n.(*ast.TypeSpec)
+			if !is || !spec.Name.IsExported() {
+				return true
+			}
+			if _, is := spec.Type.(*ast.StructType); !is {
+				return true
+			}
+			if found++; !listed[spec.Name.Name] {
+				t.Errorf("%s has the type %s, which types() does not list", file.Name(), spec.Name.Name)
+			}
+			return true
+		})
+	}
+	if found == 0 {
+		t.Error("there are no types")
+	}
+}
+
+// TestWhatIsReferredToIsThere: a reference that leads nowhere makes the whole description
+// useless to generators of clients.
+func TestWhatIsReferredToIsThere(t *testing.T) {
+	t.Parallel()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(api.OpenAPI(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	refs := references(&doc)
+	if len(refs) == 0 {
+		t.Error("nothing is referred to")
+	}
+	for ref := range refs {
+		at := doc.Content[0]
+		for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+			if at = under(at, part); at == nil {
+				t.Errorf("%s is referred to, and is not there", ref)
+				break
+			}
+		}
+	}
+}
+
+// references are the values of all $ref below a node.
+func references(n *yaml.Node) map[string]bool {
+	all := map[string]bool{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "$ref" {
+			all[child.Value] = true
+		}
+		maps.Copy(all, references(child))
+	}
+	return all
+}
+
+// under is a key's value; nil: it is not there.
+func under(n *yaml.Node, key string) *yaml.Node {
+	for i := 1; i < len(n.Content); i += 2 {
+		if n.Kind == yaml.MappingNode && n.Content[i-1].Value == key {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
+
+// TestTheWordsOfRecords: the description has the outcomes and kinds that the log has.
+func TestTheWordsOfRecords(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Enum []string `yaml:"enum"`
+				} `yaml:"properties"`
+			} `yaml:"schemas"`
+		} `yaml:"components"`
+	}
+	if err := yaml.Unmarshal(api.OpenAPI(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	record := doc.Components.Schemas["Record"].Properties
+	if diff := gocmp.Diff(texts(audit.Outcomes()), record["outcome"].Enum); diff != "" {
+		t.Error(diff)
+	}
+	if diff := gocmp.Diff(texts(audit.Kinds()), record["kind"].Enum); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func texts[T ~string](values []T) []string {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return all
 }
 
 func propertiesOf(s schema) map[string]property {
@@ -215,7 +365,7 @@ func propertyOf(t reflect.Type) property {
 		items := propertyOf(t.Elem())
 		return property{Type: "array", Items: items.Type + items.Ref}
 	case reflect.Struct:
-		return property{Ref: t.Name()}
+		return property{Ref: refName(nameOf(t))}
 	}
 	return property{Type: "integer"}
 }

@@ -13,19 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-func outcomes() []string {
-	return texts(
-		audit.Served, audit.Aborted, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.WouldDeny, audit.WouldHold, audit.Failed, audit.Started, audit.Finished,
-		audit.Exceeded, audit.Alarm, audit.Found, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned, audit.Shown, audit.Frozen, audit.Thawed,
-		audit.Sealed, audit.Erased, audit.Rotated, audit.Used,
-	)
-}
+func outcomes() []string { return texts(audit.Outcomes()...) }
 
-func kinds() []string {
-	return texts(
-		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool, audit.KindFinding,
-	)
-}
+func kinds() []string { return texts(audit.Kinds()...) }
 
 func recordRow(r audit.Record) []string {
 	return []string{r.Time.Local().Format(time.DateTime), r.Run, string(r.Outcome), recordWhat(r), recordWhy(r)}

@@ -93,6 +93,16 @@ const (
 	Rotated Outcome = "rotated" // the key
 )
 
+// Outcomes are all that a record can have.
+func Outcomes() []Outcome {
+	return []Outcome{
+		Served, Aborted, Shown, Installed, Blocked, Withheld, Pending, WouldDeny, WouldHold, Failed, Started, Finished, Exceeded, Alarm, Found,
+		Approved, Denied, Expired, Superseded, Planned,
+		Frozen, Thawed, Paused, Resumed, Snapshotted, Restored, Adopted, Extended, Narrowed, Used,
+		Sealed, Erased, Rotated,
+	}
+}
+
 // Kind is what a record is about.
 type Kind string
 
@@ -111,6 +121,11 @@ const (
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.
 	KindLog Kind = "log"
 )
+
+// Kinds are all that a record can have.
+func Kinds() []Kind {
+	return []Kind{KindPackage, KindCommand, KindSandbox, KindNetwork, KindDaemon, KindBuild, KindTool, KindFinding, KindApproval, KindLog}
+}
 
 // Record is one line of the log. Strings are data that publishers, agents and
 // people control; they are JSON-escaped on disk and must be escaped again for

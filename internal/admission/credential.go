@@ -101,6 +101,21 @@ func requestDetail(h door.HostPort, r exchange.Request, secret, where string) ma
 	return detail
 }
 
+// Declined implements Door.
+func (i *Injection) Declined(ctx context.Context, ask door.DeclinedAsk) error {
+	t, err := i.admit(ctx, ask.Sandbox)
+	if err != nil {
+		return err
+	}
+	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
+	for _, name := range ask.Secrets {
+		if slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == name }) {
+			t.secrets.Declined(name)
+		}
+	}
+	return nil
+}
+
 // Leaked implements Door.
 func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, error) {
 	t, err := i.admit(ctx, ask.Sandbox)

@@ -162,6 +162,37 @@ func TestASecretEndsWithTheRun(t *testing.T) {
 	}
 }
 
+// renewed is a source that has something else each time.
+type renewed struct{ asked int }
+
+func (r *renewed) Fetch(context.Context) (secret.Value, error) {
+	r.asked++
+	return secret.NewValue(fmt.Sprintf("the-token-%d", r.asked))
+}
+
+// TestADeclinedSecretIsFetchedAnew, if the host is one that gets it.
+func TestADeclinedSecretIsFetchedAnew(t *testing.T) {
+	source := &renewed{}
+	c := New(Config{Log: &approvaltest.Log{}, Secrets: secret.NewBroker([]secret.Declared{{
+		Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-One", Format: "{secret}"}, Source: source, Keep: time.Hour,
+	}}, time.Now)})
+	p, err := policy.Parse("p", []byte("network_allowlist: [ api.example, other.example ]\ncredentials: { inject: [ { host: api.example, secret: one } ] }\n"))
+	must(t, err)
+	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p}))
+	for _, one := range []struct{ host, want string }{{"other.example", "the-token-1"}, {"api.example", "the-token-2"}} {
+		_, err := c.Secrets(t.Context(), using("api.example", "one"))
+		must(t, err)
+		must(t, c.Declined(t.Context(), door.DeclinedAsk{HostPort: at(one.host), Secrets: []string{"one", "none"}}))
+		if got, err := c.Secrets(t.Context(), using("api.example", "one")); err != nil || got.Values["one"] != one.want {
+			t.Errorf("after %s has declined it: %q, %v", one.host, got.Values["one"], err)
+		}
+	}
+	c.Unregister("sb1")
+	if err := c.Declined(t.Context(), door.DeclinedAsk{HostPort: at("api.example"), Secrets: []string{"one"}}); err == nil {
+		t.Error("a run that has ended declines secrets")
+	}
+}
+
 // TestALeftPlaceholderIsAnAlarm, once for each secret and host.
 func TestALeftPlaceholderIsAnAlarm(t *testing.T) {
 	c, log := credited(t)

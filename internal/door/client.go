@@ -226,6 +226,11 @@ func (c *Client) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, er
 	return askFor[SecretsAnswer](ctx, c, callSecrets, ask)
 }
 
+// Declined implements Door.
+func (c *Client) Declined(ctx context.Context, ask DeclinedAsk) error {
+	return c.tell(ctx, callDeclined, ask)
+}
+
 // Leaked implements Door.
 func (c *Client) Leaked(ctx context.Context, ask LeakAsk) (Answer, error) {
 	return askFor[Answer](ctx, c, callLeaked, ask)

@@ -113,6 +113,10 @@ type Door interface {
 	// Whoever asks keeps none.
 	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
 
+	// Declined has secrets fetched anew at their next use that a host does not take. So that
+	// no sandbox has a source asked as often as it likes, that is done once in a while.
+	Declined(ctx context.Context, ask DeclinedAsk) error
+
 	// Leaked records that a placeholder was about to leave to where its secret does not go,
 	// as an alarm. The answer is the refusal.
 	Leaked(ctx context.Context, ask LeakAsk) (Answer, error)

@@ -41,6 +41,12 @@ type SecretsAnswer struct {
 	Header http.Header       `json:"header,omitempty"`
 }
 
+// DeclinedAsk tells that a host answered a request with 401 that had got secrets.
+type DeclinedAsk struct {
+	HostPort
+	Secrets []string `json:"secrets"` // by name
+}
+
 // LeakAsk tells of a placeholder that was about to be sent to where its secret does not go.
 type LeakAsk struct {
 	HostPort

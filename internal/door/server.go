@@ -255,6 +255,7 @@ func hostHandlers(d Door) map[method]handler {
 		callCredentials:  answering(d.Credentials),
 		callSecrets:      answering(d.Secrets),
 		callLeaked:       answering(d.Leaked),
+		callDeclined:     noting(d.Declined),
 
 		callScans:          answering(d.Scans),
 		callFoundInRequest: answering(d.FoundInRequest),

@@ -62,6 +62,7 @@ const (
 	callCredentials
 	callSecrets
 	callLeaked
+	callDeclined
 	callScans
 	callFoundInRequest
 	callAwaitPush
@@ -77,7 +78,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callScans, callFoundInRequest, callAwaitPush:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush:
 	}
 	return smallMessage
 }

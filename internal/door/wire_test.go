@@ -142,6 +142,11 @@ func (d *plainDoor) Secrets(context.Context, SecretsAsk) (SecretsAnswer, error) 
 	return SecretsAnswer{}, nil
 }
 
+func (d *plainDoor) Declined(context.Context, DeclinedAsk) error {
+	d.asked.Add(1)
+	return nil
+}
+
 func (d *plainDoor) Leaked(context.Context, LeakAsk) (Answer, error) {
 	d.asked.Add(1)
 	return Answer{}, nil

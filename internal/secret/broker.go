@@ -20,6 +20,9 @@ const (
 	// failedTime is how long a source that failed is not asked again: requests come from a
 	// sandbox, as fast as it likes.
 	failedTime = 2 * time.Second
+	// declinedTime is how long what a host has declined is not fetched anew again, for the
+	// same reason: a sandbox has a host decline what it likes.
+	declinedTime = time.Minute
 )
 
 // Declared is a secret as the operator declared it.
@@ -93,8 +96,9 @@ type Lease struct {
 	ctx    context.Context //nolint:containedctx // a fetch outlives the request that asked for it, and not the lease
 	end    context.CancelFunc
 
-	mu      sync.Mutex // guards fetches
-	fetches map[string]*fetch
+	mu       sync.Mutex // guards both
+	fetches  map[string]*fetch
+	declined map[string]time.Time // when what was fetched was dropped last, because a host had declined it
 }
 
 // fetch is one time that a source is asked; whoever wants the secret meanwhile waits for it.
@@ -121,7 +125,7 @@ func (f *fetch) counts(now time.Time) bool { return f.ended() && now.Before(f.un
 // Lease begins a run's use.
 func (b *Broker) Lease() *Lease {
 	ctx, end := context.WithCancel(context.Background())
-	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}}
+	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}, declined: map[string]time.Time{}}
 }
 
 // Value is a secret for a request to a host. It is fetched at its first use.
@@ -148,6 +152,20 @@ func (l *Lease) Held(name string) (v Value, held bool) {
 		return Value{}, false
 	}
 	return f.value, true
+}
+
+// Declined tells that a host does not take what was fetched: it may have been revoked or
+// renewed before its time. It is fetched anew at its next use, and not again for a minute.
+func (l *Lease) Declined(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.broker.now()
+	f, last := l.fetches[name], l.declined[name]
+	if f == nil || !f.ended() || f.err != nil || !last.IsZero() && now.Before(last.Add(declinedTime)) {
+		return
+	}
+	l.declined[name] = now
+	delete(l.fetches, name)
 }
 
 // End forgets all values. There are none afterwards.

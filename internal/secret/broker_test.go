@@ -108,6 +108,47 @@ func TestASourceThatFails(t *testing.T) {
 	}
 }
 
+// TestWhatAHostDeclinesIsFetchedAnew at the next use, at most once a minute; another run's
+// stays as it is.
+func TestWhatAHostDeclinesIsFetchedAnew(t *testing.T) {
+	clock, source := &at{time.Unix(1e9, 0)}, &counted{}
+	b := secret.NewBroker([]secret.Declared{{Name: "one", Hosts: []string{"api.example"}, Source: source, Keep: time.Hour}}, clock.now)
+	first, second := b.Lease(), b.Lease()
+	value := func(l *secret.Lease, want string) {
+		t.Helper()
+		if v, err := l.Value(t.Context(), "one", "api.example"); err != nil || v.Reveal() != want {
+			t.Errorf("%q, %v; not %s", v.Reveal(), err, want)
+		}
+	}
+	first.Declined("one") // it has none
+	value(first, "the-secret-1")
+	value(second, "the-secret-2")
+	first.Declined("one")
+	if _, held := first.Held("one"); held || source.asked != 2 {
+		t.Errorf("it is held, or fetched without a use: %d", source.asked)
+	}
+	value(first, "the-secret-3")
+	value(second, "the-secret-2")
+	for range 3 {
+		first.Declined("one")
+		value(first, "the-secret-3")
+	}
+	clock.Time = clock.Add(time.Minute)
+	first.Declined("one")
+	value(first, "the-secret-4")
+	source.fail(true)
+	second.Declined("one")
+	for range 3 { // nor is one that is not to be had
+		if _, err := second.Value(t.Context(), "one", "api.example"); !errors.Is(err, fault.ErrUnavailable) {
+			t.Error(err)
+		}
+		second.Declined("one")
+	}
+	if source.asked != 5 {
+		t.Errorf("it was asked %d times", source.asked)
+	}
+}
+
 // TestOnlyDeclaredHostsGetASecret, whatever a policy says. api.example is the control.
 func TestOnlyDeclaredHostsGetASecret(t *testing.T) {
 	source := &counted{}

@@ -108,6 +108,11 @@ func (k keeper) Secrets(ctx context.Context, r exchange.Request, uses []exchange
 	return exchange.Given{Secrets: a.Values, Header: a.Header}, nil
 }
 
+// Declined implements exchange.Keeper. A door that does not answer has nothing fetched anew.
+func (k keeper) Declined(ctx context.Context, secrets []string) {
+	_ = k.door.Declined(ctx, door.DeclinedAsk{HostPort: k.at, Secrets: secrets})
+}
+
 // Leaked implements exchange.Keeper.
 func (k keeper) Leaked(ctx context.Context, r exchange.Request, l exchange.Leak) string {
 	a, err := k.door.Leaked(ctx, door.LeakAsk{HostPort: k.at, Request: r, Leak: l})

@@ -77,6 +77,11 @@ func (d *fakeDoor) Leaked(_ context.Context, ask door.LeakAsk) (door.Answer, err
 	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "it does not go there"}, RequestID: "R1"}, nil
 }
 
+func (d *fakeDoor) Declined(_ context.Context, ask door.DeclinedAsk) error {
+	d.tell(fmt.Sprintf("declined %s:%d %s", ask.Name, ask.Port, ask.Secrets))
+	return nil
+}
+
 // host echoes what it got, in an early answer, in the header and in the body.
 func host(w http.ResponseWriter, r *http.Request) {
 	got := r.Header.Get("Authorization")
@@ -84,6 +89,9 @@ func host(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusEarlyHints)
 	w.Header().Set("X-Right", fmt.Sprint(got == "Bearer "+truth))
 	_, _ = io.Copy(io.Discard, r.Body)
+	if r.URL.Path == "/revoked" {
+		w.WriteHeader(http.StatusUnauthorized)
+	}
 	_, _ = io.WriteString(w, "you said "+got)
 }
 
@@ -144,6 +152,21 @@ func TestTheHostGetsTheSecret(t *testing.T) {
 		masked := "Bearer " + strings.Repeat("x", len(truth))
 		if body != "you said "+masked || early != masked || strings.Contains(fmt.Sprint(a.Header), truth) {
 			t.Errorf("%q %q %v", body, early, a.Header)
+		}
+	}
+}
+
+// TestARevokedSecret is told to the door, over both versions.
+func TestARevokedSecret(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		d, r := &fakeDoor{}, post(http.NoBody, "Bearer "+fake)
+		r.URL.Path = "/revoked"
+		a, _, _, err := send(t, begin(t, d, "api.example", true), r, http2)
+		if err != nil || a.StatusCode != http.StatusUnauthorized {
+			t.Fatal(a, err)
+		}
+		if len(d.said) != 2 || d.said[1] != "declined api.example:443 [one]" {
+			t.Errorf("%q", d.said)
 		}
 	}
 }

@@ -97,6 +97,8 @@ type Keeper interface {
 	// Leaked records that a placeholder was about to be sent to where it must not be, as
 	// an alarm. The sentence it gives is for the client.
 	Leaked(ctx context.Context, r Request, l Leak) (sentence string)
+	// Declined tells that the host does not take secrets that a request got.
+	Declined(ctx context.Context, secrets []string)
 }
 
 // Request is what is said of a request on record.

@@ -117,7 +117,7 @@ func swapForm(form, placeholder, secret string) (swapped string, done bool) {
 func bodyForm(h http.Header) string {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	switch {
-	case err != nil || h.Get("Content-Encoding") != "":
+	case err != nil:
 	case kind == "application/x-www-form-urlencoded":
 		return "form"
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):

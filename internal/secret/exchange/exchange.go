@@ -54,6 +54,9 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 func (e *Exchange) Outgoing(r *http.Request) error {
 	said := requestOf(r)
 	credentials := said.of(e.credentials)
+	if encoded(r) && slices.ContainsFunc(credentials, func(c Credential) bool { return c.swaps(Body) }) {
+		return &Refused{Sentence: "the request's body is encoded (Content-Encoding), so no credential can be put into it; have the client send it as it is"}
+	}
 	body, whole, err := bounded(r, credentials)
 	if err != nil {
 		return &Refused{Sentence: "the request's body did not come whole", Cause: err}
@@ -83,6 +86,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 			sign(r, given.Header)
 		}
 		body = sent.body
+		remember(r, uses)
 		r.Header.Set("Accept-Encoding", readable) // or nothing could be found in the answer
 	}
 	e.send(r, said, body, whole)
@@ -95,6 +99,13 @@ func sentence(err error) string {
 		return refused.Sentence
 	}
 	return "the credential for this host can't be had"
+}
+
+// encoded tells whether a request has a body that can't be read as it stands.
+func encoded(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && slices.ContainsFunc(r.Header.Values("Content-Encoding"), func(coding string) bool {
+		return coding != "" && !strings.EqualFold(strings.TrimSpace(coding), readable)
+	})
 }
 
 // bounded reads a body in which a placeholder may have to be swapped. whole is false if it
@@ -185,8 +196,27 @@ func (e *Exchange) left(d draft) (Leak, bool) {
 	return Leak{}, false
 }
 
+// usesKey is under what a request's context has the secrets that it got.
+type usesKey struct{}
+
+// remember has a request's answer know what it got.
+func remember(r *http.Request, uses []Use) {
+	var secrets []string
+	for _, u := range uses {
+		if !slices.Contains(secrets, u.Secret) {
+			secrets = append(secrets, u.Secret)
+		}
+	}
+	*r = *r.WithContext(context.WithValue(r.Context(), usesKey{}, secrets))
+}
+
 // Incoming takes the secrets out of a host's answer. An error is a Refused.
 func (e *Exchange) Incoming(a *http.Response) error {
+	if a.StatusCode == http.StatusUnauthorized && a.Request != nil {
+		if secrets, _ := a.Request.Context().Value(usesKey{}).([]string); len(secrets) > 0 {
+			e.keeper.Declined(a.Request.Context(), secrets)
+		}
+	}
 	needles := e.known()
 	if len(needles) == 0 {
 		return nil

@@ -36,6 +36,14 @@ type vault struct {
 	used   []string
 	leaked []string
 	signed []sigv4.Request
+
+	declined []string
+}
+
+func (v *vault) Declined(_ context.Context, secrets []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.declined = append(v.declined, secrets...)
 }
 
 func (v *vault) Secrets(_ context.Context, r Request, uses []Use) (Given, error) {
@@ -147,6 +155,35 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestWhatAHostDeclines: a 401 to a request that got a secret is told, and no other answer.
+func TestWhatAHostDeclines(t *testing.T) {
+	plain := post(t, "/v1", "", "")
+	with := post(t, "/v1?key="+fake, "", "")
+	with.Header.Set("X-Key", fake)
+	for _, c := range []struct {
+		request *http.Request
+		status  int
+		want    []string
+	}{
+		{with, http.StatusUnauthorized, []string{"one"}},
+		{with, http.StatusForbidden, nil},
+		{with, http.StatusOK, nil},
+		{plain, http.StatusUnauthorized, nil},
+	} {
+		v := &vault{}
+		e, r := New([]Credential{swapping(Header, Query)}, all(), v), c.request.Clone(t.Context())
+		if err := e.Outgoing(r); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Incoming(&http.Response{StatusCode: c.status, Header: http.Header{}, Body: http.NoBody, Request: r}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(v.declined, c.want) {
+			t.Errorf("%d to %q: %q is declined, not %q", c.status, r.URL, v.declined, c.want)
+		}
+	}
+}
+
 // TestLeftPlaceholders: one that is left anywhere is refused and told, and no secret is
 // fetched for it. The first case is the control.
 func TestLeftPlaceholders(t *testing.T) {
@@ -219,6 +256,38 @@ func TestAnUploadIsCheckedHoweverItIsCut(t *testing.T) {
 		b, err := io.ReadAll(r.Body)
 		if err == nil || strings.Contains(string(b), fake[:hush]) {
 			t.Errorf("cut at %d: %q, %v", cut, b, err)
+		}
+	}
+}
+
+// TestAnEncodedBody does not go to a host at which its placeholder would be swapped in it:
+// nobody sees whether it has one. To others it goes as it is.
+func TestAnEncodedBody(t *testing.T) {
+	for _, c := range []struct {
+		credential Credential
+		codings    []string
+		refused    bool
+	}{
+		{swapping(Body), nil, false}, // the control
+		{swapping(Body), []string{"", "Identity"}, false},
+		{swapping(Body), []string{"gzip"}, true},
+		{swapping(Body), []string{"identity", "br"}, true},
+		{swapping(Header, Body), []string{"gzip"}, true},
+		{swapping(Header), []string{"gzip"}, false},
+	} {
+		v, r := &vault{}, post(t, "/token", "application/json", `{"key":"`+fake+`"}`)
+		if !c.credential.swaps(Body) {
+			r = post(t, "/token", "application/json", "of which nobody sees anything")
+		}
+		for _, coding := range c.codings {
+			r.Header.Add("Content-Encoding", coding)
+		}
+		err := New([]Credential{c.credential}, all(), v).Outgoing(r)
+		if refused := err != nil; refused != c.refused || refused && !strings.Contains(err.Error(), "encoded (Content-Encoding), so no credential can be put into it") {
+			t.Errorf("%v %q: %v", c.credential.Where, c.codings, err)
+		}
+		if used, leaked := v.told(); len(leaked) > 0 || c.credential.swaps(Body) && (len(used) == 0) != c.refused {
+			t.Errorf("%v %q: %q is used, and %q left", c.credential.Where, c.codings, used, leaked)
 		}
 	}
 }

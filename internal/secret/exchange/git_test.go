@@ -20,6 +20,8 @@ func (tokens) Secrets(_ context.Context, _ Request, uses []Use) (Given, error) {
 	return Given{Secrets: values}, nil
 }
 
+func (tokens) Declined(context.Context, []string) {}
+
 func (tokens) Leaked(context.Context, Request, Leak) string { return "a placeholder is left" }
 
 // TestASecretForEachOperation: a fetch gets the one that reads, a push the one that writes,

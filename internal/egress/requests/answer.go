@@ -38,6 +38,20 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
+// once is an answer's writer without the host's 100 (Continue): the server says so by itself
+// when the body is first read, and twice is once too often for some clients.
+type once struct{ http.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (o once) WriteHeader(status int) {
+	if status != http.StatusContinue {
+		o.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (o once) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
 // unready is what an exchange's error is to the client.
 func unready(err error) error {
 	if refusal, ok := asRefusal(err); ok {

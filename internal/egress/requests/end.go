@@ -38,7 +38,7 @@ func (u *upstream) close() {
 // end connects to the host, and gives the client's end of TLS: it is offered the protocol
 // that the host has chosen of those that it speaks. A host that can't be reached is told
 // by an answer to each request. The client's refusal of the certificate is put on record.
-func (c *Carrier) end(ctx context.Context, guest net.Conn) (net.Conn, error) {
+func (c *Carrier) end(ctx context.Context, guest net.Conn) (*tls.Conn, error) {
 	conn := c.answer(ctx, guest)
 	within, cancel := context.WithTimeout(ctx, c.config.HeadTime)
 	defer cancel()

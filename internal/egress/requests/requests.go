@@ -79,6 +79,7 @@ type Carrier struct {
 	config Config
 	passed atomic.Int64
 	first  *upstream // that Serve connected to before the client's handshake; nil: none
+	named  string    // by the client when its TLS was ended; "" without TLS
 	guest  net.Conn
 	// forget closes connections to the host on which nothing goes on.
 	forget func()
@@ -118,7 +119,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		MaxHeaderBytes:    maxRequestHead,
 
 		DisableGeneralOptionsHandler: true, // nobody answers in the host's place
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce, CountError: unread.count},
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce},
 		ConnState:                    unread.watch,
 		ErrorLog:                     log.New(io.Discard, "", 0),
 	}
@@ -131,7 +132,16 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 			_ = conn.Close() // the client has gone, or knows why
 			return
 		}
-		one.offer(conn)
+		state := conn.ConnectionState()
+		c.named = lower(state.ServerName)
+		server.Protocols = &http.Protocols{}
+		if state.NegotiatedProtocol == "h2" {
+			server.Protocols.SetUnencryptedHTTP2(true) // what is inside of TLS, so that it can be looked at
+			one.offer(&framed{Conn: conn, broken: unread.broken})
+		} else {
+			server.Protocols.SetHTTP1(true)
+			one.offer(conn)
+		}
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
@@ -156,7 +166,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 		r, ended := c.follow(r, judged.Rule)
 		defer c.cutShort(r)
 		defer ended()
-		proxy.ServeHTTP(w, r)
+		proxy.ServeHTTP(once{w}, r)
 	})
 }
 

@@ -2,13 +2,10 @@ package requests
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -41,7 +38,8 @@ func (u *unread) watch(conn net.Conn, state http.ConnState) {
 		u.told.Store(true)
 		u.began.Store(true)
 	case http.StateActive:
-		u.told.Store(speaksHTTP2(conn))
+		_, isFramed := conn.(*framed)
+		u.told.Store(isFramed)
 	case http.StateHijacked:
 		close(u.over)
 	case http.StateClosed:
@@ -61,11 +59,6 @@ func (u *unread) wait() {
 	}
 }
 
-func speaksHTTP2(conn net.Conn) bool {
-	ended, ok := conn.(*tls.Conn)
-	return ok && ended.ConnectionState().NegotiatedProtocol == "h2"
-}
-
 // tell tells of the request that was begun last over HTTP/1, unless its client has gone.
 func (u *unread) tell() {
 	switch err := u.from.failure(); {
@@ -76,22 +69,9 @@ func (u *unread) tell() {
 	}
 }
 
-// count is HTTP/2's hook. It is called for what has gone wrong, by what that has ended, the
-// error's code, and a word for it.
-func (u *unread) count(what string) {
-	if slices.ContainsFunc(noRequests(), func(word string) bool { return strings.HasSuffix(what, "_"+word) }) {
-		u.record("what came over HTTP/2 is no request that can be read in one way")
-	}
-}
-
-// noRequests are those words that are about what a client should not say; the others are
-// also about connections that end.
-func noRequests() []string {
-	return []string{
-		"bad_connect", "bad_path_method", "bad_path", "userinfo_in_authority", "dup_trailers", "trailers_not_ended",
-		"trailers_pseudo", "trailers_bogus", "headers_even", "send_too_much", "data_on_idle", "stream_idle",
-		"first_settings", "push_promise", "too_many_early_resets",
-	}
+// broken tells that a client has broken the rules of HTTP/2.
+func (u *unread) broken() {
+	u.record("what came over HTTP/2 is no request that can be read in one way")
 }
 
 func (u *unread) record(reason string) { u.once.Do(func() { u.refuse(reason) }) }

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -36,7 +37,8 @@ func TestTrustAnew(t *testing.T) {
 			t.Errorf("%+v was trusted", bad)
 		}
 	}
-	for path, want := range map[string][]byte{channel.BundleFile: append(bytes.Clone(system), later...), channel.CAFile: later} {
+	both := slices.Concat(system, []byte(oursBegins), later, []byte(oursEnds))
+	for path, want := range map[string][]byte{channel.BundleFile: both, systemBundles()[0]: both, channel.CAFile: later} {
 		if got, err := os.ReadFile(root + path); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s has %q, want %q (%v)", path, got, want, err)
 		}

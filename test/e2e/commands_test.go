@@ -30,6 +30,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"tools":         tools,
 		"answers":       goldenPart,
 		"eventually":    eventually,
+		"forge":         forge,
 		"keep":          keep,
 		"normalise":     normalise,
 		"otheruser":     otherUser,

@@ -27,7 +27,7 @@ import (
 // line each. Each keeps objects (PUT, GET), and answers a POST to / as AWS's token service
 // says who calls, if a request is signed with a key of the file keys.json (ids, secrets and
 // tokens); it checks that by itself. /token is a token endpoint for the client agents; its
-// URL is in TOKEN_URL. /invoices wants one of its tokens.
+// URL is in TOKEN_URL. /invoices wants one of its tokens, and /revoke revokes the first.
 func cloud(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: cloud NAME...")
@@ -58,8 +58,9 @@ type provider struct {
 	log  *hostLog
 	keys []cloudKey
 
-	mu      sync.Mutex // guards objects
+	mu      sync.Mutex // guards both
 	objects map[string]string
+	revoked bool // the first token of /token is good no more; there is another one
 }
 
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -70,9 +71,16 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.note("%s %s%s broke off behind %q", r.Method, r.Host, path, body)
 	case path == "/token":
 		p.token(w, r, string(body))
-	case path == "/invoices":
+	case path == "/invoices" || path == "/revoke":
 		p.note("%s %s%s %s", r.Method, r.Host, path, r.Header.Get("Authorization"))
+		if r.Header.Get("Authorization") != "Bearer "+p.bearer() {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
 		fmt.Fprintf(w, "you are %s", r.Header.Get("Authorization"))
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.revoked = p.revoked || path == "/revoke"
 	default:
 		key, wrong := p.signer(r, body)
 		p.note("%s %s%s %s %s", r.Method, r.Host, path, r.Header.Get("X-Amz-Content-Sha256")[:min(len(r.Header.Get("X-Amz-Content-Sha256")), 24)], key+wrong)
@@ -90,6 +98,16 @@ func (p *provider) note(format string, args ...any) {
 	}
 }
 
+// bearer is the token that is good.
+func (p *provider) bearer() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.revoked {
+		return "token-of-the-operator-2"
+	}
+	return "token-of-the-operator"
+}
+
 // token gives a token to the client agents.
 func (p *provider) token(w http.ResponseWriter, r *http.Request, body string) {
 	form, _ := url.ParseQuery(body)
@@ -104,7 +122,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request, body string) {
 		fmt.Fprint(w, `{"error":"invalid_client"}`)
 		return
 	}
-	fmt.Fprint(w, `{"access_token":"token-of-the-operator","token_type":"Bearer","expires_in":3600}`)
+	fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, p.bearer())
 }
 
 // serve is what comes after the signature.

@@ -30,7 +30,9 @@ func TestWhatAServerSaysOfItsClient(t *testing.T) {
 		"the end":           {func(f *http2.Framer) error { return f.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")) }, 0},
 		"what is no header": {func(f *http2.Framer) error { return f.WriteGoAway(1, http2.ErrCodeCompression, []byte("bye")) }, 1},
 		"too many resets":   {func(f *http2.Framer) error { return f.WriteGoAway(1, http2.ErrCodeEnhanceYourCalm, nil) }, 1},
-		"data that look so": {func(f *http2.Framer) error { return f.WriteData(1, true, []byte{0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 1}) }, 0},
+		"data that look so": {func(f *http2.Framer) error {
+			return f.WriteData(1, true, []byte{0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 1})
+		}, 0},
 	} {
 		var said bytes.Buffer
 		f := http2.NewFramer(&said, nil)

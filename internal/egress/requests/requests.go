@@ -132,19 +132,24 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 			_ = conn.Close() // the client has gone, or knows why
 			return
 		}
-		state := conn.ConnectionState()
-		c.named = lower(state.ServerName)
-		server.Protocols = &http.Protocols{}
-		if state.NegotiatedProtocol == "h2" {
-			server.Protocols.SetUnencryptedHTTP2(true) // what is inside of TLS, so that it can be looked at
-			one.offer(&framed{Conn: conn, broken: unread.broken})
-		} else {
-			server.Protocols.SetHTTP1(true)
-			one.offer(conn)
-		}
+		server.Protocols = c.inside(conn, one, unread)
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
+}
+
+// inside offers what is inside of a client's TLS, and tells which protocol that is.
+func (c *Carrier) inside(conn *tls.Conn, one *single, unread *unread) *http.Protocols {
+	state, spoken := conn.ConnectionState(), &http.Protocols{}
+	c.named = lower(state.ServerName)
+	if state.NegotiatedProtocol == "h2" {
+		spoken.SetUnencryptedHTTP2(true) // or nobody could look at it
+		one.offer(&framed{Conn: conn, broken: unread.broken})
+	} else {
+		spoken.SetHTTP1(true)
+		one.offer(conn)
+	}
+	return spoken
 }
 
 // handler checks each request and passes it on.

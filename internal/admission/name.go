@@ -39,6 +39,7 @@ func (c *Controller) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	case d.Allowed(), d.Effect == policy.Hold:
 		answer.Ports, answer.Carried = t.policy().HostPorts(ask.Name), t.hosts.Carried()
 		answer.Judged = ask.Port != 0 && t.policy().Requests().Judged(ask.Name, ask.Port)
+		answer.Git = answer.Judged && t.policy().Requests().Git(ask.Name, ask.Port)
 		answer.TCP = d.Allowed() && ask.Port != 0 && t.policy().HostTCP(ask.Name, ask.Port).Allowed()
 		if !ask.Look {
 			return answer, observer{t}.host(ctx, d, ask.Name, 0)

@@ -25,6 +25,10 @@ type NameAnswer struct {
 	// Judged, of an ask with a port, tells that each request on such a connection is
 	// judged (Request), so that its TLS is ended with what Leaf gives.
 	Judged bool `json:"judged,omitempty"`
+	// Git, of one that is judged, tells that repositories are. Its client is to speak
+	// HTTP/1.1 then: git with libcurl before 8 waits for ever for itself where a large push
+	// over HTTP/2 is not read as fast as it is sent.
+	Git bool `json:"git,omitempty"`
 }
 
 // The protocols of connections to hosts.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -142,4 +143,29 @@ func TestAPushWhoseClientGoes(t *testing.T) {
 			t.Errorf("the host saw %q", all)
 		}
 	})
+}
+
+// TestGitSpeaksHTTP1: a client that offers both is given HTTP/1.1 where repositories are
+// judged, and HTTP/2 where other rules are; one that offers HTTP/2 alone has it.
+func TestGitSpeaksHTTP1(t *testing.T) {
+	for name, c := range map[string]struct {
+		document, want string
+		offers         []string
+	}{
+		"git":                  {gitDocument, "http/1.1", []string{"h2", "http/1.1"}},
+		"git, and HTTP/2 only": {gitDocument, "h2", []string{"h2"}},
+		"others":               {"network_allowlist: [ { host: api.example, methods: [GET] } ]\n", "h2", []string{"h2", "http/1.1"}},
+	} {
+		e := endUnder(t, c.document, &seen{}, "api.example")
+		config := e.tls.Clone()
+		config.NextProtos = c.offers
+		conn := tls.Client(to(t, e.dial(), "api.example", 443), config)
+		if err := conn.HandshakeContext(t.Context()); err != nil {
+			t.Fatal(name, err)
+		}
+		if got := conn.ConnectionState().NegotiatedProtocol; got != c.want {
+			t.Errorf("%s: %q, want %s", name, got, c.want)
+		}
+		_ = conn.Close()
+	}
 }

@@ -31,7 +31,8 @@ func (p *passage) endTLS(ctx context.Context, said []byte, client hello.Hello) {
 		p.turnAway(ctx, err)
 		return
 	}
-	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: client.HTTP2, Roots: p.roots})
+	framed := client.HTTP2 && !(p.git && client.HTTP1) // git's pushes would wait for ever (door.NameAnswer.Git)
+	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: framed, Roots: p.roots})
 }
 
 // leaf is the certificate for the host, under the authority that the sandbox trusts.

@@ -37,7 +37,7 @@ type judgingDoor struct {
 }
 
 func (d *judgingDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
-	return door.NameAnswer{Answer: door.Answer{Decision: d.policy.Host(ask.Name, ask.Port)}, Ports: d.policy.HostPorts(ask.Name), Judged: d.policy.Requests().Judged(ask.Name, ask.Port)}, nil
+	return door.NameAnswer{Answer: door.Answer{Decision: d.policy.Host(ask.Name, ask.Port)}, Ports: d.policy.HostPorts(ask.Name), Judged: d.policy.Requests().Judged(ask.Name, ask.Port), Git: d.policy.Requests().Git(ask.Name, ask.Port)}, nil
 }
 
 func (d *judgingDoor) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certificate, error) {

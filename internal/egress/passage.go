@@ -29,6 +29,7 @@ type passage struct {
 	port    int
 	held    bool // a person has to be asked
 	judged  bool // each request on it is, so that TLS is ended
+	git     bool // git's rules are among those
 	guest   net.Conn
 	cancel  context.CancelFunc
 	out, in atomic.Int64 // bytes to the host, and from it
@@ -54,7 +55,7 @@ type passage struct {
 func (s *stream) connectHost(ctx context.Context, name string, port int, a door.NameAnswer) {
 	p := &passage{
 		router: s.router, sandbox: s.sandbox, name: name, port: port, guest: guestConn{s.conn, s.router.limits.Idle},
-		held: a.Answer.Decision.Effect == policy.Hold, judged: a.Judged,
+		held: a.Answer.Decision.Effect == policy.Hold, judged: a.Judged, git: a.Git,
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})

@@ -83,6 +83,13 @@ func (r Requests) Judged(name string, port int) bool {
 	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool { return c.at(name, port) })
 }
 
+// Git tells whether repositories at a name on a port are judged.
+func (r Requests) Git(name string, port int) bool {
+	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
+		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.isGit)
+	})
+}
+
 // Hosts are the names for which the gateway ends TLS, sorted: hosts, and "*." with
 // one for all below it.
 func (r Requests) Hosts() []string {

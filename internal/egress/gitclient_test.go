@@ -4,6 +4,7 @@ package egress_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -39,6 +40,11 @@ func (s *seenPaths) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("Content-Encoding"))
 	s.mu.Unlock()
+	body, err := io.ReadAll(r.Body) // CGI takes no body of a length that is not known
+	if err != nil {
+		return // the client has gone
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	s.next.ServeHTTP(w, r)
 }
 

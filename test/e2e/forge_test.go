@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -85,5 +86,10 @@ func (h *gitHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return
 	}
+	body, err := io.ReadAll(r.Body) // CGI takes no body of a length that is not known
+	if err != nil {
+		return // the client has gone
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	h.to.ServeHTTP(w, r)
 }

@@ -108,7 +108,7 @@ func TestSurroundingsOfCommands(t *testing.T) {
 		"host":         {"hostname; cat /etc/hostname; head -1 /etc/resolv.conf; head -1 /etc/hosts", "box\nbox\nnameserver 127.0.0.1\n127.0.0.1 localhost box\n"},
 		"canary":       {"env | grep -c CANARY; cat /proc/1/environ 2>/dev/null | grep -c CANARY; true", "0\n0\n"},
 		"agent's fds":  {"readlink /proc/1/fd/* /proc/1/root /proc/1/exe | wc -l; cat /proc/1/mem /proc/1/environ 2>/dev/null | wc -c", "0\n0\n"},
-		"trust":        {"cat $NODE_EXTRA_CA_CERTS; tail -3 $SSL_CERT_FILE | head -1", testCA + "-----BEGIN CERTIFICATE-----\n"},
+		"trust":        {"cat $NODE_EXTRA_CA_CERTS; tail -4 $SSL_CERT_FILE | head -1", testCA + "-----BEGIN CERTIFICATE-----\n"},
 		"trust is set": {"touch /run/cofferdam/tls/ca.pem 2>&1 | grep -c -i denied", "1\n"},
 	}
 	for name, test := range tests {

@@ -58,6 +58,7 @@ func layers() []struct {
 		{"internal/engine/image", 1},
 		{"internal/engine/identity", 1},
 		{"internal/engine/kept", 2},
+		{"internal/engine/mounts", 2},
 		{"internal/engine/*", 3},
 		{"internal/engine", 1},
 		{"internal/refusal", 1},

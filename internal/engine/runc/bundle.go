@@ -138,7 +138,7 @@ func (b bundle) spec(spec engine.Spec, ids identity.Identity, p *plan, cgroup st
 		Process:  firstProcess(spec),
 		Root:     &specs.Root{Path: at.root()},
 		Hostname: spec.Hostname,
-		Mounts:   mounts(spec, at, p),
+		Mounts:   mountsOf(spec, at, p),
 		Linux: &specs.Linux{
 			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak), CgroupsPath: cgroup,
 			// Devices are bound from the host by runc, those of every container alone.
@@ -202,10 +202,10 @@ func namespaces(weak bool) []specs.LinuxNamespace {
 	return all
 }
 
-// mounts are the kernel's own file systems, those that every sandbox has, and what was
+// mountsOf are the kernel's own file systems, those that every sandbox has, and what was
 // asked for, which wins over ours at the same place. /sys is empty: the host's shows its
 // devices and modules.
-func mounts(spec engine.Spec, at layout, p *plan) []specs.Mount {
+func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
 	all := []specs.Mount{
 		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "nodev", "noexec"}},
 		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{size(devBytes), "mode=755", "nosuid", "strictatime"}},

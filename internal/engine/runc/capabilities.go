@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -109,10 +110,7 @@ func hostCan() error {
 	if major, minor, err := kernel(); err != nil || major < 5 || major == 5 && minor < 19 {
 		return fault.New(fault.ErrUnavailable, "the engine runc needs Linux 5.19, for roots whose owners are mapped; this is %d.%d", major, minor)
 	}
-	if _, err := os.Stat("/dev/loop-control"); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the engine runc needs loop devices for capped disks: modprobe loop, or run on the host if this is a container")
-	}
-	if _, err := mkfs(); err != nil {
+	if err := mounts.CanMakeDisks(Name); err != nil {
 		return err
 	}
 	data, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
@@ -120,16 +118,6 @@ func hostCan() error {
 		return fault.New(fault.ErrUnavailable, "the kernel's setting user.max_user_namespaces is 0, and the engine runc needs a user namespace for each sandbox")
 	}
 	return nil
-}
-
-// mkfs is the program that makes disks.
-func mkfs() (string, error) {
-	for _, path := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"} {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	return "", fault.New(fault.ErrUnavailable, "the engine runc needs mkfs.ext4 for capped disks: install the package e2fsprogs")
 }
 
 func kernel() (major, minor int, err error) {

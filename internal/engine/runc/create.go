@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
@@ -33,7 +34,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err := e.available(ctx); err != nil {
 		return nil, err
 	}
-	if err := noDoors(spec.Mounts); err != nil {
+	if err := mounts.NoDoors(spec.Mounts); err != nil {
 		return nil, err
 	}
 	ids, err := e.identity(spec)
@@ -82,7 +83,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if group != nil {
 		path = group.Path()
 	}
-	if err := mountPoints(spec); err != nil {
+	if err := mounts.Points(spec); err != nil {
 		return nil, err
 	}
 	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Lower: spec.Root, UIDs: ids.UIDs, GIDs: ids.GIDs}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -14,8 +13,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 )
 
 // Stage makes the mounts of the instance in a folder, in a mount namespace of its own, and
@@ -65,7 +64,7 @@ func (p plan) mount(b bundle) error {
 			return fmt.Errorf("a disk of %d bytes: %w", d.Bytes, err)
 		}
 	}
-	if err := p.mountLower(at.lower()); err != nil {
+	if err := mounts.Template(p.Lower, at.lower(), p.UIDs, p.GIDs); err != nil {
 		return fmt.Errorf("the template %s: %w", p.Lower.Path, err)
 	}
 	for i, source := range p.Binds {
@@ -90,18 +89,18 @@ func (p plan) mountBind(source, at string) error {
 	if err != nil {
 		return err
 	}
-	return remap(source, at, unix.AT_RECURSIVE, unix.MountAttr{}, []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID})
+	return mounts.Remap(source, at, unix.AT_RECURSIVE, unix.MountAttr{}, []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID})
 }
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
 func (p plan) mountDisk(file, at, files string, d disk) error {
-	if err := makeDisk(file, d.Bytes); err != nil {
+	if err := mounts.MakeDisk(file, d.Bytes); err != nil {
 		return err
 	}
 	if err := os.Mkdir(at, 0o711); err != nil { //nolint:gosec // The sandbox's users pass through.
 		return err
 	}
-	if err := mountLoop(file, at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+	if err := mounts.Loop(file, at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
 		return err
 	}
 	// The mount is all that needs the file. Its blocks go with the last of the namespaces.
@@ -115,78 +114,6 @@ func (p plan) mountDisk(file, at, files string, d disk) error {
 		os.Chown(files, identity.HostID(p.UIDs, 0), identity.HostID(p.GIDs, 0)),
 		unix.Chmod(files, d.Mode),
 	)
-}
-
-// makeDisk makes a sparse file with an empty file system.
-func makeDisk(file string, bytes int64) error {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Truncate(bytes), f.Close()); err != nil {
-		return err
-	}
-	program, err := mkfs()
-	if err != nil {
-		return err
-	}
-	// No journal: what is in it dies with the instance.
-	cmd := exec.Command(program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file) //nolint:noctx // the keeper bounds the stage
-	cmd.Env = environment()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %.300s", program, err, out)
-	}
-	return nil
-}
-
-// mountLower shows the template, read-only, with its owners as the sandbox's users.
-func (p plan) mountLower(at string) error {
-	if err := os.Mkdir(at, 0o755); err != nil { //nolint:gosec // a mount lies over it
-		return err
-	}
-	switch p.Lower.Kind {
-	case engine.RootImage:
-		if err := mountImage(p.Lower.Path, at); err != nil {
-			return err
-		}
-	default:
-		if err := unix.Mount(p.Lower.Path, at, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
-	}
-	return remap(at, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}, p.UIDs, p.GIDs)
-}
-
-// mountImage mounts an EROFS image, by a loop device where the kernel needs one.
-func mountImage(image, at string) error {
-	err := unix.Mount(image, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV, "")
-	if errors.Is(err, unix.ENOTBLK) {
-		return mountLoop(image, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)
-	}
-	return err
-}
-
-// remap lays a copy of a mount at a place, in which the owners are translated as in a user
-// namespace with a mapping; without one they stay.
-func remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
-	if len(uids) > 0 {
-		users, err := userNamespace(uids, gids)
-		if err != nil {
-			return err
-		}
-		defer users.Close()
-		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
-		attributes.Userns_fd = uint64(users.Fd())
-	}
-	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
-	if err != nil {
-		return fmt.Errorf("copy the mount: %w", err)
-	}
-	defer unix.Close(tree) //nolint:errcheck // nothing was written to it
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
-		return fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
-	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 // mountRoot lays the writable layer over the template.

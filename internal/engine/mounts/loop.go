@@ -1,4 +1,4 @@
-package runc
+package mounts
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 // loopTries bounds how often another may take the device that we were told is free.
 const loopTries = 64
 
-// mountLoop mounts a file by a loop device, which the kernel gives back by itself when the
+// Loop mounts a file by a loop device, which the kernel gives back by itself when the
 // last mount of it is gone.
-func mountLoop(file, at, kind string, flags uintptr) error {
+func Loop(file, at, kind string, flags uintptr) error {
 	access := os.O_RDWR
 	if flags&unix.MS_RDONLY != 0 {
 		access = os.O_RDONLY

@@ -1,4 +1,4 @@
-package runc
+package mounts
 
 import (
 	"errors"
@@ -31,12 +31,12 @@ func TestMountsWithDoors(t *testing.T) {
 	for source, want := range map[string]string{
 		socket: "deep/s", filepath.Join(socket, "deep", "s"): "deep/s", pipe: "/p", plain: "",
 	} {
-		err := noDoors([]engine.Mount{{Destination: "/memory", SizeBytes: 1}, {Source: source, Destination: "/w", ReadOnly: true}})
+		err := NoDoors([]engine.Mount{{Destination: "/memory", SizeBytes: 1}, {Source: source, Destination: "/w", ReadOnly: true}})
 		if want == "" && err != nil || want != "" && (!errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want it to name %q", source, err, want)
 		}
 	}
-	if err := noDoors([]engine.Mount{{Source: filepath.Join(plain, "absent"), Destination: "/w"}}); err == nil {
+	if err := NoDoors([]engine.Mount{{Source: filepath.Join(plain, "absent"), Destination: "/w"}}); err == nil {
 		t.Error("what can't be looked through was mounted")
 	}
 }

@@ -1,4 +1,4 @@
-package runc
+package mounts
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
-// mountPoints makes, as the owner's, what mounts lie over in other mounts: in a sandbox's
-// own files runc makes them, and in the host's nobody inside may. No link leads out of the
-// outer mount.
-func mountPoints(spec engine.Spec) error {
+// Points makes, as the owner's, what mounts lie over in other mounts: in a sandbox's own
+// files the container's runtime makes them, and in the host's nobody inside may. No link
+// leads out of the outer mount.
+func Points(spec engine.Spec) error {
 	for _, inner := range spec.Mounts {
 		outer, below := outerOf(spec.Mounts, inner)
 		if outer.Source == "" {

@@ -1,4 +1,4 @@
-package runc
+package mounts
 
 import (
 	"errors"
@@ -16,11 +16,11 @@ const mostEntries = 500_000
 
 var errMany = errors.New("too many")
 
-// noDoors refuses mounts with sockets or named pipes in them. The host's kernel connects
+// NoDoors refuses mounts with sockets or named pipes in them. The host's kernel connects
 // whoever may write to one with whoever listens on it, network namespace or not: a mounted
 // folder with a container engine's socket is the host. What the host puts there later is
 // not seen.
-func noDoors(mounts []engine.Mount) error {
+func NoDoors(mounts []engine.Mount) error {
 	for _, m := range mounts {
 		if m.Source == "" || programs(m) {
 			continue

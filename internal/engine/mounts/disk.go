@@ -1,0 +1,59 @@
+// Package mounts is what engines lay out of mounts on the host for a container of its
+// kernel: capped disks, templates, mounts whose owners are mapped, and what must not be
+// mounted at all.
+//
+// Vocabulary: a *disk* is a file of a fixed size with an ext4 file system; a *door* is a
+// socket or a named pipe of the host, through which a container would reach who listens.
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// MakeDisk makes a sparse file with an empty file system.
+func MakeDisk(file string, bytes int64) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(bytes), f.Close()); err != nil {
+		return err
+	}
+	program, err := mkfs()
+	if err != nil {
+		return err
+	}
+	// No journal: what is in it dies with the instance.
+	cmd := exec.Command(program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file) //nolint:noctx // who starts an instance bounds it
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %.300s", program, err, out)
+	}
+	return nil
+}
+
+// CanMakeDisks tells what of the host is missing; name is the engine that needs them.
+func CanMakeDisks(name string) error {
+	if _, err := os.Stat("/dev/loop-control"); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the engine %s needs loop devices for capped disks: modprobe loop, or run on the host if this is a container", name)
+	}
+	if _, err := mkfs(); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the engine %s can't make capped disks", name)
+	}
+	return nil
+}
+
+// mkfs is the program that makes disks.
+func mkfs() (string, error) {
+	for _, path := range []string{"/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fault.New(fault.ErrUnavailable, "there is no mkfs.ext4: install the package e2fsprogs")
+}

@@ -1,0 +1,64 @@
+package mounts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// Template shows a root at a new directory, read-only, with its owners translated as in a
+// user namespace with these mappings; without mappings they stay.
+func Template(root engine.Root, at string, uids, gids []specs.LinuxIDMapping) error {
+	if err := os.Mkdir(at, 0o755); err != nil { //nolint:gosec // a mount lies over it
+		return err
+	}
+	switch root.Kind {
+	case engine.RootImage:
+		if err := image(root.Path, at); err != nil {
+			return err
+		}
+	default:
+		if err := unix.Mount(root.Path, at, "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return Remap(at, at, 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}, uids, gids)
+}
+
+// image mounts an EROFS image, by a loop device where the kernel needs one.
+func image(file, at string) error {
+	err := unix.Mount(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV, "")
+	if errors.Is(err, unix.ENOTBLK) {
+		return Loop(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)
+	}
+	return err
+}
+
+// Remap lays a copy of a mount at a place, in which the owners are translated as in a user
+// namespace with a mapping; without one they stay. recursive is 0 or unix.AT_RECURSIVE, for
+// what is mounted below.
+func Remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
+	if len(uids) > 0 {
+		users, err := userNamespace(uids, gids)
+		if err != nil {
+			return err
+		}
+		defer users.Close()
+		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		attributes.Userns_fd = uint64(users.Fd())
+	}
+	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
+	if err != nil {
+		return fmt.Errorf("copy the mount: %w", err)
+	}
+	defer unix.Close(tree) //nolint:errcheck // nothing was written to it
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
+		return fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}

@@ -195,6 +195,11 @@ type User struct {
 	Home string `json:"home"`
 }
 
+// SharedUsers is a variable of PID 1, not empty where the kernel that counts a user's
+// processes counts those of others outside with them: the sandbox's users are the host's
+// numbers. A limit for each user would keep out commands for what strangers run.
+const SharedUsers = "COFFERDAM_SHARED_USERS"
+
 // ExecLimits are the resource limits of every command.
 type ExecLimits struct {
 	NProc  int `json:"nproc"`  // RLIMIT_NPROC

@@ -3,6 +3,7 @@ package guest
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -31,23 +32,15 @@ func agentCapabilities() []int {
 }
 
 // TakeChannel takes the channel away from stdin and stdout, puts nothing in
-// their place, and makes sure that no other descriptor reaches a command.
-func TakeChannel() (net.Conn, error) {
-	fd, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, fmt.Errorf("take the channel from stdin: %w", err)
+// their place, and makes sure that no other descriptor reaches a command. The channel is
+// one socket that is both, or a pipe for each direction.
+func TakeChannel() (io.ReadWriteCloser, error) {
+	conn, err := takeSocket()
+	if errors.Is(err, unix.ENOTSOCK) {
+		conn, err = takePipes()
 	}
-	file := os.NewFile(uintptr(fd), "channel")
-	defer file.Close()
-	conn, err := net.FileConn(file)
 	if err != nil {
-		return nil, fmt.Errorf("stdin is not a socket, so it is not the channel: %w", err)
-	}
-	// A kernel in user space may hold stdin and stdout as two sockets over one
-	// wire, and shut the wire when either is closed. So stdout's stays open,
-	// out of the way, for as long as the agent lives.
-	if _, err := unix.FcntlInt(stdout, unix.F_DUPFD_CLOEXEC, 3); err != nil {
-		return nil, errors.Join(fmt.Errorf("keep the channel of stdout: %w", err), conn.Close())
+		return nil, err
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -61,6 +54,27 @@ func TakeChannel() (net.Conn, error) {
 	)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// takeSocket is the channel if stdin is a socket, else unix.ENOTSOCK.
+func takeSocket() (io.ReadWriteCloser, error) {
+	fd, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("take the channel from stdin: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "channel")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("stdin is not a socket: %w", err)
+	}
+	// A kernel in user space may hold stdin and stdout as two sockets over one
+	// wire, and shut the wire when either is closed. So stdout's stays open,
+	// out of the way, for as long as the agent lives.
+	if _, err := unix.FcntlInt(stdout, unix.F_DUPFD_CLOEXEC, 3); err != nil {
+		return nil, errors.Join(fmt.Errorf("keep the channel of stdout: %w", err), conn.Close())
 	}
 	return conn, nil
 }

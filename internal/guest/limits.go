@@ -28,7 +28,7 @@ func limitProcess(limits channel.ExecLimits) error {
 			return fmt.Errorf("limit the open files to %d: %w", n, err)
 		}
 	}
-	if limits.NProc > 0 {
+	if limits.NProc > 0 && os.Getenv(channel.SharedUsers) == "" {
 		if err := setLimit(unix.RLIMIT_NPROC, uint64(limits.NProc)); err != nil {
 			return fmt.Errorf("limit the processes to %d: %w", limits.NProc, err)
 		}

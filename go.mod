@@ -37,11 +37,26 @@ require (
 
 require (
 	github.com/aws/aws-sdk-go-v2 v1.48.0
+	github.com/containerd/errdefs v1.0.0
 	github.com/godbus/dbus/v5 v5.2.4
+	github.com/moby/moby/api v1.56.1
+	github.com/moby/moby/client v0.6.2
 	github.com/moby/profiles/seccomp v0.2.4
 )
 
-require github.com/aws/smithy-go v1.28.9 // indirect
+require (
+	github.com/Microsoft/go-winio v0.6.2 // indirect
+	github.com/aws/smithy-go v1.28.9 // indirect
+	github.com/containerd/errdefs/pkg v0.3.0 // indirect
+	github.com/distribution/reference v0.6.0 // indirect
+	github.com/docker/go-connections v0.8.2 // indirect
+	github.com/docker/go-units v0.5.0 // indirect
+	github.com/felixge/httpsnoop v1.0.4 // indirect
+	github.com/moby/docker-image-spec v1.3.1 // indirect
+	github.com/opencontainers/go-digest v1.0.0 // indirect
+	github.com/opencontainers/image-spec v1.1.1 // indirect
+	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.68.0 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

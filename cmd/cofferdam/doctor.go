@@ -94,7 +94,10 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	}
 	runsc := daemon.FindRunsc(cfg.Runsc, self)
 	parent := keeper.Dial(paths.KeeperSocket())
-	engines := all.Engines(all.Config{Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place()}, parent)
+	engines := all.Engines(all.Config{
+		Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),
+		Docker: cfg.Docker.Host, Grounds: paths.Grounds(), Probe: []string{self, "probe"},
+	}, parent)
 	store := template.NewStore(paths.Templates(), template.Options{})
 	return doctor.Examine(ctx, doctor.Inputs{
 		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc, DefaultEngine: all.Default,

@@ -104,6 +104,19 @@ func newEngineStageRole() *cobra.Command {
 	}
 }
 
+func newEngineProbeRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "probe", Short: "Say what is seen inside (started by an engine in a container)",
+		Hidden: true, DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fault.Invalid("probe is for the engines")
+			}
+			return all.Probe(args[0], cmd.OutOrStdout())
+		},
+	}
+}
+
 // logger writes to standard error, which the daemon's starter leads to a file.
 func logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(maskedLog(os.Stderr), &slog.HandlerOptions{Level: slog.LevelInfo}))

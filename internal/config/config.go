@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	// Runsc is the path of the runsc binary; empty: beside this binary, where
 	// `make install` puts it, then PATH.
 	Runsc string `yaml:"runsc"`
+	// Docker is about the engine docker.
+	Docker Docker `yaml:"docker"`
 	// Upstreams override what discovery finds.
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.
@@ -67,6 +70,20 @@ type Config struct {
 	// happens to it.
 	Telemetry Telemetry `yaml:"telemetry"`
 	Log       Log       `yaml:"log"`
+}
+
+// Docker is about the engine docker.
+type Docker struct {
+	// Host is the socket of a Docker daemon on this machine that is root;
+	// unix:///var/run/docker.sock.
+	Host string `yaml:"host"`
+}
+
+func (d Docker) check() error {
+	if socket, ok := strings.CutPrefix(d.Host, "unix://"); d.Host != "" && (!ok || !filepath.IsAbs(socket)) {
+		return fault.Invalid(".host is %q and must be the socket of a Docker daemon on this machine, such as unix:///var/run/docker.sock", d.Host)
+	}
+	return nil
 }
 
 // Upstream is one configured registry. Configured ones stand in the place of
@@ -144,6 +161,9 @@ func (c Config) check() error {
 		if err := c.checkNamespace(n); err != nil {
 			return fmt.Errorf("namespaces[%d]%w", i, err)
 		}
+	}
+	if err := c.Docker.check(); err != nil {
+		return fmt.Errorf("docker%w", err)
 	}
 	if _, err := c.Network.Outbound(); err != nil {
 		return fmt.Errorf("network%w", err)

@@ -112,6 +112,9 @@ func (p Paths) Runc() string { return filepath.Join(p.Runtime, "runc") }
 // users of sandboxes pass through it to mounts that only they see.
 func (p Paths) Place() string { return p.Runtime + "-place" }
 
+// Grounds is a directory for mounts that another daemon of the host shows to containers.
+func (p Paths) Grounds() string { return filepath.Join(p.Runtime, "grounds") }
+
 // Audit is the log's directory.
 func (p Paths) Audit() string { return filepath.Join(p.State, "audit") }
 

@@ -3,9 +3,11 @@
 package all
 
 import (
+	"io"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -26,6 +28,13 @@ type Config struct {
 	Place string
 	// Stage is the argv that runs Stage; an engine's name and an instance's folder follow.
 	Stage []string
+	// Docker is the socket of a Docker daemon, as unix://PATH; "" is the usual one.
+	Docker string
+	// Grounds is a directory for mounts that a Docker daemon shows to containers.
+	Grounds string
+	// Probe is the argv that runs Probe: a static program's path on the host, and its
+	// arguments; an engine's name follows.
+	Probe []string
 }
 
 // Engines makes every engine, by the name that a policy's `isolation` and
@@ -37,6 +46,10 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 		runc.New(runc.Config{
 			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name),
 		}, k),
+		docker.New(docker.Config{
+			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name),
+			Probe: append(slices.Clone(cfg.Probe), docker.Name),
+		}, k),
 	} {
 		engines[e.Name()] = e
 	}
@@ -44,10 +57,23 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 }
 
 // Stage is what a process of this binary does for an engine's instance, in the instance's
-// folder, before it becomes the engine's program. It returns on errors only.
+// folder: before it becomes the engine's program, or for as long as the instance lives. It
+// returns on errors only.
 func Stage(name, dir string) error {
-	if name == runc.Name {
+	switch name {
+	case runc.Name:
 		return runc.Stage(dir)
+	case docker.Name:
+		return docker.Stage(dir)
 	}
 	return fault.Invalid("the engine %q has no stage", name)
+}
+
+// Probe says what a process of this binary sees, in a container in which an engine started
+// it to find out what its walls are worth.
+func Probe(name string, to io.Writer) error {
+	if name == docker.Name {
+		return docker.Probe(to)
+	}
+	return fault.Invalid("the engine %q starts no probes", name)
 }

@@ -1,0 +1,276 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// What a stage reads and writes in its folder.
+const (
+	taskName = "task.json"
+	bornName = "born.json" // written when the container runs
+	endName  = "end.json"  // written when it has ended
+	logName  = "docker.log"
+)
+
+// The tasks of a stage.
+const (
+	taskBridge = "bridge"
+	taskPack   = "pack"
+	taskGoOn   = "go on"
+)
+
+// mostWords bounds what PID 1 may write to the log in its life.
+const mostWords = 1 << 20
+
+// drainTimeout bounds the wait for what an ended container has written.
+const drainTimeout = 5 * time.Second
+
+// task is what a stage is to do.
+type task struct {
+	Task      string `json:"task"`
+	Host      string `json:"host"`
+	Container string `json:"container"`
+	Place     string `json:"place,omitempty"` // of the ground
+	To        string `json:"to,omitempty"`    // a file
+}
+
+// born is a container that runs: the process that the service started for it.
+type born struct {
+	Process process.ID `json:"process"`
+}
+
+// ended is how a container ended, as the service says.
+type ended struct {
+	Code  int    `json:"code"`
+	OOM   bool   `json:"oom"`
+	Error string `json:"error,omitempty"`
+}
+
+// Stage does the task in a folder. As the bridge of a container it attaches to it, starts
+// it, and carries the channel, which is its standard input and output, until the container
+// ends; then it ends in the same way. It returns on errors only.
+func Stage(dir string) error {
+	var t task
+	if err := readJSON(filepath.Join(dir, taskName), &t); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	switch t.Task {
+	case taskBridge:
+		return bridge(ctx, dir, t)
+	case taskPack:
+		return done(packed(ctx, t))
+	case taskGoOn:
+		return done(goOn(ctx, t))
+	}
+	return fmt.Errorf("the task %q of %s is unknown", t.Task, dir)
+}
+
+// done ends the process if nothing went wrong.
+func done(err error) error {
+	if err == nil {
+		os.Exit(0)
+	}
+	return err
+}
+
+func bridge(ctx context.Context, dir string, t task) error {
+	wire, err := net.FileConn(os.Stdin)
+	if err != nil {
+		return fmt.Errorf("the bridge's standard input is no channel: %w", err)
+	}
+	s, err := dial(ctx, t.Host)
+	if err != nil {
+		return err
+	}
+	// Before the start: what PID 1 writes first is for nobody else.
+	stream, err := s.ContainerAttach(ctx, t.Container, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return fmt.Errorf("attach to the container: %w", err)
+	}
+	waiting := s.ContainerWait(ctx, t.Container, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	if _, err := s.ContainerStart(ctx, t.Container, client.ContainerStartOptions{}); err != nil {
+		return fmt.Errorf("start the container: %w", err)
+	}
+	first, err := firstOf(ctx, s, t.Container)
+	if err != nil {
+		return err
+	}
+	if first != nil {
+		defer first.Close()
+		if err := writeJSON(filepath.Join(dir, bornName), born{Process: first.ID}); err != nil {
+			return err
+		}
+	}
+	drained := carry(wire, stream)
+	r, err := await(waiting, drained)
+	if err == nil {
+		return finish(ctx, s, dir, t, r, drained)
+	}
+	// Without the service nothing reaches the container any more.
+	if first != nil {
+		err = errors.Join(err, first.Signal(unix.SIGKILL))
+	}
+	return fmt.Errorf("the Docker daemon has gone, and the sandbox with it: %w", err)
+}
+
+// await returns how a container ended, or that nobody will say it.
+func await(waiting client.ContainerWaitResult, drained <-chan struct{}) (container.WaitResponse, error) {
+	var late <-chan time.Time
+	for {
+		select {
+		case r := <-waiting.Result:
+			return r, nil
+		case err := <-waiting.Error:
+			return container.WaitResponse{}, err
+		case <-drained: // the stream ends before the wait is answered
+			drained, late = nil, time.After(drainTimeout)
+		case <-late:
+			return container.WaitResponse{}, errors.New("its stream has ended")
+		}
+	}
+}
+
+// held is a process that can be signalled whatever becomes of its number.
+type held struct {
+	process.Handle
+
+	ID process.ID
+}
+
+// firstOf is the container's first process, nil if it has ended already.
+func firstOf(ctx context.Context, s service, container string) (*held, error) {
+	info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("find the container's process: %w", err)
+	}
+	if info.Container.State == nil || !process.Ordinary(info.Container.State.Pid) {
+		return nil, nil //nolint:nilnil // it has ended, and its exit says how
+	}
+	id, err := process.Of(info.Container.State.Pid)
+	if err != nil {
+		return nil, nil //nolint:nilerr,nilnil // as above
+	}
+	handle, err := process.Open(id)
+	if errors.Is(err, process.ErrOver) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &held{Handle: handle, ID: id}, nil
+}
+
+// carry copies both ways until the container's side has ended, which it tells.
+func carry(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
+	errand.Go(func() {
+		_, _ = io.CopyBuffer(struct{ io.Writer }{stream.Conn}, struct{ io.Reader }{wire}, make([]byte, 128<<10))
+		_ = stream.CloseWrite() // the keeper's end is closed: so is the guest's stdin
+	})
+	drained := make(chan struct{})
+	errand.Go(func() {
+		defer close(drained)
+		_, _ = stdcopy.StdCopy(wire, &bounded{left: mostWords, to: os.Stderr}, stream.Reader)
+	})
+	return drained
+}
+
+// bounded drops what is too much.
+type bounded struct {
+	left int
+	to   io.Writer
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.left -= n
+	if n > 0 {
+		if _, err := b.to.Write(p[:n]); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// finish writes down how the container ended and ends as it did.
+func finish(ctx context.Context, s service, dir string, t task, r container.WaitResponse, drained <-chan struct{}) error {
+	select {
+	case <-drained:
+	case <-time.After(drainTimeout):
+	}
+	e := ended{Code: int(r.StatusCode)}
+	if r.Error != nil {
+		e.Error = r.Error.Message
+	}
+	e.OOM = e.Code == killed && ranOut(ctx, s, t.Container)
+	if err := writeJSON(filepath.Join(dir, endName), e); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if e.Code == killed {
+		return unix.Kill(os.Getpid(), unix.SIGKILL)
+	}
+	os.Exit(e.Code)
+	return nil
+}
+
+// killed is the code of what a SIGKILL ended.
+const killed = 128 + int(unix.SIGKILL)
+
+// Of a killed container the service may hear that its memory was full after it hears of the
+// end. It is asked a few times.
+const (
+	oomTries = 10
+	oomPause = 50 * time.Millisecond
+)
+
+func ranOut(ctx context.Context, s service, container string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for range oomTries {
+		info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
+		if err != nil || info.Container.State == nil {
+			return false // it is being removed
+		}
+		if info.Container.State.OOMKilled {
+			return true
+		}
+		time.Sleep(oomPause)
+	}
+	return false
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return wholefile.ReplaceVolatile(path, data, 0o600)
+}

@@ -1,0 +1,159 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+)
+
+// specName is the file with what an instance is made of, for its snapshots.
+const specName = "spec.json"
+
+// Create lays the ground, has the service make a container on it, and the keeper start its
+// bridge; it returns when PID 1 answers.
+func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	return e.make(ctx, spec, "")
+}
+
+// make is Create, with an archive of what the writable layer holds, or "".
+func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
+	spec, err := kept.Complete(spec)
+	if err != nil {
+		return nil, err
+	}
+	found, err := e.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !found.runtime.ownKernel {
+		if err := mounts.NoDoors(spec.Mounts); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := e.home.Claim(spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := e.start(ctx, spec, found.runtime, dir, upper)
+	if err != nil {
+		// The caller may have given up; its remains go all the same.
+		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+	}
+	return inst, nil
+}
+
+func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (engine.Instance, error) {
+	if err := writeJSON(filepath.Join(dir, specName), spec); err != nil {
+		return nil, err
+	}
+	container, err := e.describe(ctx, spec, r, dir, upper)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeJSON(filepath.Join(dir, taskName), task{Task: taskBridge, Host: e.cfg.Host, Container: container}); err != nil {
+		return nil, err
+	}
+	inst := e.instance(spec.ID, state{Container: container, Runtime: r.name})
+	meta, err := json.Marshal(inst.Handle())
+	if err != nil {
+		return nil, err
+	}
+	log := filepath.Join(dir, logName)
+	err = e.home.Launch(ctx, keeper.Launch{
+		ID: spec.ID, Dir: dir, Log: log, Env: environment(), Meta: meta, Attached: true,
+		Argv: slices.Concat(e.cfg.Stage, []string{dir}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
+	defer cancel()
+	if _, err := e.keeper.Call(ctx, spec.ID, channel.Call{Kind: channel.CallPing}); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s does not start in a container of Docker%s", spec.ID, lastLine(log))
+	}
+	return inst, nil
+}
+
+// describe lays the ground and has the service make the container, which it does not start.
+func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
+	s, err := dial(ctx, e.cfg.Host)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close() //nolint:errcheck // nothing is on its way
+	if err := mounts.Points(spec); err != nil {
+		return "", err
+	}
+	g, p := e.ground(spec.ID), planOf(spec, dir)
+	p.upper = upper
+	var entries []entry
+	err = s.within(ctx, func() error {
+		entries, err = g.lay(p)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	image, err := e.skeleton(ctx, s, entries)
+	if err != nil {
+		return "", err
+	}
+	if err := e.mark(); err != nil {
+		return "", err
+	}
+	files, err := s.files(ctx)
+	if err != nil {
+		return "", err
+	}
+	made, err := s.ContainerCreate(ctx, e.container(spec, r, g, entries, image, files))
+	if err != nil {
+		return "", fmt.Errorf("make a container: %w", err)
+	}
+	return made.ID, nil
+}
+
+// environment is a stage's.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// lastLine is the end of a log, as one clause.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > mostTold {
+		_, _ = f.Seek(-mostTold, io.SeekEnd) // from the start, if that fails
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, mostTold))
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(data), "?")), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return fmt.Sprintf(" (%s)", strings.Map(printable, last))
+	}
+	return ""
+}
+
+// mostTold bounds the end of a log that an error tells.
+const mostTold = 1 << 10
+
+func printable(r rune) rune {
+	if r < ' ' || r >= 0x7f && r < 0xa0 {
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,262 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+)
+
+// ground is where an instance's mounts lie. All of them hang from one at its place, which
+// is kept to itself, and go with it.
+type ground struct {
+	place string
+}
+
+func (e *Engine) ground(id string) ground { return ground{place: filepath.Join(e.cfg.Place, id)} }
+
+func (g ground) lower() string     { return filepath.Join(g.place, "lower") }
+func (g ground) root() string      { return filepath.Join(g.place, "root") }
+func (g ground) disk(n int) string { return filepath.Join(g.place, "disk-"+strconv.Itoa(n)) }
+func (g ground) bind(n int) string { return filepath.Join(g.place, "bind-"+strconv.Itoa(n)) }
+
+// files is the directory of a disk that the sandbox sees: the disk's own top has what
+// belongs to its file system. Of the first disk it is the root's writable layer.
+func (g ground) files(n int) string { return filepath.Join(g.disk(n), "files") }
+
+// disk is a capped file system of the instance.
+type disk struct {
+	bytes int64
+	mode  uint32
+}
+
+// plan is what a ground is laid of.
+type plan struct {
+	folder string // for the disks' files, until they are mounted
+	lower  engine.Root
+	disks  []disk         // the first has the root's writable layer
+	binds  []engine.Mount // of paths of the host
+	owner  engine.Owner
+	weak   bool   // owners stay what they are
+	upper  string // an archive of what the writable layer holds; "" for nothing
+}
+
+// entry is a name in the root's top directory.
+type entry struct {
+	name string
+	link string // where a symbolic link leads
+	dir  bool
+}
+
+// lay makes everything, and tells what the root's top directory has. It must run within
+// the service's mounts. What it made before an error, taken takes away.
+func (g ground) lay(p plan) ([]entry, error) {
+	if err := os.MkdirAll(filepath.Dir(g.place), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(g.place, 0o700); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount("tmpfs", g.place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=711"); err != nil {
+		return nil, fmt.Errorf("mount at %s: %w", g.place, err)
+	}
+	if err := unix.Mount("", g.place, "", unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("keep the mounts of %s to itself: %w", g.place, err)
+	}
+	for i, d := range p.disks {
+		if err := g.layDisk(filepath.Join(p.folder, "disk-"+strconv.Itoa(i)), i, d); err != nil {
+			return nil, fmt.Errorf("a disk of %d bytes: %w", d.bytes, err)
+		}
+	}
+	if p.upper != "" {
+		if err := unpack(p.upper, g.files(0)); err != nil {
+			return nil, err
+		}
+	}
+	if err := mounts.Template(p.lower, g.lower(), nil, nil); err != nil {
+		return nil, fmt.Errorf("the template %s: %w", p.lower.Path, err)
+	}
+	for i, m := range p.binds {
+		if err := g.layBind(i, m, p); err != nil {
+			return nil, fmt.Errorf("show %s: %w", m.Source, err)
+		}
+	}
+	if err := g.layRoot(); err != nil {
+		return nil, err
+	}
+	return g.entries()
+}
+
+func (g ground) layDisk(file string, n int, d disk) error {
+	if err := mounts.MakeDisk(file, d.bytes); err != nil {
+		return err
+	}
+	if err := os.Mkdir(g.disk(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through
+		return err
+	}
+	if err := mounts.Loop(file, g.disk(n), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+		return err
+	}
+	// The mount is all that needs the file.
+	if err := os.Remove(file); err != nil {
+		return err
+	}
+	if err := os.Mkdir(g.files(n), 0o700); err != nil {
+		return err
+	}
+	return unix.Chmod(g.files(n), d.mode)
+}
+
+// layBind shows a path of the host, and what is mounted below it, with the owner of the
+// host as the sandbox's.
+func (g ground) layBind(n int, m engine.Mount, p plan) error {
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return err
+	}
+	at := g.bind(n)
+	if info.IsDir() {
+		err = os.Mkdir(at, 0o700)
+	} else {
+		err = os.WriteFile(at, nil, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
+	if m.ReadOnly {
+		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	uids, gids := ownerMapping(p.owner)
+	if p.weak {
+		uids, gids = nil, nil
+	}
+	return mounts.Remap(m.Source, at, unix.AT_RECURSIVE, attributes, uids, gids)
+}
+
+// nobodysID is an id of the host that no distribution gives out.
+const nobodysID = 1<<31 - 3
+
+// ownerMapping shows the host's owner as the sandbox's user, and all others as nobody:
+// without a user namespace, root inside is the host's number of root, whose files a mount
+// must not show as its own.
+func ownerMapping(o engine.Owner) (uids, gids []specs.LinuxIDMapping) {
+	one := func(host, inside int) []specs.LinuxIDMapping {
+		if inside == 0 {
+			host, inside = nobodysID, nobodysID
+		}
+		return []specs.LinuxIDMapping{{ContainerID: uint32(host), HostID: uint32(inside), Size: 1}}
+	}
+	return one(o.HostUID, o.UID), one(o.HostGID, o.GID)
+}
+
+// layRoot lays the writable layer over the template, and puts plain files where the service
+// would show the sandbox files of its own.
+func (g ground) layRoot() error {
+	if err := errors.Join(os.Mkdir(filepath.Join(g.disk(0), "work"), 0o700), os.Mkdir(g.root(), 0o755)); err != nil { //nolint:gosec // a mount lies over it
+		return err
+	}
+	// By names from here: the sandbox reads the options in its own table of mounts.
+	if err := unix.Chdir(g.place); err != nil {
+		return err
+	}
+	defer unix.Chdir("/") //nolint:errcheck // of a thread that ends
+	// No redirects and the like: the layer alone says what was written and deleted.
+	const options = "lowerdir=lower,upperdir=disk-0/files,workdir=disk-0/work,index=off,metacopy=off,redirect_dir=nofollow"
+	if err := unix.Mount("overlay", g.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+		return fmt.Errorf("lay the writable layer over the template: %w", err)
+	}
+	root, err := os.OpenRoot(g.root())
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
+	if err := root.MkdirAll("etc", 0o755); err != nil {
+		return err
+	}
+	for _, name := range networkFiles() {
+		if info, err := root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+			if err := root.RemoveAll(name); err != nil { // a link to what only a booted system has
+				return err
+			}
+		}
+		f, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o644)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// networkFiles are what the service mounts into a container unless somebody else does, on a
+// disk without a cap.
+func networkFiles() []string { return []string{"etc/hosts", "etc/hostname", "etc/resolv.conf"} }
+
+// entries is what the root's top directory has.
+func (g ground) entries() ([]entry, error) {
+	found, err := os.ReadDir(g.root())
+	if err != nil {
+		return nil, err
+	}
+	var all []entry
+	for _, f := range found {
+		en := entry{name: f.Name(), dir: f.IsDir()}
+		switch {
+		case f.Type()&os.ModeSymlink != 0:
+			if en.link, err = os.Readlink(filepath.Join(g.root(), f.Name())); err != nil {
+				return nil, err
+			}
+		case !f.IsDir() && !f.Type().IsRegular():
+			continue
+		}
+		all = append(all, en)
+	}
+	return all, nil
+}
+
+// taken takes a ground away, whatever of it is there. It must run within the service's
+// mounts.
+func (g ground) taken() error {
+	for {
+		err := unix.Unmount(g.place, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+			break // nothing is mounted there any more
+		}
+		if err != nil {
+			return fmt.Errorf("take the mounts at %s away: %w", g.place, err)
+		}
+	}
+	if err := os.Remove(g.place); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// takeGround does so where the service is, or where it was: without one that answers, in
+// this process's own mounts and in those of PID 1.
+func (e *Engine) takeGround(ctx context.Context, id string) error {
+	g := e.ground(id)
+	if _, err := os.Lstat(g.place); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	s, err := connect(e.cfg.Host)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // nothing was sent
+	if err := s.within(ctx, g.taken); err == nil || !lost(err) {
+		return err
+	}
+	return errors.Join(g.taken(), aside.do(func() error { return enter(1, g.taken) }))
+}

@@ -1,0 +1,139 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// state is what a Handle carries.
+type state struct {
+	Container string `json:"container"` // the service's id
+	Runtime   string `json:"runtime"`
+}
+
+// Instance is one container.
+type Instance struct {
+	*kept.Body
+
+	engine *Engine
+	id     string
+	state  state
+}
+
+var _ engine.Snapshotter = (*Instance)(nil)
+
+func (e *Engine) instance(id string, st state) *Instance {
+	return &Instance{Body: e.home.Body(id, logName, false, st), engine: e, id: id, state: st}
+}
+
+func (i *Instance) file(name string) string { return filepath.Join(i.engine.home.Path(i.id), name) }
+
+// Signal has the service send it to PID 1. To stop and to go on, the service holds the whole
+// container, whatever its runtime.
+func (i *Instance) Signal(ctx context.Context, signal int) error {
+	s, err := dial(ctx, i.engine.cfg.Host)
+	if err == nil {
+		defer s.Close() //nolint:errcheck // nothing is on its way
+		err = i.signal(ctx, s, signal)
+	}
+	if err != nil && lost(err) && signal == int(unix.SIGKILL) {
+		return i.engine.killFirst(ctx, i.id)
+	}
+	return err
+}
+
+func (i *Instance) signal(ctx context.Context, s service, signal int) error {
+	var err error
+	switch unix.Signal(signal) {
+	case unix.SIGSTOP:
+		_, err = s.ContainerPause(ctx, i.state.Container, client.ContainerPauseOptions{})
+	case unix.SIGCONT:
+		return unpause(ctx, s, i.state.Container)
+	default:
+		_, err = s.ContainerKill(ctx, i.state.Container, client.ContainerKillOptions{Signal: strconv.Itoa(signal)})
+	}
+	if conflicts(err) { // it has ended, or is what it is to become
+		return nil
+	}
+	return err
+}
+
+// Wait returns when the container has ended.
+func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
+	exit, err := i.Body.Wait(ctx)
+	if err != nil || exit.Reason == "destroyed" {
+		return exit, err
+	}
+	var e ended
+	if readJSON(i.file(endName), &e) == nil && e.OOM && exit.Code != 0 {
+		exit.OOM, exit.Reason = true, "out of memory"
+	}
+	return exit, nil
+}
+
+// Stats reads the control groups that the service made.
+func (i *Instance) Stats(context.Context) (engine.Stats, error) {
+	var b born
+	if err := readJSON(i.file(bornName), &b); err != nil || !b.Process.Is() {
+		return engine.Stats{}, fault.New(fault.ErrUnavailable, "sandbox %s does not run, so that what it uses can't be counted", i.id)
+	}
+	group, err := cgroup.OfProcess(b.Process.Pid)
+	if err != nil {
+		return engine.Stats{}, err
+	}
+	s, err := group.Stats()
+	kills, failed := group.OOMKills()
+	throttled, unknown := group.Throttled()
+	if err := errors.Join(err, failed, unknown); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return engine.Stats{}, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s has ended", i.id)
+		}
+		return engine.Stats{}, err
+	}
+	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids, MemoryKills: kills, CPUThrottled: throttled}, nil
+}
+
+// Destroy ends the container and removes all that was made for it.
+func (i *Instance) Destroy(ctx context.Context) error {
+	i.Ends()
+	if _, gone, err := i.engine.home.Gone(ctx, i.id); gone {
+		return err
+	}
+	return i.engine.sweep(ctx, i.id)
+}
+
+// killFirst kills the process that the service started for a container, without the
+// service, and waits for its end.
+func (e *Engine) killFirst(ctx context.Context, id string) error {
+	var b born
+	if err := readJSON(filepath.Join(e.home.Path(id), bornName), &b); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // it never ran, or everything of it is gone
+		}
+		return err
+	}
+	handle, err := process.Open(b.Process)
+	if errors.Is(err, process.ErrOver) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	if err := handle.Signal(unix.SIGKILL); err != nil && !errors.Is(err, process.ErrOver) {
+		return err
+	}
+	return handle.Await(ctx)
+}

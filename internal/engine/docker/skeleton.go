@@ -1,0 +1,204 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+// The labels of what is ours.
+const (
+	labelInstallation = "dev.cofferdam.installation"
+	labelSandbox      = "dev.cofferdam.sandbox"
+)
+
+// repository is the name of our images; the tag says what is in one.
+const repository = "cofferdam/skeleton"
+
+// mostSkeletons bounds the images that are kept for later: one for each set of names that
+// templates have in their top directory.
+const mostSkeletons = 4
+
+// ours are what the service has of this installation.
+func (e *Engine) ours() client.Filters {
+	return make(client.Filters).Add("label", labelInstallation+"="+e.installation)
+}
+
+// kernels are the directories of which the service makes what is in them.
+func kernels(name string) bool { return name == "proc" || name == "sys" || name == "dev" }
+
+// skeletonTar is an image with the entries: empty directories and files, and links. It is
+// the same whenever it is made.
+func skeletonTar(entries []entry) ([]byte, error) {
+	all := slices.Clone(entries)
+	for _, name := range []string{"proc", "sys", "dev", "run", "tmp"} {
+		if !slices.ContainsFunc(all, func(en entry) bool { return en.name == name }) {
+			all = append(all, entry{name: name, dir: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, en := range all {
+		h := &tar.Header{Name: en.name, Mode: 0o755, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0)}
+		switch {
+		case en.dir:
+			h.Name, h.Typeflag = en.name+"/", tar.TypeDir
+		case en.link != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, en.link
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return buf.Bytes(), err
+}
+
+// skeleton is the id of the image with the entries, which is imported if the service does
+// not have it. No registry is asked, ever.
+func (e *Engine) skeleton(ctx context.Context, s service, entries []entry) (string, error) {
+	data, err := skeletonTar(entries)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	tag := e.installation[:8] + "-" + hex.EncodeToString(sum[:8])
+	e.importing.Lock()
+	defer e.importing.Unlock()
+	had, err := s.ImageList(ctx, client.ImageListOptions{Filters: e.ours()})
+	if err != nil {
+		return "", fmt.Errorf("list the images of the Docker daemon: %w", err)
+	}
+	for _, image := range had.Items {
+		if slices.Contains(image.RepoTags, repository+":"+tag) {
+			return image.ID, nil
+		}
+	}
+	slices.SortFunc(had.Items, func(a, b imageSummary) int { return cmp.Compare(b.Created, a.Created) })
+	for i, image := range had.Items {
+		if i >= mostSkeletons-1 {
+			// One that a container is of stays; there will be another time.
+			_, _ = s.ImageRemove(ctx, image.ID, client.ImageRemoveOptions{})
+		}
+	}
+	return e.importSkeleton(ctx, s, data, tag)
+}
+
+func (e *Engine) importSkeleton(ctx context.Context, s service, data []byte, tag string) (string, error) {
+	answer, err := s.ImageImport(ctx, client.ImageImportSource{Source: bytes.NewReader(data), SourceName: "-"}, repository, client.ImageImportOptions{
+		Tag: tag, Changes: []string{"LABEL " + labelInstallation + "=" + e.installation},
+	})
+	if err != nil {
+		return "", fmt.Errorf("import the skeleton of a root: %w", err)
+	}
+	defer answer.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(answer, 1<<20)); err != nil {
+		return "", fmt.Errorf("import the skeleton of a root: %w", err)
+	}
+	image, err := s.ImageInspect(ctx, repository+":"+tag)
+	if err != nil {
+		return "", fmt.Errorf("the Docker daemon has not the image that was imported: %w", err)
+	}
+	return image.ID, nil
+}
+
+// leftBehind are the containers that the service has of this installation, by sandbox; none
+// of a service that does not answer.
+func (e *Engine) leftBehind(ctx context.Context) map[string][]string {
+	all := map[string][]string{}
+	if !e.marked() {
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := dial(ctx, e.cfg.Host)
+	if err != nil {
+		return all
+	}
+	defer s.Close() //nolint:errcheck // nothing is on its way
+	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours()})
+	if err != nil {
+		return all
+	}
+	for _, c := range found.Items {
+		if label, is := c.Labels[labelProbe]; is && probing(label) {
+			continue
+		}
+		id := c.Labels[labelSandbox]
+		all[id] = append(all[id], c.ID)
+	}
+	return all
+}
+
+// removeOrphans removes containers of sandboxes that have no files any more.
+func (e *Engine) removeOrphans(ctx context.Context) {
+	left := e.leftBehind(ctx)
+	known, err := e.home.List(ctx)
+	if err != nil || len(left) == 0 {
+		return
+	}
+	s, err := dial(ctx, e.cfg.Host)
+	if err != nil {
+		return
+	}
+	defer s.Close() //nolint:errcheck // nothing is on its way
+	for id, containers := range left {
+		if slices.Contains(known, id) {
+			continue
+		}
+		for _, c := range containers {
+			_ = remove(ctx, s, c) // the next look finds it again
+		}
+	}
+}
+
+// removeContainers removes all that the service has of a sandbox. A service that is down
+// has it until Tend finds it up again.
+func (e *Engine) removeContainers(ctx context.Context, id string) error {
+	if !e.marked() {
+		return nil
+	}
+	s, err := dial(ctx, e.cfg.Host)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // nothing is on its way
+	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours().Add("label", labelSandbox+"="+id)})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range found.Items {
+		errs = append(errs, remove(ctx, s, c.ID))
+	}
+	return errors.Join(errs...)
+}
+
+// remove kills and removes one; one that another removes is waited for.
+func remove(ctx context.Context, s service, container string) error {
+	for {
+		_, err := s.ContainerRemove(ctx, container, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if err == nil || gone(err) {
+			return nil
+		}
+		if !conflicts(err) {
+			return fmt.Errorf("remove container %.12s: %w", container, err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 const (
 	noFreeze   = "a Docker daemon keeps no memory of containers without its experimental checkpoints; use the engine gvisor"
 	noSnapshot = "its snapshots hold files only, no memory; use the engine gvisor"
+	noHardware = "a Docker daemon does not show whether a machine of its runtimes is the processor's"
 	noNProc    = "without a user namespace the kernel counts a user's processes over all containers, so that only the container's whole number is bounded: a fork bomb keeps the next command out, or ends the sandbox"
 )
 
@@ -49,6 +50,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap, engine.ControlUserMapping, engine.ControlNonRootUser,
 		},
 		Missing: map[engine.Control]string{engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot},
+		Wall:    f.runtime.wall, NoHardware: noHardware,
 	}
 	add := func(c engine.Control, has bool, why string) {
 		if has {
@@ -149,7 +151,7 @@ func (e *Engine) probeAll(ctx context.Context, s service, info system.Info) *fin
 			err = seen.check()
 		}
 		if err == nil {
-			f.runtime = runtimeOf{name: name, ownKernel: seen.Kernel != hostKernel()}
+			f.runtime = proved(name, info, seen.Kernel != hostKernel())
 			return f
 		}
 		f.failed[name] = err

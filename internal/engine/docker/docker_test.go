@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/system"
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -106,6 +107,26 @@ func TestRuntimesByTheirWalls(t *testing.T) {
 	}
 }
 
+// TestAWallIsWhatWasSeen: a runtime's name makes no wall; the kernel that answered does.
+func TestAWallIsWhatWasSeen(t *testing.T) {
+	var info system.Info
+	if err := json.Unmarshal([]byte(`{"Runtimes":{"runc":{"path":"runc"},"walled":{"path":"/opt/runsc"},"kata":{"runtimeType":"io.containerd.kata.v2"}}}`), &info); err != nil {
+		t.Fatal(err)
+	}
+	for name, walls := range map[string][2]engine.Wall{
+		"runc":   {engine.WallContainer, engine.WallUserKernel},
+		"walled": {engine.WallContainer, engine.WallUserKernel},
+		"kata":   {engine.WallContainer, engine.WallEmulated},
+	} {
+		if r := proved(name, info, false); r.wall != walls[0] || r.ownKernel || len(r.environment()) == 0 {
+			t.Errorf("%s with the host's kernel: %+v", name, r)
+		}
+		if r := proved(name, info, true); r.wall != walls[1] || !r.ownKernel || len(r.environment()) != 0 {
+			t.Errorf("%s with its own kernel: %+v", name, r)
+		}
+	}
+}
+
 // TestWhatAProbeMustSee: a container that shows a network, a root that can be written to, or
 // the host's kernel without a filter, is none for sandboxes.
 func TestWhatAProbeMustSee(t *testing.T) {
@@ -152,16 +173,19 @@ func TestASkeletonIsTheSame(t *testing.T) {
 }
 
 // TestRootOfTheHostIsNobodyInside: whoever owns a mount, the host's root is not shown as the
-// sandbox's, which has the same number.
+// sandbox's, which has the same number, and the owner is shown as the user.
 func TestRootOfTheHostIsNobodyInside(t *testing.T) {
 	for _, owner := range []engine.Owner{{}, {UID: 1000, GID: 1000}, {UID: 1000, GID: 1000, HostUID: 1000, HostGID: 1000}, {UID: 1000, GID: 1000, HostUID: 5, HostGID: 6}} {
 		uids, gids := ownerMapping(owner)
-		for _, m := range append(uids, gids...) {
-			if m.HostID == 0 || m.Size != 1 {
+		for _, m := range append(slices.Clone(uids), gids...) {
+			if m.ContainerID == 0 && m.HostID == 0 || m.Size != 1 {
 				t.Errorf("%+v: %+v", owner, m)
 			}
 		}
-		if len(uids) != 1 || len(gids) != 1 || owner.UID != 0 && (int(uids[0].ContainerID) != owner.HostUID || int(uids[0].HostID) != owner.UID) {
+		shown := func(m specs.LinuxIDMapping) bool {
+			return int(m.ContainerID) == owner.HostUID && int(m.HostID) == owner.UID
+		}
+		if owner.UID != 0 && !slices.ContainsFunc(uids, shown) {
 			t.Errorf("%+v is shown by %+v", owner, uids)
 		}
 	}

@@ -147,15 +147,16 @@ const nobodysID = 1<<31 - 3
 
 // ownerMapping shows the host's owner as the sandbox's user, and all others as nobody:
 // without a user namespace, root inside is the host's number of root, whose files a mount
-// must not show as its own.
+// must not show as its own. What root inside makes is nobody's on the host.
 func ownerMapping(o engine.Owner) (uids, gids []specs.LinuxIDMapping) {
-	one := func(host, inside int) []specs.LinuxIDMapping {
-		if inside == 0 {
-			host, inside = nobodysID, nobodysID
+	of := func(host, inside int) []specs.LinuxIDMapping {
+		all := []specs.LinuxIDMapping{{ContainerID: nobodysID, HostID: 0, Size: 1}}
+		if inside != 0 {
+			all = append(all, specs.LinuxIDMapping{ContainerID: uint32(host), HostID: uint32(inside), Size: 1})
 		}
-		return []specs.LinuxIDMapping{{ContainerID: uint32(host), HostID: uint32(inside), Size: 1}}
+		return all
 	}
-	return one(o.HostUID, o.UID), one(o.HostGID, o.GID)
+	return of(o.HostUID, o.UID), of(o.HostGID, o.GID)
 }
 
 // layRoot lays the writable layer over the template, and puts plain files where the service
@@ -243,8 +244,9 @@ func (g ground) taken() error {
 	return nil
 }
 
-// takeGround does so where the service is, or where it was: without one that answers, in
-// this process's own mounts and in those of PID 1.
+// takeGround does so where the service is. Without one that answers it is done in this
+// process's own mounts: when the place is removed, the kernel unmounts in all others what is
+// mounted on it.
 func (e *Engine) takeGround(ctx context.Context, id string) error {
 	g := e.ground(id)
 	if _, err := os.Lstat(g.place); errors.Is(err, os.ErrNotExist) {
@@ -258,5 +260,5 @@ func (e *Engine) takeGround(ctx context.Context, id string) error {
 	if err := s.within(ctx, g.taken); err == nil || !lost(err) {
 		return err
 	}
-	return errors.Join(g.taken(), aside.do(func() error { return enter(1, g.taken) }))
+	return g.taken()
 }

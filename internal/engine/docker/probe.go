@@ -116,7 +116,7 @@ func (e *Engine) probe(ctx context.Context, s service, name string) (seen, error
 	_, _ = rand.Read(number) // it never fails
 	spec := engine.Spec{
 		ID: probePrefix + hex.EncodeToString(number), Hostname: "probe", Root: engine.Root{Kind: engine.RootDir, Path: filepath.Join(folder, "root")},
-		Init: append([]string{"/.cofferdam/probe"}, e.cfg.Probe[1:]...), Owner: engine.Owner{UID: 1000, GID: 1000, HostUID: nobodysID, HostGID: nobodysID},
+		Init: append([]string{"/.cofferdam/probe"}, e.cfg.Probe[1:]...), Owner: engine.Owner{UID: 1000, GID: 1000, HostUID: nobodysID - 1, HostGID: nobodysID - 1},
 		Mounts: []engine.Mount{{Source: e.cfg.Probe[0], Destination: "/.cofferdam/probe", ReadOnly: true}},
 		Limits: engine.Limits{CPU: 1, MemoryBytes: 256 << 20, DiskBytes: 16 << 20, Pids: 64},
 	}

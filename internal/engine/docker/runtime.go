@@ -8,13 +8,35 @@ import (
 	"github.com/moby/moby/api/types/system"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 )
 
 // runtimeOf is a runtime of the service, as a probe found it.
 type runtimeOf struct {
 	name      string
 	ownKernel bool // what answers inside is not the host's kernel
+	wall      engine.Wall
 }
+
+// proved is a runtime that a probe showed to work. A kernel of its own is of a machine, of
+// which nobody knows that the processor makes it, or in user space.
+func proved(name string, info system.Info, ownKernel bool) runtimeOf {
+	r := runtimeOf{name: name, ownKernel: ownKernel, wall: engine.WallContainer}
+	switch program := info.Runtimes[name]; {
+	case ownKernel && strength(name, program.Path+" "+program.Type) == kata:
+		r.wall = engine.WallEmulated
+	case ownKernel:
+		r.wall = engine.WallUserKernel
+	}
+	return r
+}
+
+// The strengths of runtimes that we know.
+const (
+	runc = iota + 1
+	runsc
+	kata
+)
 
 // environment is what PID 1 is told by variables.
 func (r runtimeOf) environment() []string {
@@ -31,11 +53,11 @@ func strength(name, program string) int {
 	said := strings.ToLower(name + " " + program)
 	switch {
 	case strings.Contains(said, "kata"):
-		return 3
+		return kata
 	case strings.Contains(said, "runsc") || strings.Contains(said, "gvisor"):
-		return 2
+		return runsc
 	case strings.Contains(said, "runc") || strings.Contains(said, "crun"):
-		return 1
+		return runc
 	}
 	return 0
 }

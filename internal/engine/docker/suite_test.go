@@ -309,6 +309,9 @@ func (d *daemon) kill(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = d.cmd.Wait()
+	if err := os.Remove(filepath.Join(d.dir, "pid")); err != nil { // it takes any process of that number for itself
+		t.Fatal(err)
+	}
 }
 
 // end ends the daemon, and looks for containers that it still has.

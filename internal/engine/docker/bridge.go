@@ -16,6 +16,7 @@ import (
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
@@ -122,7 +123,7 @@ func bridge(ctx context.Context, dir string, t task) error {
 	drained := carry(wire, stream)
 	r, err := await(waiting, drained)
 	if err == nil {
-		return finish(ctx, s, dir, t, r, drained)
+		return finish(ctx, s, dir, t, r, drained, first)
 	}
 	// Without the service nothing reaches the container any more.
 	if first != nil {
@@ -152,8 +153,12 @@ func await(waiting client.ContainerWaitResult, drained <-chan struct{}) (contain
 type held struct {
 	process.Handle
 
-	ID process.ID
+	ID  process.ID
+	oom *cgroup.OOMWatch // nil where nobody can watch
 }
+
+// ranOut tells whether its memory was full.
+func (h *held) ranOut() bool { return h != nil && h.oom != nil && h.oom.Happened() }
 
 // firstOf is the container's first process, nil if it has ended already.
 func firstOf(ctx context.Context, s service, container string) (*held, error) {
@@ -175,7 +180,12 @@ func firstOf(ctx context.Context, s service, container string) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &held{Handle: handle, ID: id}, nil
+	h := &held{Handle: handle, ID: id}
+	// The service may not hear of a full memory: it asks when the group is gone.
+	if group, err := cgroup.OfProcess(id.Pid); err == nil {
+		h.oom, _ = group.WatchOOM() // without it, what the service says is all there is
+	}
+	return h, nil
 }
 
 // carry copies both ways until the container's side has ended, which it tells.
@@ -210,7 +220,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // finish writes down how the container ended and ends as it did.
-func finish(ctx context.Context, s service, dir string, t task, r container.WaitResponse, drained <-chan struct{}) error {
+func finish(ctx context.Context, s service, dir string, t task, r container.WaitResponse, drained <-chan struct{}, first *held) error {
 	select {
 	case <-drained:
 	case <-time.After(drainTimeout):
@@ -219,7 +229,7 @@ func finish(ctx context.Context, s service, dir string, t task, r container.Wait
 	if r.Error != nil {
 		e.Error = r.Error.Message
 	}
-	e.OOM = e.Code == killed && ranOut(ctx, s, t.Container)
+	e.OOM = e.Code == killed && ranOut(ctx, s, t.Container, first)
 	if err := writeJSON(filepath.Join(dir, endName), e); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -240,7 +250,7 @@ const (
 	oomPause = 50 * time.Millisecond
 )
 
-func ranOut(ctx context.Context, s service, container string) bool {
+func ranOut(ctx context.Context, s service, container string, first *held) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for range oomTries {
@@ -248,7 +258,7 @@ func ranOut(ctx context.Context, s service, container string) bool {
 		if err != nil || info.Container.State == nil {
 			return false // it is being removed
 		}
-		if info.Container.State.OOMKilled {
+		if info.Container.State.OOMKilled || first.ranOut() {
 			return true
 		}
 		time.Sleep(oomPause)

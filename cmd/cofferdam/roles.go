@@ -24,7 +24,7 @@ import (
 // roleCommands are the commands that are the other roles of this binary. All
 // but serve are for the daemon to start, and hidden.
 func roleCommands() []*cobra.Command {
-	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole(), newEngineStageRole()}
+	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole(), newEngineStageRole(), newEngineProbeRole()}
 }
 
 func newKeeperRole() *cobra.Command {

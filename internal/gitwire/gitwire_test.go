@@ -43,6 +43,7 @@ func TestOtherSpellings(t *testing.T) {
 		"/acme/app/git-receive-pack/x", "/acme/app/git-upload-archive", "/git-receive-pack", "//git-receive-pack", "/acme/../git-receive-pack", "/acme//app/git-receive-pack",
 		"/acme/app.GIT/git-receive-pack", "/acme/app.git.git/git-receive-pack", "/acme/app.git/x/git-receive-pack", "/acme/%61pp/git-receive-pack", "/acme/info/refs/git-receive-pack",
 		"/acme/" + strings.Repeat("x", 501) + "/git-receive-pack", "/acme/app;v=1/git-receive-pack", "/acme/äpp/git-receive-pack", "acme/app/git-receive-packs/../git-receive-pack",
+		"/acme/app/info/x/../refs", "/" + strings.Repeat("x/", 21) + "git-receive-pack",
 	} {
 		if got, found, wrong := gitwire.Read("POST", path, ""); !found || wrong == "" {
 			t.Errorf("%q is %+v, %v, and nothing is wrong with it", path, got, found)

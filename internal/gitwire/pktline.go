@@ -50,7 +50,7 @@ func (l *lines) next() (line []byte, end bool, err error) {
 	}
 	length, err := strconv.ParseUint(string(head), 16, 16)
 	switch {
-	case err != nil || head[0] == '+' || head[0] == '-' || head[0] == '_':
+	case err != nil: // also with a sign
 		return nil, false, malformed("a line of the push has no length")
 	case length == 0:
 		return nil, true, nil

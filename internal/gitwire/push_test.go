@@ -103,16 +103,30 @@ func TestMalformedPush(t *testing.T) {
 		"a long ref":           first("refs/heads/"+strings.Repeat("x", 200)) + "0000" + pack,
 		"a short object":       line("a b refs/heads/main\x00"+capabilities) + "0000" + pack,
 		"capabilities again":   first("refs/heads/a") + first("refs/heads/b") + "0000" + pack,
-		"a certificate":        line("push-cert\x00"+capabilities) + "0000" + pack,
 		"shallow at the end":   first("refs/heads/a") + line("shallow "+object("a")) + "0000" + pack,
 		"too many refs":        many.String() + "0000" + pack,
-		"too long":             strings.Repeat(line("shallow "+object("a")), 2_000),
+		"two kinds of objects": first("refs/heads/a") + line(strings.Repeat("a", 64)+" "+strings.Repeat("b", 64)+" refs/heads/b") + "0000" + pack,
+		"a wide space":         first("refs/heads/ma\u00a0in") + "0000" + pack,
+		"other magic":          first("refs/heads/main") + "0000XACK" + pack[4:],
+		"another version":      first("refs/heads/main") + "0000PACK\x00\x00\x00\x04\x00\x00\x00\x07",
+		"too long":             strings.Repeat(line("shallow "+object("a")), 2_000) + first("refs/heads/main") + "0000" + pack,
+		"many options":         line(command("a", "b", "refs/heads/main")+"\x00push-options") + "0000" + strings.Repeat(line("x"), 11) + "0000" + pack,
+		"a long option":        line(command("a", "b", "refs/heads/main")+"\x00push-options") + "0000" + line(strings.Repeat("x", 201)) + "0000" + pack,
+		"an empty option":      line(command("a", "b", "refs/heads/main")+"\x00push-options") + "0000" + "0004" + "0000" + pack,
 		"an option that hides": line(command("a", "b", "refs/heads/main")+"\x00push-options") + "0000" + line("a\x1b") + "0000" + pack,
 	} {
 		p, err := gitwire.ReadPush(strings.NewReader(body))
 		if _, is := errors.AsType[*gitwire.Malformed](err); !is {
 			t.Errorf("%s: it is read as %+v, %v", name, p, err)
 		}
+	}
+}
+
+// TestASignedPush is refused as one: what it changes stands where nobody is shown it.
+func TestASignedPush(t *testing.T) {
+	_, err := gitwire.ReadPush(strings.NewReader(line("push-cert\x00"+capabilities) + "0000" + pack))
+	if unread, is := errors.AsType[*gitwire.Malformed](err); !is || !strings.Contains(unread.What, "push without --signed") {
+		t.Error(err)
 	}
 }
 
@@ -127,6 +141,13 @@ func TestRefusal(t *testing.T) {
 	report := line("unpack ok\n") + line("ng refs/heads/main waits\n") + "0000"
 	if want := line("\x02a person has to say yes\n") + line("\x01"+report) + "0000"; answer != want {
 		t.Errorf("the answer is %q", answer)
+	}
+	two, err := gitwire.ReadPush(strings.NewReader(line(command("a", "b", "refs/heads/main")+"\x00report-status") + line(command("a", "b", "refs/heads/x")) + "0000" + pack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer := string(two.Refusal("no", "")); answer != line("unpack ok\n")+line("ng refs/heads/main no\n")+line("ng refs/heads/x no\n")+"0000" {
+		t.Errorf("of two refs the answer is %q", answer)
 	}
 	old, err := gitwire.ReadPush(strings.NewReader(line(command("a", "b", "refs/heads/main")+"\x00report-status") + "0000" + pack))
 	if err != nil {

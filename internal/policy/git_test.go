@@ -17,6 +17,8 @@ const gitDocument = `network_allowlist:
   - { host: git.t.example, methods: [GET, POST, PUT], paths: ["/**"] }
   - { host: held.t.example, git: { repos: [acme/*], push: hold } }
   - { host: bare.t.example, methods: [GET, POST] }
+  - { host: both.t.example, git: { repos: [acme/*] } }
+  - { host: both.t.example, methods: [GET, POST] }
 `
 
 func fetching(repo string) []policy.Request {
@@ -62,6 +64,9 @@ func TestGit(t *testing.T) {
 		{"held.t.example", []policy.Request{{Method: "GET", Path: "/acme/app"}}, policy.Deny},
 		{"git.t.example", []policy.Request{{Method: "GET", Path: "/acme/app"}, {Method: "PUT", Path: "/other/app"}}, policy.Allow},
 		{"bare.t.example", pushing("any/body"), policy.Allow}, // whoever says POST means it
+		{"both.t.example", []policy.Request{{Method: "GET", Path: "/acme/app"}, {Method: "POST", Path: "/any/body"}}, policy.Allow},
+		{"both.t.example", []policy.Request{{Method: "GET", Path: "/acme//app"}, {Method: "POST", Path: "/any/../body"}, {Method: "GET", Path: "/a%2fb"}}, policy.Deny}, // somebody might find git's in them
+		{"both.t.example", pushing("any/body"), policy.Deny},
 		{"git.t.example", []policy.Request{
 			{Method: "POST", Path: "/acme/app/git%2dreceive-pack"},
 			{Method: "POST", Path: "/acme/app/GIT-receive-pack"},

@@ -147,6 +147,16 @@ func TestWhatAHostDeclinesIsFetchedAnew(t *testing.T) {
 	if source.asked != 5 {
 		t.Errorf("it was asked %d times", source.asked)
 	}
+	third := b.Lease() // which no host has declined before
+	for range 3 {
+		if _, err := third.Value(t.Context(), "one", "api.example"); !errors.Is(err, fault.ErrUnavailable) {
+			t.Error(err)
+		}
+		third.Declined("one")
+	}
+	if source.asked != 6 {
+		t.Errorf("one that fails was asked %d times", source.asked)
+	}
 }
 
 // TestOnlyDeclaredHostsGetASecret, whatever a policy says. api.example is the control.

@@ -34,6 +34,22 @@ func TestShipped(t *testing.T) {
 	}
 }
 
+// TestAnAgentInstallsNothing by the policy that it has without another one.
+func TestAnAgentInstallsNothing(t *testing.T) {
+	t.Parallel()
+	s, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range s.Agents {
+		for _, keys := range [][]string{nil, s.WithKeys()} {
+			if document := string(a.Document(s, keys)); !strings.Contains(document, "\npackages: { default: deny }\n") {
+				t.Errorf("%s: %s", name, document)
+			}
+		}
+	}
+}
+
 // TestMistakes: what is wrong in the file is told, and nothing of it is used.
 func TestMistakes(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,9 @@ func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
 		if err = h.prepareShare(share); err == nil {
 			err = g.make()
 		}
+		if err == nil {
+			err = g.offered()
+		}
 		if !errors.Is(err, os.ErrNotExist) {
 			break
 		}
@@ -71,6 +74,32 @@ func (g *Group) make() error {
 			return fault.Wrap(fault.ErrConflict, err, "the control group %s exists already", dir)
 		}
 		return err
+	}
+	return nil
+}
+
+// offered wants the group to have the controllers that its limits need. In version 2 it has
+// those that its share hands down at the moment in which it is made: a share that another's
+// Remove took away, and that is there again, hands down none yet. The group goes then, and
+// the error is os.ErrNotExist.
+func (g *Group) offered() error {
+	for c, p := range g.places {
+		if p.version != 2 {
+			continue
+		}
+		list := filepath.Join(p.parent, "cgroup.controllers")
+		if _, err := os.Stat(list); err != nil {
+			if _, gone := os.Stat(p.parent); gone != nil {
+				return gone
+			}
+			continue // what stands in for the kernel's files has no such list
+		}
+		if !slices.Contains(fields(list), string(c)) {
+			for _, dir := range g.dirs() {
+				_ = unix.Rmdir(dir) // The error to tell is that it is of no use.
+			}
+			return fmt.Errorf("the control group %s has no %s controller: %w", p.parent, c, os.ErrNotExist)
+		}
 	}
 	return nil
 }
@@ -148,6 +177,20 @@ func (g *Group) limit(h *Hierarchy, l Limits) error {
 		}
 	}
 	return nil
+}
+
+// Singly has the kernel end one process where memory is short, and not the whole group: what
+// Create sets in version 2, and version 1 always does.
+func (g *Group) Singly() error {
+	p, ok := g.places[Memory]
+	if !ok || p.version == 1 {
+		return nil
+	}
+	path := filepath.Join(p.parent, "memory.oom.group")
+	if _, err := os.Stat(path); err != nil {
+		return nil //nolint:nilerr // Linux before 4.19 has no such file, and ends one at a time.
+	}
+	return writeControl(path, "0")
 }
 
 // control is one write that sets a limit.

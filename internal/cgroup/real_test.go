@@ -29,9 +29,11 @@ func host(t *testing.T) *cgroup.Hierarchy {
 		t.Fatalf("this host can't limit: %v", missing)
 	}
 	t.Cleanup(func() {
-		left, err := filepath.Glob("/sys/fs/cgroup/*/" + parent)
-		if err != nil || len(left) > 0 {
-			t.Errorf("the parent groups are left: %v (%v)", left, err)
+		for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} { // version 1, version 2
+			left, err := filepath.Glob(pattern + parent)
+			if err != nil || len(left) > 0 {
+				t.Errorf("the parent groups are left: %v (%v)", left, err)
+			}
 		}
 	})
 	return h

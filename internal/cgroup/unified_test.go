@@ -80,6 +80,13 @@ func TestUnifiedLimitsAndStats(t *testing.T) {
 			t.Errorf("%s = %q, want %q", file, got, want)
 		}
 	}
+	if err := g.Singly(); err != nil {
+		t.Errorf("a kernel without memory.oom.group: %v", err)
+	}
+	write(t, filepath.Join(dir, "memory.oom.group"), "1")
+	if err := g.Singly(); err != nil || read(t, filepath.Join(dir, "memory.oom.group")) != "0" {
+		t.Errorf("singly: %v", err)
+	}
 	if joins := g.Joins(); len(joins) != 1 || joins[0] != filepath.Join(dir, "cgroup.procs") {
 		t.Errorf("joins: %v", joins)
 	}

@@ -79,6 +79,11 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err != nil {
 		return nil, err
 	}
+	if group != nil { // a container's kernel is the host's, which can end one process of it
+		if err := group.Singly(); err != nil {
+			return nil, err
+		}
+	}
 	path := "/" + e.home.Parent() + "/" + spec.ID // without controllers of ours runc still denies devices there
 	if group != nil {
 		path = group.Path()

@@ -1,0 +1,45 @@
+package cgroup
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAGroupWithoutItsControllers: a group that was made while its share handed nothing down
+// is of no use, and goes.
+func TestAGroupWithoutItsControllers(t *testing.T) {
+	for name, c := range map[string]struct {
+		version int
+		handed  string
+		useful  bool
+	}{
+		"all of them":   {2, "cpuset cpu io memory pids\n", true},
+		"memory is not": {2, "cpu pids\n", false},
+		"none":          {2, "\n", false},
+		"version 1":     {1, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "box")
+			g := &Group{places: map[Controller]place{}}
+			for _, controller := range Controllers() {
+				g.places[controller] = place{version: c.version, parent: dir}
+			}
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			list := filepath.Join(dir, "cgroup.controllers")
+			if err := os.WriteFile(list, []byte(c.handed), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.offered(); (err == nil) != c.useful || err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	gone := &Group{places: map[Controller]place{CPU: {version: 2, parent: filepath.Join(t.TempDir(), "gone")}}}
+	if err := gone.offered(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a group that is gone: %v", err)
+	}
+}

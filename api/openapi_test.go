@@ -38,6 +38,9 @@ func types() []any {
 		api.AuditQuestion{},
 		api.AuditReport{},
 		api.AuditTable{},
+		api.Call{},
+		api.CallFailure{},
+		api.CallResult{},
 		api.Clock{},
 		api.Command{},
 		api.Control{},
@@ -305,6 +308,9 @@ func propertiesOf(s schema) map[string]property {
 	all := map[string]property{}
 	for name, p := range s.Properties {
 		one := property{Type: p.Type, Ref: refName(p.Ref)}
+		if p.Type == "" && p.Ref == "" { // any JSON
+			one.Ref = "raw"
+		}
 		if p.Items != nil {
 			one.Items = p.Items.Type + refName(p.Items.Ref)
 		}

@@ -58,6 +58,7 @@ func parts() []part {
 		{"network", measureNetwork},
 		{"auditlog", measureAudit},
 		{"scan", measureScan},
+		{"call", measureCall},
 		{"auditquery", measureQueries},
 	}
 }

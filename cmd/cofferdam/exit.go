@@ -78,6 +78,8 @@ These are their own:
            141 when nobody reads the output any more
   137      the command was killed; a sentence says so where the sandbox is out of memory
 
+cofferdam call exits with 1 if the code failed, and with 2, 124, 125 and 126 as run does.
+
 cofferdam policy explain exits with 0 for allow, 1 for deny, 3 for hold.
 
 cofferdam plan exits with 0 if the install would go through, 3 if something would

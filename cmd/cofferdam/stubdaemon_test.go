@@ -153,6 +153,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"DELETE /v1/sandboxes/{id}":                    d.destroy,
 		"POST /v1/sandboxes/{id}/commands":             d.start,
 		"GET /v1/sandboxes/{id}/commands/{cmd}/attach": d.attach,
+		"POST /v1/calls":                               d.call,
 		"GET /v1/runs/{run}/summary":                   d.summary,
 		"GET /v1/runs/{run}/suggest":                   d.suggest,
 		"GET /v1/audit/records":                        d.file("records.jsonl"),

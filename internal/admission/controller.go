@@ -133,6 +133,7 @@ func (l Limits) orDefaults() Limits {
 type Controller struct {
 	*Lives
 	*Distribution
+	*Codes
 	*Toolbox
 	*Injection
 	*Requests
@@ -176,6 +177,7 @@ func New(config Config) *Controller {
 	c := &Controller{
 		Lives:        &Lives{log: config.Log, tenants: known},
 		Distribution: &Distribution{tenants: known},
+		Codes:        &Codes{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
 		Injection:    &Injection{tenants: known, secrets: config.Secrets},
 		Requests:     &Requests{tenants: known, leaf: config.Leaf, tell: config.TellTrust},

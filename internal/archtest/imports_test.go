@@ -82,6 +82,7 @@ func layers() []struct {
 		{"internal/ecosystem", 4},
 		{"internal/sandbox", 5},
 		{"internal/plan", 5},
+		{"internal/call", 5},
 		{"internal/build", 5},
 		{"internal/gateway", 5},
 		{"internal/egress", 5},

@@ -148,6 +148,9 @@ func (p Paths) Advisories() string { return filepath.Join(p.State, "advisory") }
 // Policies keeps each policy document under its digest.
 func (p Paths) Policies() string { return filepath.Join(p.State, "policies") }
 
+// Compiled keeps what engines of calls compile.
+func (p Paths) Compiled() string { return filepath.Join(p.State, "compiled") }
+
 // Baselines keeps what each template brings.
 func (p Paths) Baselines() string { return filepath.Join(p.State, "baselines") }
 

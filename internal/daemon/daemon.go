@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/build"
+	"github.com/cofferdam-dev/cofferdam/internal/call"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
@@ -83,6 +84,7 @@ type Daemon struct {
 	templates  *template.Store
 	door       *admission.Controller
 	sandboxes  *sandbox.Manager
+	calls      *call.Desk
 	homes      *homes.Shelf
 	journal    *store.Sandboxes
 	// quietKeeper ends the watching of the keeper, and waits for that.
@@ -126,6 +128,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"start the keeper", d.startKeeper},
 		{"find the registries", d.findRegistries},
 		{"open the log", d.openLog},
+		{"make ready for calls", d.startCalls},
 		{"start the gateway", d.startGateway},
 		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},
@@ -237,7 +240,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		return err
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
+		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Room: d.clients.room, Secrets: d.secrets, Homes: d.homes,
 		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time,
@@ -328,6 +331,11 @@ func (d *Daemon) close() {
 	}
 	if d.quietKeeper != nil {
 		d.quietKeeper()
+	}
+	if d.calls != nil {
+		if err := d.calls.Close(context.Background()); err != nil {
+			d.opts.Log.Warn("what runs calls did not end well", "err", err)
+		}
 	}
 	if d.sandboxes != nil {
 		d.sandboxes.Close()

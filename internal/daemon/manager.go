@@ -40,7 +40,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	d.homes = homes.NewShelf(p.Homes())
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Snapshots: copies, Homes: d.homes,
-		Engines: engines, DefaultEngine: all.Default, Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
+		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
@@ -67,6 +67,9 @@ func (d *Daemon) liveRuns() map[string]bool {
 			live[s.Info().Run] = true
 		}
 	}
+	for _, run := range d.calls.Runs() {
+		live[run] = true
+	}
 	return live
 }
 
@@ -78,11 +81,16 @@ var _ admission.Holder = holder{}
 
 // Held implements admission.Holder.
 func (h holder) Held(sandbox string, hold admission.Hold, freeze bool) {
-	h.daemon.sandboxes.Held(sandbox, hold, freeze)
+	if !h.daemon.calls.Has(sandbox) { // what a call waits for, its client waits for
+		h.daemon.sandboxes.Held(sandbox, hold, freeze)
+	}
 }
 
 // Released implements admission.Holder.
 func (h holder) Released(ctx context.Context, sandbox string, hold admission.Hold) error {
+	if h.daemon.calls.Has(sandbox) {
+		return nil
+	}
 	return h.daemon.sandboxes.Released(ctx, sandbox, hold)
 }
 

@@ -50,6 +50,7 @@ func (s *Server) routes() []route {
 	advisories := advisoryRoutes{d}
 	approvals := approvalRoutes{d}
 	audits := auditRoutes{d}
+	calls := callRoutes{d}
 	commands := commandRoutes{d}
 	files := fileRoutes{d}
 	policies := policyRoutes{d}
@@ -92,6 +93,8 @@ func (s *Server) routes() []route {
 
 		{"GET /v1/homes", people, sandboxes.listHomes},
 		{"DELETE /v1/homes/{name}", people, sandboxes.removeHome},
+
+		{"POST /v1/calls", holders, calls.makeCall},
 
 		{"GET /v1/snapshots", holders, snapshots.listSnapshots},
 		{"GET /v1/snapshots/{ref}", holders, snapshots.getSnapshot},

@@ -54,6 +54,7 @@ func admitted() map[string]string {
 		"POST /v1/sandboxes/{id}/files/mkdir":          token,
 		"POST /v1/sandboxes/{id}/files/move":           token,
 		"GET /v1/events":                               token,
+		"POST /v1/calls":                               token,
 		"GET /v1/snapshots":                            token,
 		"GET /v1/snapshots/{ref}":                      token,
 		"DELETE /v1/snapshots/{ref}":                   token,

@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/call"
 	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -64,7 +65,9 @@ type Config struct {
 	Sandboxes Sandboxes
 	Templates *template.Store
 	Door      *admission.Controller
-	Log       audit.Log
+	// Calls runs code without a sandbox.
+	Calls *call.Desk
+	Log   audit.Log
 	// Approvals is the queue of held requests.
 	Approvals *approval.Queue
 	// Advisories are the imported facts about packages.

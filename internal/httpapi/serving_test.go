@@ -23,9 +23,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/call"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	engines "github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -129,9 +131,12 @@ func serve(t *testing.T) *serving {
 	t.Cleanup(func() { _ = in.log.Close() })
 	x := index.New(filepath.Join(dir, "index.db"), in.log, index.Options{})
 	t.Cleanup(func() { _ = x.Close() })
+	door := admission.New(admission.Config{Log: in.log})
+	calls := call.New(call.Config{Callers: engines.Callers(filepath.Join(dir, "compiled")), Default: engines.DefaultCaller, Door: door})
+	t.Cleanup(func() { _ = calls.Close(context.Background()) })
 	h := described(t, httpapi.New(httpapi.Config{
-		Sandboxes: in.manager, Log: in.log, Tokens: in.book, Policies: in.policies, Logger: slog.New(slog.DiscardHandler),
-		Door:  admission.New(admission.Config{Log: in.log}),
+		Calls: calls, Sandboxes: in.manager, Log: in.log, Tokens: in.book, Policies: in.policies, Logger: slog.New(slog.DiscardHandler),
+		Door:  door,
 		Audit: httpapi.Auditing{Index: x, End: in.log.End},
 	}))
 	over := httptest.NewServer(backend.Hurried(h)) // as the daemon serves it

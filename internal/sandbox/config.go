@@ -26,9 +26,11 @@ import (
 type Config struct {
 	Engines       map[string]engine.Engine
 	DefaultEngine string
-	Keeper        *keeper.Client
-	Templates     templates
-	Door          *admission.Controller
+	// CallEngines are the names of engines of calls, which make no sandboxes.
+	CallEngines []string
+	Keeper      *keeper.Client
+	Templates   templates
+	Door        *admission.Controller
 	// Scans are the rules for what leaves sandboxes; nil: all that there are.
 	Scans func() *scan.Set
 	// Trust gives the CA certificate for new sandboxes and the host names that

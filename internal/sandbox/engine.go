@@ -22,13 +22,17 @@ const (
 type engines map[string]engine.Engine
 
 // choose finds the engine and refuses one that can't enforce what every
-// sandbox needs; limits it can't enforce are told (Info.Missing).
-func (all engines) choose(ctx context.Context, req Request, preset string) (engine.Engine, engine.Capabilities, error) {
+// sandbox needs; limits it can't enforce are told (Info.Missing). calls are the names of
+// engines that make no sandboxes.
+func (all engines) choose(ctx context.Context, req Request, preset string, calls []string) (engine.Engine, engine.Capabilities, error) {
 	name, err := all.asked(ctx, cmp.Or(req.Engine, req.Policy.Isolation(), preset), req.Policy.Isolation(), preset)
 	if err != nil {
 		return nil, engine.Capabilities{}, err
 	}
 	eng, ok := all[name]
+	if !ok && slices.Contains(calls, name) {
+		return nil, engine.Capabilities{}, fault.Invalid("the engine %s runs calls and makes no sandboxes: cofferdam call runs code under it", name)
+	}
 	if !ok {
 		return nil, engine.Capabilities{}, fault.Invalid("there is no engine %q; this version has: %s", name, strings.Join(all.names(), ", "))
 	}

@@ -75,6 +75,8 @@ func TestEnginesAreChosen(t *testing.T) {
 		"hardware, and a request":    {all(steel, thin), "hardware", "thin", "", "thin: its wall is another: container"},
 		"hardware is gone":           {all(gone), "hardware", "", "", "kernel: it is not installed"},
 		"no such engine":             {all(kernel, thin), "", "moat", "", `there is no engine "moat"; this version has: kernel, thin`},
+		"an engine of calls":         {all(kernel), "spark", "", "", "the engine spark runs calls and makes no sandboxes: cofferdam call runs code under it"},
+		"one, by request":            {all(kernel), "", "spark", "", "cofferdam call"},
 		"without a wall":             {all(open, kernel), "", "open", "", "can't enforce no-network"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +88,7 @@ func TestEnginesAreChosen(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, err := c.here.choose(t.Context(), Request{Policy: p, Engine: c.request}, "kernel")
+			got, _, err := c.here.choose(t.Context(), Request{Policy: p, Engine: c.request}, "kernel", []string{"spark"})
 			switch {
 			case c.says != "":
 				if err == nil || !strings.Contains(err.Error(), c.says) {

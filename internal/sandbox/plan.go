@@ -69,7 +69,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng, caps, err := l.engines.choose(ctx, req, l.cfg.DefaultEngine)
+	eng, caps, err := l.engines.choose(ctx, req, l.cfg.DefaultEngine, l.cfg.CallEngines)
 	if err != nil {
 		return nil, err
 	}

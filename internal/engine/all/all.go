@@ -4,12 +4,14 @@ package all
 
 import (
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/wasm"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -55,6 +57,22 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	}
 	return engines
 }
+
+// DefaultCaller is the engine of calls of who asks for none.
+const DefaultCaller = wasm.Name
+
+// Callers makes every engine of calls, by the name that a policy's `isolation` says.
+// cacheDir keeps what they compile; they start with their first call.
+func Callers(cacheDir string) map[string]engine.Caller {
+	callers := map[string]engine.Caller{}
+	for _, c := range []engine.Caller{wasm.New(wasm.Config{CacheDir: filepath.Join(cacheDir, wasm.Name)})} {
+		callers[c.Name()] = c
+	}
+	return callers
+}
+
+// CallerNames are the names of engines of calls, which make no sandboxes.
+func CallerNames() []string { return []string{wasm.Name} }
 
 // Stage is what a process of this binary does for an engine's instance, in the instance's
 // folder: before it becomes the engine's program, or for as long as the instance lives. It

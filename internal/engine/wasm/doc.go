@@ -1,0 +1,15 @@
+// Package wasm is an engine of calls: JavaScript by QuickJS, compiled to WebAssembly, in
+// this process. The wall is WebAssembly's: code has a memory of its own, and beside it
+// nothing but the few functions of host.go. There are no files, no network, no processes
+// and no clock finer than a millisecond.
+//
+// Vocabulary: the *module* is QuickJS, compiled once; the *image* is the memory of a module
+// in which the prelude (prelude.js) was evaluated and nothing else; a *machine* is one
+// module with a memory that is a copy of the image. A machine runs one call and is thrown
+// away, whatever became of it, so nothing of a call can reach another. Some machines are
+// kept *ready*; Config.Memory bounds those that run.
+//
+// What the module asks of the host (host.go) is as hostile as its code: a fault in QuickJS
+// may have any memory say anything, so every address and length is checked, and texts are
+// read by decode.go.
+package wasm

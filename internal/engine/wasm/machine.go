@@ -1,0 +1,139 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+)
+
+// machine is a module with a memory of its own, for one call. One goroutine has it.
+type machine struct {
+	image  *image
+	module api.Module
+	memory *memory
+	known  map[string]api.Function
+
+	// Of the call that it runs.
+	ctx       context.Context //nolint:containedctx // what it asks of the host belongs to its one call
+	call      engine.Call
+	ran       stopwatch
+	out, err  strings.Builder
+	truncated bool
+	stopped   *engine.CallFailure // by the host, in the middle; nil: it was not
+}
+
+// errStopped ends a machine from within what it asked of the host.
+var errStopped = errors.New("the host stopped the call")
+
+// do calls a function of the module. After an error the module is broken.
+func (m *machine) do(ctx context.Context, name string, args ...uint64) (uint32, error) {
+	f := m.known[name]
+	if f == nil {
+		if f = m.module.ExportedFunction(name); f == nil {
+			return 0, errors.New("the module has no function " + name)
+		}
+		m.known[name] = f
+	}
+	results, err := f.Call(ctx, args...)
+	if err != nil || len(results) == 0 {
+		return 0, err
+	}
+	return uint32(results[0]), nil
+}
+
+// is asks the module something that is answered with yes or no.
+func (m *machine) is(ctx context.Context, question string, args ...uint64) (bool, error) {
+	answer, err := m.do(ctx, question, args...)
+	return answer != 0, err
+}
+
+// errNoRoom: the machine's memory is full.
+var errNoRoom = errors.New("the call's memory is full")
+
+// write copies a text into the machine, with a zero behind it; whoever asks frees it.
+func (m *machine) write(ctx context.Context, text string) (at uint32, err error) {
+	at, err = m.do(ctx, "wasm_malloc", uint64(len(text))+1)
+	if err == nil && at == 0 {
+		err = errNoRoom
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !m.module.Memory().WriteString(at, text) || !m.module.Memory().WriteByte(at+uint32(len(text)), 0) {
+		return 0, errNoRoom
+	}
+	return at, nil
+}
+
+// newString makes a text of the language's own; the value is the caller's.
+func (m *machine) newString(ctx context.Context, text string) (value uint32, err error) {
+	at, err := m.write(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	value, err = m.do(ctx, "qjs_new_string", uint64(at), uint64(len(text)))
+	if err != nil {
+		return 0, err
+	}
+	if value == 0 {
+		return 0, errNoRoom
+	}
+	_, err = m.do(ctx, "wasm_free", uint64(at))
+	return value, err
+}
+
+// text reads a value that is a text, of at most so many bytes; false: it is none, or
+// longer.
+func (m *machine) text(ctx context.Context, value uint32, most int) (text string, ok bool, err error) {
+	if is, err := m.is(ctx, "qjs_is_string", uint64(value)); !is || err != nil {
+		return "", false, err
+	}
+	at, err := m.do(ctx, "qjs_get_string_len", uint64(value), uint64(m.image.scratch))
+	if err != nil {
+		return "", false, err
+	}
+	if at == 0 {
+		return "", false, errNoRoom
+	}
+	size, ok := m.module.Memory().ReadUint32Le(m.image.scratch)
+	if ok {
+		text, ok = textAt(m.module.Memory(), at, size, most)
+	}
+	_, err = m.do(ctx, "qjs_free_cstring", uint64(at))
+	return text, ok, err
+}
+
+// apply calls a function of the prelude with one value.
+func (m *machine) apply(ctx context.Context, function, value uint32) (result uint32, err error) {
+	undefined, err := m.do(ctx, "qjs_get_undefined")
+	if err != nil {
+		return 0, err
+	}
+	if !m.module.Memory().WriteUint32Le(m.image.scratch, value) {
+		return 0, errNoRoom
+	}
+	return m.do(ctx, "qjs_call", uint64(function), uint64(undefined), 1, uint64(m.image.scratch))
+}
+
+// property reads one of an object's own or inherited properties.
+func (m *machine) property(ctx context.Context, object uint32, name string) (value uint32, err error) {
+	at, err := m.write(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	if value, err = m.do(ctx, "qjs_get_prop_string", uint64(object), uint64(at)); err != nil {
+		return 0, err
+	}
+	_, err = m.do(ctx, "wasm_free", uint64(at))
+	return value, err
+}
+
+// close gives the machine's memory back.
+func (m *machine) close(ctx context.Context) {
+	_ = m.module.Close(context.WithoutCancel(ctx)) // there is nothing of it that could be written
+	m.memory.Free()
+}

@@ -36,7 +36,7 @@ func newCall() *cobra.Command {
 	var flags callFlags
 	cmd := &cobra.Command{
 		Use:     "call [flags] [FILE | -]",
-		Short:   "Run one piece of code without a sandbox, in a millisecond",
+		Short:   "Run one piece of code without a sandbox",
 		GroupID: groupWork,
 		Long: `Runs JavaScript by itself: no sandbox is made, and the code has no files, no network,
 no processes and no packages. The policy's rules judge it (field code) before it runs,

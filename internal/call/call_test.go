@@ -25,7 +25,7 @@ import (
 )
 
 // cacheDir keeps what was compiled for all tests of this package.
-var cacheDir string //nolint:gochecknoglobals // TestMain makes it
+var cacheDir string
 
 func TestMain(m *testing.M) {
 	var err error

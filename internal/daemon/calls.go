@@ -1,15 +1,13 @@
 package daemon
 
 import (
-	"context"
-
 	"github.com/cofferdam-dev/cofferdam/internal/call"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 )
 
 // startCalls makes what runs code without a sandbox. It compiles nothing before the first
 // call.
-func (d *Daemon) startCalls(context.Context) error {
+func startCalls(d *Daemon) error {
 	d.calls = call.New(call.Config{Callers: all.Callers(d.opts.Paths.Compiled()), Default: all.DefaultCaller, Door: d.door})
 	return nil
 }

@@ -128,7 +128,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"start the keeper", d.startKeeper},
 		{"find the registries", d.findRegistries},
 		{"open the log", d.openLog},
-		{"make ready for calls", d.startCalls},
+		{"make ready for calls", func(context.Context) error { return startCalls(d) }},
 		{"start the gateway", d.startGateway},
 		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},

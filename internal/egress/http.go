@@ -31,7 +31,7 @@ func (p *passage) endTLS(ctx context.Context, said []byte, client hello.Hello) {
 		p.turnAway(ctx, err)
 		return
 	}
-	framed := client.HTTP2 && !(p.git && client.HTTP1) // git's pushes would wait for ever (door.NameAnswer.Git)
+	framed := client.HTTP2 && (!p.git || !client.HTTP1) // git's pushes would wait for ever (door.NameAnswer.Git)
 	p.carryRequests(ctx, said, &requests.Ended{Certificate: leaf, HTTP1: client.HTTP1, HTTP2: framed, Roots: p.roots})
 }
 

@@ -15,8 +15,7 @@ const (
 	WallHardware   Wall = "hardware"          // a kernel of its own behind the processor's virtualization
 )
 
-// walls are all of them, in the order of their strength.
-var walls = []Wall{WallNone, WallContainer, WallEmulated, WallUserKernel, WallHardware}
-
 // Strength orders walls: the greater, the stronger. One that is not known is as weak as none.
-func (w Wall) Strength() int { return max(0, slices.Index(walls, w)) }
+func (w Wall) Strength() int {
+	return max(0, slices.Index([]Wall{WallNone, WallContainer, WallEmulated, WallUserKernel, WallHardware}, w))
+}

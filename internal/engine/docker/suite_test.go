@@ -67,10 +67,11 @@ func TestSuite(t *testing.T) {
 // site is an installation of the test's own: directories, a root in both forms, the guest
 // agent, and a Docker daemon.
 type site struct {
-	dir    string
-	owner  int // who the sandboxes' files belong to on the host
-	daemon *daemon
-	noWeak bool // its runtime has no network, whoever asks
+	dir     string
+	owner   int // who the sandboxes' files belong to on the host
+	daemon  *daemon
+	noWeak  bool // its runtime has no network, whoever asks
+	runtime string
 }
 
 func newSite(t *testing.T, runtimes ...string) site {
@@ -94,7 +95,7 @@ func newSite(t *testing.T, runtimes ...string) site {
 	if err := os.Chmod(filepath.Join(dir, "agent"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.noWeak = slices.Contains(runtimes, "runsc")
+	s.noWeak, s.runtime = slices.Contains(runtimes, "runsc"), strings.Join(runtimes, ", ")
 	s.daemon = startDaemon(t, filepath.Join(dir, "d"), runtimes)
 	return s
 }
@@ -181,7 +182,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	socket := filepath.Join(s.dir, string(kind)+".sock")
 	k := enginetest.StartKeeper(t, socket)
 	return &enginetest.Subject{
-		Engine: docker.New(cfg, k), Keeper: k, Socket: socket, Files: true, NoWeak: s.noWeak,
+		Engine: docker.New(cfg, k), Keeper: k, Socket: socket, Files: true, NoWeak: s.noWeak, Variant: "with the runtime " + s.runtime,
 		Reopen: func() engine.Engine { return docker.New(cfg, k) },
 		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
 		Own:    func(string) string { return "/home/agent" },

@@ -51,7 +51,7 @@ func testControls(t *testing.T, s *Subject) {
 			}
 		})
 	}
-	keepProof(t, s.Engine.Name(), caps, t.Failed())
+	keepProof(t, s, caps, t.Failed())
 }
 
 // testNoNetwork: only the loopback interface, and no route to a listener that

@@ -58,10 +58,14 @@ func hostKind() string {
 
 // keepProof compares what was proved with what is written down of this kind of host, or
 // writes it. An engine without a wall has nothing to prove.
-func keepProof(t *testing.T, name string, caps engine.Capabilities, failed bool) {
+func keepProof(t *testing.T, s *Subject, caps engine.Capabilities, failed bool) {
 	t.Helper()
 	if caps.Wall == engine.WallNone || failed {
 		return
+	}
+	kind := hostKind()
+	if s.Variant != "" {
+		kind += ", " + s.Variant
 	}
 	got := Proof{Wall: caps.Wall, Proved: slices.Sorted(slices.Values(caps.Enforces)), Lacks: caps.Missing}
 	all, err := ReadProofs(ProofFile)
@@ -69,17 +73,17 @@ func keepProof(t *testing.T, name string, caps engine.Capabilities, failed bool)
 		t.Fatal(err)
 	}
 	if os.Getenv("COFFERDAM_UPDATE") != "" {
-		all[hostKind()] = got
+		all[kind] = got
 		writeProofs(t, all)
 		return
 	}
-	known, ok := all[hostKind()]
+	known, ok := all[kind]
 	if !ok {
-		t.Logf("nothing is written down of %s on this kind of host (%s)", name, hostKind())
+		t.Logf("nothing is written down of %s on this kind of host (%s)", s.Engine.Name(), kind)
 		return
 	}
 	if known.Wall != got.Wall || !slices.Equal(known.Proved, got.Proved) || !maps.Equal(known.Lacks, got.Lacks) {
-		t.Errorf("%s says of %s:\n%+v\nand proved is now:\n%+v\nCOFFERDAM_UPDATE=1 writes it", ProofFile, hostKind(), known, got)
+		t.Errorf("%s says of %s:\n%+v\nand proved is now:\n%+v\nCOFFERDAM_UPDATE=1 writes it", ProofFile, kind, known, got)
 	}
 }
 
@@ -92,7 +96,7 @@ func writeProofs(t *testing.T, all map[string]Proof) {
 	if err := os.MkdirAll(filepath.Dir(ProofFile), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(ProofFile, append(text, '\n'), 0o644); err != nil { //nolint:gosec // It belongs to the repository.
+	if err := os.WriteFile(ProofFile, append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

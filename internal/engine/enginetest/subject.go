@@ -47,6 +47,9 @@ type Subject struct {
 	// Files: its snapshots hold files, though it does not declare
 	// engine.ControlSnapshot for want of memory.
 	Files bool
+	// Variant is what beside the engine and the host decides what is proved, such as
+	// "with the runtime runc"; "" where nothing does.
+	Variant string
 	// NoWeak: this subject can't make a weak sandbox (Spec.Weak), and another
 	// run of the suite has shown the positive controls.
 	NoWeak bool

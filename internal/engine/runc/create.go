@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
@@ -69,20 +70,25 @@ func (e *Engine) identity(spec engine.Spec) (identity.Identity, error) {
 // remapped tells whether the owner's files are shown by mounts that map their owners.
 func remapped(o engine.Owner) bool { return o.UID != 0 && (o.HostUID == 0 || o.HostGID == 0) }
 
+// group makes the instance's control group; nil where there is none. A container's kernel is
+// the host's, which can end one process of it for want of memory.
+func (e *Engine) group(spec engine.Spec) (*cgroup.Group, error) {
+	group, err := e.home.Group(spec, ownTasks+2*spec.Limits.Pids)
+	if err != nil || group == nil {
+		return nil, err
+	}
+	return group, group.Singly()
+}
+
 func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle) (engine.Instance, error) {
 	e.placing.RLock()
 	defer e.placing.RUnlock()
 	if err := errors.Join(os.MkdirAll(e.cfg.Root, 0o700), makePlace(e.cfg.Place)); err != nil {
 		return nil, err
 	}
-	group, err := e.home.Group(spec, ownTasks+2*spec.Limits.Pids)
+	group, err := e.group(spec)
 	if err != nil {
 		return nil, err
-	}
-	if group != nil { // a container's kernel is the host's, which can end one process of it
-		if err := group.Singly(); err != nil {
-			return nil, err
-		}
 	}
 	path := "/" + e.home.Parent() + "/" + spec.ID // without controllers of ours runc still denies devices there
 	if group != nil {

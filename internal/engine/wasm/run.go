@@ -132,8 +132,8 @@ func (m *machine) ready(ctx context.Context) error {
 		return err
 	}
 	var random [16]byte
-	rand.Read(random[:])                                                                 // never fails: it ends the process instead
-	word := func(i int) int32 { return int32(binary.LittleEndian.Uint32(random[4*i:])) } //nolint:gosec // any bits will do
+	rand.Read(random[:]) // never fails: it ends the process instead
+	word := func(i int) int32 { return int32(binary.LittleEndian.Uint32(random[4*i:])) }
 	seed, err := m.newString(ctx, fmt.Sprintf("[%d,%d,%d,%d]", word(0), word(1), word(2), word(3)))
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (m *machine) drain(ctx context.Context) (*engine.CallFailure, error) {
 		if err != nil {
 			return nil, err
 		}
-		if int32(done) < 0 { //nolint:gosec // the module means a sign
+		if int32(done) < 0 {
 			return m.thrown(ctx, engine.FailThrown, nil)
 		}
 	}
@@ -232,7 +232,7 @@ func (m *machine) explain(ctx context.Context, kind engine.FailureKind, exceptio
 	}
 	var e explained
 	if json.Unmarshal([]byte(told), &e) != nil {
-		return &engine.CallFailure{Kind: engine.FailThrown, Message: "it threw what can't be told"}, nil
+		return &engine.CallFailure{Kind: engine.FailThrown, Message: "it threw what can't be told"}, nil //nolint:nilerr // It is the guest's fault, and told.
 	}
 	return &engine.CallFailure{Kind: kindOf(kind, e), Message: said(e.Message), Stack: said(e.Stack)}, nil
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // cacheDir keeps what was compiled for all tests of this package.
-var cacheDir string //nolint:gochecknoglobals // TestMain makes it
+var cacheDir string
 
 func TestMain(m *testing.M) {
 	var err error
@@ -36,12 +36,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func start(t testing.TB) *wasm.Engine {
-	t.Helper()
+func start(tb testing.TB) *wasm.Engine {
+	tb.Helper()
 	e := wasm.New(wasm.Config{CacheDir: cacheDir})
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return e

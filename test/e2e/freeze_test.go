@@ -23,7 +23,7 @@ func TestFrozenInstallsHold(t *testing.T) {
 	for round := range freezeRounds {
 		t.Run(fmt.Sprintf("round-%d", round+1), func(t *testing.T) {
 			testscript.Run(t, testscript.Params{
-				Files:               []string{"testdata/freeze-pip.txt", "testdata/freeze-npm.txt"},
+				Files:               []string{"testdata/freeze-pip.txt", "testdata/long/freeze-npm.txt"},
 				RequireExplicitExec: true,
 				Setup:               func(env *testscript.Env) error { return install(env, root) },
 				Cmds:                commands(),

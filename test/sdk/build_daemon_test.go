@@ -1,7 +1,6 @@
 package sdk
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ func TestBuildsOfADaemon(t *testing.T) {
 	t.Run("javascript", func(t *testing.T) {
 		run(t, append(d.builders(t, "javascript"), "SDK_DIR="+javaScript(t, "latest")), 7, "node", "build.mjs")
 	})
-	if os.Getenv("COFFERDAM_LONG") != "" {
+	if long() {
 		t.Run("python", func(t *testing.T) {
 			run(t, d.builders(t, "python"), 8, python(t, "latest"), "build.py")
 		})

@@ -4,6 +4,9 @@ import "testing"
 
 // TestControlJavaScript: sandboxes from the outside, with each version of the SDK.
 func TestControlJavaScript(t *testing.T) {
+	if !long() {
+		t.Skip("set COFFERDAM_LONG=1 for it: the same program speaks to real sandboxes always (TestControlOfADaemon)")
+	}
 	for _, version := range javaScriptVersions() {
 		t.Run(version, func(t *testing.T) {
 			dir := javaScript(t, version)

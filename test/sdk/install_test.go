@@ -9,24 +9,23 @@ import (
 )
 
 // The versions of the SDKs that are tried; "latest" is the newest that the
-// machine's registry has. Those between the oldest and it are tried with COFFERDAM_LONG.
+// machine's registry has. Those before it are tried with COFFERDAM_LONG.
 func javaScriptVersions() []string {
-	if os.Getenv("COFFERDAM_LONG") != "" {
+	if long() {
 		return []string{"2.31.0", "2.45.0", "2.50.0", "latest"}
 	}
-	return []string{"2.31.0", "latest"}
+	return []string{"latest"}
 }
 
-func pythonVersions() []string { return []string{"2.31.0", "latest"} }
-
-// withDaemon are those of the versions that are tried with real sandboxes: all of them
-// speak to the wire over pretended ones.
-func withDaemon(versions []string) []string {
-	if os.Getenv("COFFERDAM_LONG") != "" {
-		return versions
+func pythonVersions() []string {
+	if long() {
+		return []string{"2.31.0", "latest"}
 	}
-	return versions[len(versions)-1:]
+	return []string{"latest"}
 }
+
+// long tells that there is time for everything.
+func long() bool { return os.Getenv("COFFERDAM_LONG") != "" }
 
 // installing is held while one is installed: tests of one version share it.
 var installing sync.Mutex

@@ -6,8 +6,10 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,10 +25,21 @@ type file struct {
 	imports []string
 }
 
-// tree parses every Go file of the module; the nested module runsc/ is not
-// part of it.
+// tree is every Go file of the module, parsed once for all tests, which change
+// nothing of it; the nested module runsc/ is not part of it.
 func tree(t *testing.T) []file {
 	t.Helper()
+	files, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("found only %d Go files; the walk is broken", len(files))
+	}
+	return slices.Clone(files)
+}
+
+var parsed = sync.OnceValues(func() ([]file, error) {
 	root := filepath.Join("..", "..")
 	var files []file
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -56,14 +69,8 @@ func tree(t *testing.T) []file {
 		files = append(files, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 50 {
-		t.Fatalf("found only %d Go files; the walk is broken", len(files))
-	}
-	return files
-}
+	return files, err
+})
 
 // below reports whether pkg is dir or lies in it.
 func below(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }

@@ -20,7 +20,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differen
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template demo test test-unit test-all check bench release clean lint fmt
+.PHONY: build install uninstall deps template template-now demo test test-unit test-all check bench release clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -49,6 +49,9 @@ deps:
 
 # The template that the tests share, built where it is not of this version.
 template: deps build
+	@$(MAKE) --no-print-directory template-now
+
+template-now:
 	@COFFERDAM_STATE=$(CURDIR)/.cofferdam COFFERDAM_RUNTIME=$${TMPDIR:-/tmp}/cofferdam-template-$$(id -u) sh -c \
 		'$(BIN)/cofferdam template build --if-needed debian && { $(BIN)/cofferdam stop >/dev/null 2>&1 || true; }'
 
@@ -61,7 +64,7 @@ demo: deps build
 # machine with nothing but itself. The vet is lint's.
 test: deps build
 	@$(FLAKY) forget
-	@$(MAKE) --no-print-directory -j2 template test-unit
+	@$(MAKE) --no-print-directory -j2 template-now test-unit
 	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 5 -timeout 20m
 	@$(FLAKY) list
 

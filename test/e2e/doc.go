@@ -12,9 +12,9 @@
 // each question, "# QUESTION", what the client printed, and "(exit CODE)".
 // matrix_test.go lists the questions and makes docs/ecosystems.md's tables of
 // them. Scripts ask with testdata/matrix/ask.sh, mounted into the sandbox,
-// gather what was said and end with "golden FILE CLIENT". Each client's newest
-// version is asked always, but pnpm's, of which the first questions do ("answers FILE
-// CLIENT"); all of its, and older ones, with COFFERDAM_LONG=1 ("[long]" in a script).
+// gather what was said and end with "golden FILE CLIENT" (or with "answers FILE CLIENT",
+// where only the first questions were asked). pip's newest version is asked always; the
+// other clients, and older ones, with COFFERDAM_LONG=1 ("[long]" in a script).
 //
 // Some tests drive a daemon through the Go client instead, and count what it has on
 // the host before and after (hoststate_test.go): deaths at each fault point, storms

@@ -12,3 +12,6 @@ import (
 func forms() []form {
 	return []form{{engine.RootImage, enginetest.Suite}, {engine.RootDir, enginetest.SuiteOfRoots}}
 }
+
+// asNobody tells that the suite is also run by a user without rights.
+const asNobody = false

@@ -10,3 +10,5 @@ import (
 func forms() []form {
 	return []form{{engine.RootImage, enginetest.Suite}, {engine.RootDir, enginetest.Suite}}
 }
+
+const asNobody = true

@@ -48,6 +48,9 @@ func TestRootless(t *testing.T) {
 		rootless(t)
 		return
 	}
+	if !asNobody {
+		t.Skip("it is with -tags long; in ordinary runs test/e2e/testdata/normal-user.txt runs a sandbox as such a user")
+	}
 	const nobody = 54321
 	s := newSite(t)
 	self, err := os.Executable()

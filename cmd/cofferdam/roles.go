@@ -35,6 +35,7 @@ func newKeeperRole() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			usualModes()
 			log := logger()
 			setDefault(log)
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
@@ -116,6 +117,12 @@ func newEngineProbeRole() *cobra.Command {
 		},
 	}
 }
+
+// usualModes has this process, and all that it starts, make files and folders with the modes
+// that they are asked for, whatever the umask of who began it (of a unit or a cautious
+// shell): the gateway's user and those of sandboxes pass through some of them. What is a
+// secret is asked for with a mode of its own.
+func usualModes() { syscall.Umask(0o022) }
 
 // logger writes to standard error, which the daemon's starter leads to a file.
 func logger() *slog.Logger {

@@ -105,6 +105,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	usualModes()
 	if !f.background {
 		if err := f.mayServe(ctx, cfg, paths); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
 		if err == nil {
 			err = g.offered()
 		}
-		if !errors.Is(err, os.ErrNotExist) {
+		if !takenAway(err) {
 			break
 		}
 		prepare(h.cfg)
@@ -57,6 +57,12 @@ func (h *Hierarchy) Create(share, id string, limits Limits) (*Group, error) {
 		return nil, errors.Join(err, g.Remove(context.Background()))
 	}
 	return g, nil
+}
+
+// takenAway tells whether something was gone when it was used: before it was opened, or
+// behind an open file, of which version 2 says that there is no such device.
+func takenAway(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV)
 }
 
 // make makes the group's directories, or none.

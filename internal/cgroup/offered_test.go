@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestAGroupWithoutItsControllers: a group that was made while its share handed nothing down
@@ -41,5 +43,15 @@ func TestAGroupWithoutItsControllers(t *testing.T) {
 	gone := &Group{places: map[Controller]place{CPU: {version: 2, parent: filepath.Join(t.TempDir(), "gone")}}}
 	if err := gone.offered(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a group that is gone: %v", err)
+	}
+}
+
+// TestWhatIsTakenAway: a group that another removed is made again, whether it was gone
+// before a file of it was opened or after.
+func TestWhatIsTakenAway(t *testing.T) {
+	for err, want := range map[error]bool{unix.ENOENT: true, unix.ENODEV: true, unix.EBUSY: false, unix.EACCES: false, unix.EINVAL: false} {
+		if got := takenAway(&os.PathError{Op: "write", Path: "cgroup.subtree_control", Err: err}); got != want {
+			t.Errorf("%v: %t", err, got)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func installAgent(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is shown to sandboxes, whose user is another
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // it is shown to sandboxes, whose user is another
 		return err
 	}
 	if err := replaceFile(filepath.Join(dir, "cofferdam-guest"), agent, 0o755); err != nil {

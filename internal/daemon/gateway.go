@@ -357,8 +357,9 @@ func socketPair() (net.Conn, *os.File, error) {
 func (g *gatewayProcess) prepareCache() error {
 	root := g.d.opts.Paths.Cache()
 	own := filepath.Join(root, ArtifactsDir)
-	for _, dir := range []string{filepath.Join(root, "etc"), own} {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the gateway's user passes through
+	for _, dir := range []string{root, filepath.Join(root, "etc"), own} {
+		// A daemon with another umask may have made them, and shut the gateway out.
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // the gateway's user passes through
 			return err
 		}
 	}

@@ -89,7 +89,9 @@ func (h *Home) Path(id string) string {
 // users may pass through it and not list it.
 func (h *Home) Claim(id string) (string, error) {
 	dir := h.Path(id)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil { //nolint:gosec // The sandbox's users pass through to their root.
+	all := filepath.Dir(filepath.Dir(dir))
+	// A daemon with another umask may have made the first, and shut them out.
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o711), os.Chmod(all, 0o711)); err != nil { //nolint:gosec // The sandbox's users pass through to their root.
 		return "", err
 	}
 	err := os.Mkdir(dir, 0o711) //nolint:gosec // As above.

@@ -55,7 +55,9 @@ func NewHome(name, state, parent string, uid int, k Keeper) *Home {
 	h := &Home{
 		engine: name, state: state, parent: parent, keeper: k,
 		groups: sync.OnceValue(func() *cgroup.Hierarchy {
-			return cgroup.New(cgroup.Config{Parent: parent, UID: uid})
+			groups := cgroup.New(cgroup.Config{Parent: parent, UID: uid})
+			groups.Tidy() // who only looks leaves nothing; the first instance makes them again
+			return groups
 		}),
 	}
 	h.balance = sync.OnceValue(func() *cgroup.Balance { return cgroup.NewBalance(h.groups()) })

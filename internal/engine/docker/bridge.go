@@ -59,9 +59,8 @@ type born struct {
 
 // ended is how a container ended, as the service says.
 type ended struct {
-	Code  int    `json:"code"`
-	OOM   bool   `json:"oom"`
-	Error string `json:"error,omitempty"`
+	Code int  `json:"code"`
+	OOM  bool `json:"oom"`
 }
 
 // Stage does the task in a folder. As the bridge of a container it attaches to it, starts
@@ -111,14 +110,16 @@ func bridge(ctx context.Context, dir string, t task) error {
 		return fmt.Errorf("start the container: %w", err)
 	}
 	first, err := firstOf(ctx, s, t.Container)
-	if err != nil {
-		return err
-	}
-	if first != nil {
+	if err == nil && first != nil {
 		defer first.Close()
-		if err := writeJSON(filepath.Join(dir, bornName), born{Process: first.ID}); err != nil {
-			return err
+		err = writeJSON(filepath.Join(dir, bornName), born{Process: first.ID})
+	}
+	if err != nil { // nobody would find its process, once the service is gone
+		_, failed := s.ContainerKill(ctx, t.Container, client.ContainerKillOptions{Signal: "KILL"})
+		if failed != nil && first != nil {
+			failed = first.Signal(unix.SIGKILL)
 		}
+		return errors.Join(err, failed)
 	}
 	drained := carry(wire, stream)
 	r, err := await(waiting, drained)
@@ -160,24 +161,27 @@ type held struct {
 // ranOut tells whether its memory was full.
 func (h *held) ranOut() bool { return h != nil && h.oom != nil && h.oom.Happened() }
 
-// firstOf is the container's first process, nil if it has ended already.
+// firstOf is the container's first process, nil if it has ended already, which its exit tells.
+// That it can't be found out is an error.
 func firstOf(ctx context.Context, s service, container string) (*held, error) {
-	info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("find the container's process: %w", err)
+	pid, err := s.first(ctx, container)
+	if err != nil || pid == 0 {
+		return nil, err
 	}
-	if info.Container.State == nil || !process.Ordinary(info.Container.State.Pid) {
-		return nil, nil //nolint:nilnil // it has ended, and its exit says how
+	id, err := process.Of(pid)
+	var handle process.Handle
+	if err == nil {
+		handle, err = process.Open(id)
 	}
-	id, err := process.Of(info.Container.State.Pid)
-	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // as above
-	}
-	handle, err := process.Open(id)
 	if errors.Is(err, process.ErrOver) {
 		return nil, nil //nolint:nilnil // as above
 	}
 	if err != nil {
+		return nil, fmt.Errorf("hold the container's process %d: %w", pid, err)
+	}
+	// Asked again, now that it is held: had it ended before, the number may be another's.
+	if again, err := s.first(ctx, container); err != nil || again != pid {
+		handle.Close()
 		return nil, err
 	}
 	h := &held{Handle: handle, ID: id}
@@ -186,6 +190,25 @@ func firstOf(ctx context.Context, s service, container string) (*held, error) {
 		h.oom, _ = group.WatchOOM() // without it, what the service says is all there is
 	}
 	return h, nil
+}
+
+// first is the number of a container's first process; 0: it has ended, or been removed.
+func (s service) first(ctx context.Context, container string) (int, error) {
+	info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
+	switch state := info.Container.State; {
+	case gone(err):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("find the container's process: %w", err)
+	case state == nil:
+		return 0, errors.New("the Docker daemon says nothing of the container's state")
+	case !state.Running:
+		return 0, nil
+	case !process.Ordinary(state.Pid):
+		return 0, fmt.Errorf("the Docker daemon says that the container's process is %d", state.Pid)
+	default:
+		return state.Pid, nil
+	}
 }
 
 // carry copies both ways until the container's side has ended, which it tells.
@@ -202,7 +225,8 @@ func carry(wire net.Conn, stream client.ContainerAttachResult) <-chan struct{} {
 	return drained
 }
 
-// bounded drops what is too much.
+// bounded drops what is too much, and what can't be written: that a log's disk is full is
+// no reason for a sandbox to end.
 type bounded struct {
 	left int
 	to   io.Writer
@@ -212,9 +236,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)
 	b.left -= n
 	if n > 0 {
-		if _, err := b.to.Write(p[:n]); err != nil {
-			return 0, err
-		}
+		_, _ = b.to.Write(p[:n])
 	}
 	return len(p), nil
 }
@@ -226,10 +248,10 @@ func finish(ctx context.Context, s service, dir string, t task, r container.Wait
 	case <-time.After(drainTimeout):
 	}
 	e := ended{Code: int(r.StatusCode)}
-	if r.Error != nil {
-		e.Error = r.Error.Message
+	if r.Error != nil { // the log's end is told with the exit
+		fmt.Fprintln(os.Stderr, "the Docker daemon says of the container's end:", r.Error.Message)
 	}
-	e.OOM = e.Code == killed && ranOut(ctx, s, t.Container, first)
+	e.OOM = e.Code == killed && ranOut(ctx, func(ctx context.Context) (bool, error) { return s.oomKilled(ctx, t.Container) }, first.ranOut)
 	if err := writeJSON(filepath.Join(dir, endName), e); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -250,20 +272,38 @@ const (
 	oomPause = 50 * time.Millisecond
 )
 
-func ranOut(ctx context.Context, s service, container string, first *held) bool {
+// ranOut tells whether a killed container's memory was full: by what the service says, and
+// by what was watched here, which needs no service.
+func ranOut(ctx context.Context, said func(context.Context) (bool, error), watched func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for range oomTries {
-		info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
-		if err != nil || info.Container.State == nil {
-			return false // it is being removed
-		}
-		if info.Container.State.OOMKilled || first.ranOut() {
+		oom, err := said(ctx)
+		if oom || watched() {
 			return true
 		}
-		time.Sleep(oomPause)
+		if err != nil { // it is being removed, or the service has gone
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(oomPause):
+		}
 	}
 	return false
+}
+
+// oomKilled is what the service says of a container's end.
+func (s service) oomKilled(ctx context.Context, container string) (bool, error) {
+	info, err := s.ContainerInspect(ctx, container, client.ContainerInspectOptions{})
+	if err != nil {
+		return false, err
+	}
+	if info.Container.State == nil {
+		return false, errors.New("it says nothing of its state")
+	}
+	return info.Container.State.OOMKilled, nil
 }
 
 func readJSON(path string, v any) error {

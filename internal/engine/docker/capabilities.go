@@ -103,8 +103,10 @@ func (e *Engine) find(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.probing.Lock()
-	defer e.probing.Unlock()
+	if err := e.probing.Acquire(ctx, 1); err != nil {
+		return nil, err // another's probe takes longer than the caller waits
+	}
+	defer e.probing.Release(1)
 	if f := e.found; f != nil && f.key == key && (f.err == nil || time.Now().Before(f.until)) {
 		return f, f.err
 	}

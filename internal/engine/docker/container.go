@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -214,7 +215,8 @@ func (e *Engine) mark() error {
 	return os.WriteFile(e.marker(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
 }
 
+// marked tells whether it may: also where nobody can tell.
 func (e *Engine) marked() bool {
 	_, err := os.Stat(e.marker())
-	return err == nil
+	return !errors.Is(err, os.ErrNotExist)
 }

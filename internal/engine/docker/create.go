@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/moby/moby/client"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
@@ -107,10 +109,6 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 	if err != nil {
 		return "", err
 	}
-	image, err := e.skeleton(ctx, s, entries)
-	if err != nil {
-		return "", err
-	}
 	if err := e.mark(); err != nil {
 		return "", err
 	}
@@ -118,12 +116,25 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 	if err != nil {
 		return "", err
 	}
-	made, err := s.ContainerCreate(ctx, e.container(spec, r, g, entries, image, files))
-	if err != nil {
-		return "", fmt.Errorf("make a container: %w", err)
+	for range imageTries {
+		var image string
+		if image, err = e.skeleton(ctx, s, entries); err != nil {
+			return "", err
+		}
+		var made client.ContainerCreateResult
+		if made, err = s.ContainerCreate(ctx, e.container(spec, r, g, entries, image, files)); err == nil {
+			return made.ID, nil
+		}
+		if !gone(err) {
+			break
+		}
 	}
-	return made.ID, nil
+	return "", fmt.Errorf("make a container: %w", err)
 }
+
+// imageTries is how often a skeleton is looked for that makes room for another's before its
+// container is made.
+const imageTries = 3
 
 // environment is a stage's.
 func environment() []string {

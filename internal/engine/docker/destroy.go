@@ -25,9 +25,13 @@ func (e *Engine) sweep(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
 	removed := e.removeContainers(ctx, id)
-	if removed != nil && lost(removed) {
-		// The service keeps its record of a container that does not run. Tend removes it.
-		removed = e.killFirst(ctx, id)
+	if removed != nil {
+		// Whatever the service does, nothing of it runs on.
+		ended := e.killFirst(ctx, id)
+		if lost(removed) {
+			removed = nil // It keeps its record of a container that does not run. Tend removes it.
+		}
+		removed = errors.Join(removed, ended)
 	}
 	killed := e.keeper.Kill(ctx, id)
 	if errors.Is(killed, fault.ErrNotFound) {

@@ -1,15 +1,20 @@
 package docker
 
 import (
+	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +30,8 @@ import (
 type pretender struct {
 	component string
 	security  []string
+	// inspect says of a container what is asked for the nth time, from 0 on; nil: nothing.
+	inspect func(n int) (status int, body string)
 }
 
 func (p pretender) listen(t *testing.T) (host string) {
@@ -39,6 +46,7 @@ func (p pretender) listen(t *testing.T) (host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var asked atomic.Int64
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.41")
 		w.Header().Set("Content-Type", "application/json")
@@ -49,6 +57,11 @@ func (p pretender) listen(t *testing.T) (host string) {
 		case strings.HasSuffix(r.URL.Path, "/version"):
 			answer = map[string]any{"Version": "1", "Components": []any{map[string]any{"Name": p.component, "Version": "1"}}}
 		case strings.HasSuffix(r.URL.Path, "/_ping"):
+			return
+		case strings.HasSuffix(r.URL.Path, "/containers/box/json") && p.inspect != nil:
+			status, body := p.inspect(int(asked.Add(1) - 1))
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
 			return
 		default:
 			w.WriteHeader(http.StatusTeapot)
@@ -265,7 +278,7 @@ func describe(t *testing.T, dir string) string {
 		}
 		b.Write(line)
 		if kind == "dir" {
-			b.WriteString(" hides=" + map[bool]string{true: "true", false: "false"}[hides(path)])
+			b.WriteString(" hides=" + fmt.Sprint(isOpaque(path)))
 		}
 		if links > 1 {
 			b.WriteString(" links=2")
@@ -280,6 +293,91 @@ func describe(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+func isOpaque(dir string) bool {
+	value := make([]byte, 8)
+	n, err := unix.Lgetxattr(dir, opaque, value)
+	return err == nil && string(value[:n]) == "y"
+}
+
+// TestNothingOutsideIsArchived: what a sandbox that was not held puts in the place of what
+// was seen a moment ago is not followed.
+func TestNothingOutsideIsArchived(t *testing.T) {
+	outside, layer := t.TempDir(), t.TempDir()
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(outside, "f"), []byte("secret"), 0o600), os.Mkdir(filepath.Join(outside, "d"), 0o700),
+		os.Mkdir(filepath.Join(layer, "dir"), 0o700), os.WriteFile(filepath.Join(layer, "dir", "f"), []byte("public"), 0o600),
+		os.Mkdir(filepath.Join(layer, "dir", "d"), 0o700), os.WriteFile(filepath.Join(layer, "was"), []byte("public"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	entries := func(dir string) map[string]os.DirEntry {
+		found, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]os.DirEntry{}
+		for _, e := range found {
+			all[e.Name()] = e
+		}
+		return all
+	}
+	seen, below := entries(layer), entries(filepath.Join(layer, "dir"))
+	var out bytes.Buffer
+	p := packing{w: tar.NewWriter(&out), layer: root, seen: map[uint64]string{}}
+	if err := p.add("dir/f", below["f"], nil); err != nil {
+		t.Fatalf("INCONCLUSIVE: nothing is archived: %v", err)
+	}
+	if err := errors.Join(
+		os.Rename(filepath.Join(layer, "dir"), filepath.Join(layer, "away")), os.Symlink(outside, filepath.Join(layer, "dir")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range map[string]os.DirEntry{"dir/f": below["f"], "dir/d": below["d"]} {
+		if err := p.add(name, e, nil); err == nil {
+			t.Errorf("%s was archived", name)
+		}
+	}
+	// Between its Lstat and its opening.
+	var st syscall.Stat_t
+	if err := errors.Join(syscall.Lstat(filepath.Join(layer, "was"), &st), os.Remove(filepath.Join(layer, "was"))); err != nil {
+		t.Fatal(err)
+	}
+	for kind, put := range map[string]func(string) error{
+		"a pipe":      func(at string) error { return unix.Mkfifo(at, 0o600) },
+		"a link":      func(at string) error { return os.Symlink(filepath.Join(outside, "f"), at) },
+		"a directory": func(at string) error { return os.Mkdir(at, 0o700) },
+	} {
+		at := filepath.Join(layer, "was")
+		if err := put(at); err != nil {
+			t.Fatal(err)
+		}
+		if kind == "a pipe" { // with somebody at its other end
+			end, err := os.OpenFile(at, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end.Close()
+			if _, err := end.WriteString("public"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.addFile(&tar.Header{Name: seen["was"].Name()}, &st); err == nil {
+			t.Errorf("%s was archived as a file", kind)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(out.String(), "secret") {
+		t.Error("what is outside is in the archive")
+	}
 }
 
 // TestNoNameLeadsOutOfALayer: an archive with a name or a link that leads elsewhere is not

@@ -22,6 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
@@ -67,7 +69,7 @@ type Engine struct {
 	uid          int
 	images       image.Checker
 
-	probing sync.Mutex // held over a probe of the service, and guards found
+	probing *semaphore.Weighted // of one: held over a probe of the service, and guards found
 	found   *finding
 
 	importing sync.Mutex // held while a skeleton is looked for or imported
@@ -85,7 +87,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 	sum := sha256.Sum256([]byte(cfg.StateDir))
 	return &Engine{
-		cfg: cfg, keeper: k, uid: os.Geteuid(), installation: hex.EncodeToString(sum[:8]),
+		cfg: cfg, keeper: k, uid: os.Geteuid(), probing: semaphore.NewWeighted(1), installation: hex.EncodeToString(sum[:8]),
 		home: kept.NewHome(Name, cfg.StateDir, kept.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k),
 	}
 }

@@ -169,7 +169,7 @@ func (g ground) layRoot() error {
 	if err := unix.Chdir(g.place); err != nil {
 		return err
 	}
-	defer unix.Chdir("/") //nolint:errcheck // of a thread that ends
+	defer unix.Chdir("/") //nolint:errcheck // of a thread of our own
 	// No redirects and the like: the layer alone says what was written and deleted.
 	const options = "lowerdir=lower,upperdir=disk-0/files,workdir=disk-0/work,index=off,metacopy=off,redirect_dir=nofollow"
 	if err := unix.Mount("overlay", g.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {

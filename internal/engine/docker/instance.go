@@ -3,9 +3,11 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
@@ -67,6 +69,9 @@ func (i *Instance) signal(ctx context.Context, s service, signal int) error {
 	if conflicts(err) { // it has ended, or is what it is to become
 		return nil
 	}
+	if gone(err) {
+		return fault.Wrap(fault.ErrNotFound, err, "the Docker daemon has no container of sandbox %s any more", i.id)
+	}
 	return err
 }
 
@@ -96,10 +101,11 @@ func (i *Instance) Stats(context.Context) (engine.Stats, error) {
 	s, err := group.Stats()
 	kills, failed := group.OOMKills()
 	throttled, unknown := group.Throttled()
-	if err := errors.Join(err, failed, unknown); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return engine.Stats{}, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s has ended", i.id)
-		}
+	err = errors.Join(err, failed, unknown)
+	if !b.Process.Is() || errors.Is(err, os.ErrNotExist) { // the number may have become another's, in another group
+		return engine.Stats{}, fault.Wrap(fault.ErrUnavailable, err, "sandbox %s has ended", i.id)
+	}
+	if err != nil {
 		return engine.Stats{}, err
 	}
 	return engine.Stats{MemoryBytes: s.MemoryBytes, CPUNanos: s.CPUNanos, Pids: s.Pids, MemoryKills: kills, CPUThrottled: throttled}, nil
@@ -120,11 +126,54 @@ func (e *Engine) killFirst(ctx context.Context, id string) error {
 	var b born
 	if err := readJSON(filepath.Join(e.home.Path(id), bornName), &b); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // it never ran, or everything of it is gone
+			return e.killNameless(ctx, id)
 		}
 		return err
 	}
-	handle, err := process.Open(b.Process)
+	return end(ctx, b.Process, func() bool { return true })
+}
+
+// killNameless kills the processes of a container of which nobody wrote down the first: the
+// service, or the bridge, ended between its start and that. They are found by their control
+// groups, whose names have the container's id.
+func (e *Engine) killNameless(ctx context.Context, id string) error {
+	var t task
+	if err := readJSON(filepath.Join(e.home.Path(id), taskName), &t); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // it never had a container, or everything of it is gone
+		}
+		return err
+	}
+	if len(t.Container) < shortestID {
+		return fmt.Errorf("%.100q is no container's id", t.Container)
+	}
+	table, err := process.Table()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range table {
+		if !p.Dead && inGroupOf(p.ID, t.Container) {
+			errs = append(errs, end(ctx, p.ID, func() bool { return inGroupOf(p.ID, t.Container) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shortestID is the least that an id of a service's container has, in its long form, so that
+// no other group's name has it by chance.
+const shortestID = 64
+
+// inGroupOf tells whether a process is in a control group that is named for a container.
+func inGroupOf(id process.ID, container string) bool {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id.Pid), "cgroup"))
+	return err == nil && strings.Contains(string(data), container)
+}
+
+// end kills a process, if it still is the one that is meant once it is held, and waits for
+// its end.
+func end(ctx context.Context, id process.ID, meant func() bool) error {
+	handle, err := process.Open(id)
 	if errors.Is(err, process.ErrOver) {
 		return nil
 	}
@@ -132,6 +181,9 @@ func (e *Engine) killFirst(ctx context.Context, id string) error {
 		return err
 	}
 	defer handle.Close()
+	if !meant() {
+		return nil
+	}
 	if err := handle.Signal(unix.SIGKILL); err != nil && !errors.Is(err, process.ErrOver) {
 		return err
 	}

@@ -147,7 +147,11 @@ func (e *Engine) look(ctx context.Context, s service, spec engine.Spec, r runtim
 		return seen{}, err
 	}
 	var out, said bytes.Buffer
-	if _, err := stdcopy.StdCopy(&bounded{left: mostSeen, to: &out}, &bounded{left: mostTold, to: &said}, stream.Reader); err != nil {
+	_, err = stdcopy.StdCopy(&bounded{left: mostSeen, to: &out}, &bounded{left: mostTold, to: &said}, stream.Reader)
+	if ctx.Err() != nil { // its end closed the stream
+		return seen{}, fmt.Errorf("its container did not say what it sees within %s: %w", probeTimeout, ctx.Err())
+	}
+	if err != nil {
 		return seen{}, err
 	}
 	var found seen

@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -289,21 +291,102 @@ func TestADaemonThatDiesInMidExec(t *testing.T) {
 	if len(s.daemon.containers(t, "orphaned")) == 0 {
 		t.Error("INCONCLUSIVE: the daemon has nothing of it on record")
 	}
+	s.daemon.tended(t, b.Engine.(*docker.Engine), "orphaned")
+}
+
+// tended has an engine tend what the daemon has, until the daemon says that it has removed a
+// sandbox's container.
+func (d *daemon) tended(t *testing.T, e *docker.Engine, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := d.client(t)
+	defer c.Close()
+	// From before now on, so that none is missed that comes before the daemon listens.
+	events := c.Events(ctx, client.EventsListOptions{
+		Since:   "1",
+		Filters: make(client.Filters).Add("type", "container").Add("event", "destroy").Add("label", "dev.cofferdam.sandbox="+id),
+	})
 	tending, stop := context.WithCancel(ctx)
+	var tends sync.WaitGroup
+	tends.Go(func() { e.Tend(tending) })
+	defer tends.Wait()
 	defer stop()
-	tended := make(chan struct{})
-	go func() {
-		defer close(tended)
-		b.Engine.(*docker.Engine).Tend(tending)
-	}()
-	for len(s.daemon.containers(t, "orphaned")) > 0 {
-		if ctx.Err() != nil {
-			t.Fatal("the daemon's record of it stays")
-		}
-		time.Sleep(10 * time.Millisecond)
+	select {
+	case <-events.Messages:
+	case err := <-events.Err:
+		t.Fatalf("the daemon's record of it stays: %v", err)
 	}
-	stop()
-	<-tended
+	if left := d.containers(t, id); len(left) > 0 {
+		t.Errorf("the daemon still has %v", left)
+	}
+}
+
+// TestAProcessThatNobodyWroteDown: bridge and daemon end before anything is known of the
+// container's process; a sandbox that is destroyed then leaves none all the same.
+func TestAProcessThatNobodyWroteDown(t *testing.T) {
+	s := newSite(t)
+	b := s.box(t, "nameless")
+	file := filepath.Join(s.dir, "image", "sandboxes", "nameless", "docker", "born.json")
+	var born struct{ Process process.ID }
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = errors.Join(json.Unmarshal(data, &born), os.Remove(file))
+	}
+	known, failed := b.Keeper.Get(t.Context(), b.id)
+	if err := errors.Join(err, failed); err != nil || !born.Process.Is() || len(known.Pids) != 1 {
+		t.Fatalf("INCONCLUSIVE: the container's process is %+v, the bridge's %v (%v)", born, known.Pids, err)
+	}
+	// Held, so that it does nothing when the daemon goes.
+	if err := unix.Kill(known.Pids[0], unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.daemon.kill(t)
+	if err := unix.Kill(known.Pids[0], unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := process.Read(born.Process.Pid); err != nil || now.Dead {
+		t.Fatalf("INCONCLUSIVE: the container ended by itself: %+v, %v", now, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := b.inst.Destroy(ctx); err != nil {
+		t.Errorf("destroy without the daemon: %v", err)
+	}
+	if now, err := process.Read(born.Process.Pid); born.Process.Is() && err == nil && !now.Dead {
+		t.Errorf("its process %v is left", born.Process)
+		_ = born.Process.Signal(unix.SIGKILL)
+	}
+	s.daemon.start(t)
+	s.daemon.tended(t, b.Engine.(*docker.Engine), "nameless")
+}
+
+// TestADaemonThatHangs: a sandbox is destroyed without one that takes questions and never
+// answers; when it goes on, what it still has on record is removed.
+func TestADaemonThatHangs(t *testing.T) {
+	s := newSite(t)
+	b := s.box(t, "hung")
+	var born struct{ Process process.ID }
+	data, err := os.ReadFile(filepath.Join(s.dir, "image", "sandboxes", "hung", "docker", "born.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &born)
+	}
+	if err != nil || !born.Process.Is() {
+		t.Fatalf("INCONCLUSIVE: the container's process is %+v (%v)", born, err)
+	}
+	if err := s.daemon.cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err = b.inst.Destroy(ctx)
+	if now, err := process.Read(born.Process.Pid); born.Process.Is() && err == nil && !now.Dead {
+		t.Errorf("its process %v is left", born.Process)
+	}
+	if err := errors.Join(err, s.daemon.cmd.Process.Signal(unix.SIGCONT)); err != nil {
+		t.Errorf("destroy beside a daemon that hangs: %v", err)
+	}
+	s.daemon.tended(t, b.Engine.(*docker.Engine), "hung")
 }
 
 // TestABridgeThatDies: the sandbox ends with it, and leaves nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -70,9 +71,10 @@ func (s service) absent(err error) error {
 	}
 }
 
-// lost tells whether an error says that there is no service any more, not what it answered.
+// lost tells whether an error says that there is no service any more, not what it answered:
+// one that dies in the middle cuts its answer off.
 func lost(err error) bool {
-	return client.IsErrConnectionFailed(err) || errors.Is(err, fault.ErrUnavailable)
+	return client.IsErrConnectionFailed(err) || errors.Is(err, fault.ErrUnavailable) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // gone tells whether the service does not know what was asked for.
@@ -100,7 +102,11 @@ func (s service) listener(ctx context.Context) (process.ID, error) {
 	if peer.Pid <= 0 {
 		return process.ID{}, fault.New(fault.ErrUnavailable, "the Docker daemon at %s is no process of this host that can be seen; the engine docker shows it mounts, so it must run on the same machine", s.socket)
 	}
-	return process.Of(int(peer.Pid))
+	id, err := process.Of(int(peer.Pid))
+	if errors.Is(err, process.ErrOver) {
+		return id, s.absent(err)
+	}
+	return id, err
 }
 
 // files is the limit of open files that the service can give: without CAP_SYS_RESOURCE none
@@ -124,15 +130,20 @@ func (s service) within(ctx context.Context, f func() error) error {
 	if err != nil {
 		return err
 	}
-	return aside.do(func() error { return enter(id.Pid, f) })
+	return aside.do(func() error { return s.enter(id, f) })
 }
 
-func enter(pid int, f func() error) error {
-	ns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/mnt")
+func (s service) enter(id process.ID, f func() error) error {
+	ns, err := os.Open("/proc/" + strconv.Itoa(id.Pid) + "/ns/mnt")
+	if err == nil {
+		defer ns.Close()
+	}
+	if !id.Is() { // asked now that they are held: they may be those of another process
+		return s.absent(process.ErrOver)
+	}
 	if err != nil {
 		return fmt.Errorf("find the Docker daemon's mounts: %w", err)
 	}
-	defer ns.Close()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("a working directory of its own: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -103,7 +104,7 @@ func (e *Engine) importSkeleton(ctx context.Context, s service, data []byte, tag
 		return "", fmt.Errorf("import the skeleton of a root: %w", err)
 	}
 	defer answer.Close()
-	if _, err := io.Copy(io.Discard, io.LimitReader(answer, 1<<20)); err != nil {
+	if err := refused(answer); err != nil {
 		return "", fmt.Errorf("import the skeleton of a root: %w", err)
 	}
 	image, err := s.ImageInspect(ctx, repository+":"+tag)
@@ -111,6 +112,25 @@ func (e *Engine) importSkeleton(ctx context.Context, s service, data []byte, tag
 		return "", fmt.Errorf("the Docker daemon has not the image that was imported: %w", err)
 	}
 	return image.ID, nil
+}
+
+// refused reads what the service says of an import to its end: that it failed comes as one
+// of several messages.
+func refused(answer io.Reader) error {
+	said := json.NewDecoder(io.LimitReader(answer, 1<<20))
+	for {
+		var message struct {
+			Error string `json:"error"`
+		}
+		switch err := said.Decode(&message); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case message.Error != "":
+			return errors.New(message.Error)
+		}
+	}
 }
 
 // leftBehind are the containers that the service has of this installation, by sandbox; none
@@ -163,17 +183,31 @@ func (e *Engine) removeOrphans(ctx context.Context) {
 	}
 }
 
+// removeTimeout bounds how long a service may take to remove a container: one that hangs is
+// taken for one that is down, so that there is time left for what is done without it.
+const removeTimeout = 10 * time.Second
+
 // removeContainers removes all that the service has of a sandbox. A service that is down
 // has it until Tend finds it up again.
 func (e *Engine) removeContainers(ctx context.Context, id string) error {
 	if !e.marked() {
 		return nil
 	}
-	s, err := dial(ctx, e.cfg.Host)
+	bounded, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	s, err := dial(bounded, e.cfg.Host)
 	if err != nil {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // nothing is on its way
+	err = e.removeAll(bounded, s, id)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return s.absent(err)
+	}
+	return err
+}
+
+func (e *Engine) removeAll(ctx context.Context, s service, id string) error {
 	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours().Add("label", labelSandbox+"="+id)})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,36 +23,43 @@ const opaque = "trusted.overlay.opaque"
 // xattrPrefix is where archives keep attributes.
 const xattrPrefix = "SCHILY.xattr."
 
-// pack archives a writable layer: what was written, and of what was deleted the marks.
+// pack archives a writable layer: what was written, and of what was deleted the marks. The
+// sandbox is held meanwhile; should somebody have it go on, nothing that it puts in the
+// place of a directory leads out of the layer.
 func pack(layer, to string) error {
+	root, err := os.OpenRoot(layer)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	p := packing{w: tar.NewWriter(out), layer: layer, seen: map[uint64]string{}}
-	err = filepath.WalkDir(layer, p.add)
+	p := packing{w: tar.NewWriter(out), layer: root, seen: map[uint64]string{}}
+	err = fs.WalkDir(root.FS(), ".", p.add)
 	return errors.Join(err, p.w.Close(), out.Close())
 }
 
 // packing is an archive that is being written.
 type packing struct {
 	w     *tar.Writer
-	layer string
+	layer *os.Root
 	seen  map[uint64]string // the first name of each file that has several
 }
 
 // add archives one entry. Sockets stay behind: nobody listens on one in a copy.
-func (p *packing) add(path string, d fs.DirEntry, err error) error {
-	if err != nil {
-		return err
-	}
-	name, err := filepath.Rel(p.layer, path)
+func (p *packing) add(name string, d fs.DirEntry, err error) error {
 	if err != nil || d.Type()&fs.ModeSocket != 0 {
 		return err
 	}
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		return &fs.PathError{Op: "lstat", Path: path, Err: err}
+	info, err := p.layer.Lstat(name)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("%s: the kernel does not say what it is", name)
 	}
 	h := &tar.Header{
 		Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
@@ -60,12 +68,16 @@ func (p *packing) add(path string, d fs.DirEntry, err error) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"
-		if hides(path) {
+		hides, err := p.hides(name)
+		if err != nil {
+			return err
+		}
+		if hides {
 			h.PAXRecords[xattrPrefix+opaque] = "y"
 		}
 	case unix.S_IFLNK:
 		h.Typeflag = tar.TypeSymlink
-		if h.Linkname, err = os.Readlink(path); err != nil {
+		if h.Linkname, err = p.layer.Readlink(name); err != nil {
 			return err
 		}
 	case unix.S_IFIFO:
@@ -76,14 +88,14 @@ func (p *packing) add(path string, d fs.DirEntry, err error) error {
 		}
 		h.Typeflag = tar.TypeChar // the mark of what was deleted
 	case unix.S_IFREG:
-		return p.addFile(path, h, &st)
+		return p.addFile(h, st)
 	default:
 		return nil
 	}
 	return p.w.WriteHeader(h)
 }
 
-func (p *packing) addFile(path string, h *tar.Header, st *unix.Stat_t) error {
+func (p *packing) addFile(h *tar.Header, st *syscall.Stat_t) error {
 	if first, ok := p.seen[st.Ino]; ok {
 		h.Typeflag, h.Linkname = tar.TypeLink, first
 		return p.w.WriteHeader(h)
@@ -92,22 +104,38 @@ func (p *packing) addFile(path string, h *tar.Header, st *unix.Stat_t) error {
 		p.seen[st.Ino] = h.Name
 	}
 	h.Typeflag, h.Size = tar.TypeReg, st.Size
-	if err := p.w.WriteHeader(h); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	// Without waiting: of a pipe in its place nobody may have the other end.
+	f, err := p.layer.OpenFile(h.Name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
+		return errors.Join(err, fmt.Errorf("%s has become something else", h.Name))
+	}
+	if err := p.w.WriteHeader(h); err != nil {
+		return err
+	}
 	_, err = io.CopyN(p.w, f, st.Size)
 	return err
 }
 
-func hides(dir string) bool {
+// hides tells whether a directory hides the template's.
+func (p *packing) hides(name string) (bool, error) {
+	dir, err := p.layer.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
 	value := make([]byte, 8)
-	n, err := unix.Lgetxattr(dir, opaque, value)
-	return err == nil && string(value[:n]) == "y"
+	n, err := unix.Fgetxattr(int(dir.Fd()), opaque, value)
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	return string(value[:n]) == "y", nil
 }
 
 // unpack fills an empty layer from an archive that pack wrote, which a seal has shown to be

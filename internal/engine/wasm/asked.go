@@ -54,17 +54,17 @@ func (m *machine) answer(ctx context.Context, argc, argv uint32) (value uint32, 
 
 // written takes what code writes, as long as it may.
 func (m *machine) written(ctx context.Context, verb string, address uint32) (value uint32, err error) {
-	text, ok, err := m.text(ctx, address, mostMemory)
+	left := int(m.call.Limits.OutputBytes) - m.out.Len() - m.err.Len()
+	text, size, err := m.beginning(ctx, address, left)
 	if err != nil {
 		return 0, err
+	}
+	if size != uint64(len(text)) {
+		m.truncated = true
 	}
 	to := &m.out
 	if verb == "err" {
 		to = &m.err
-	}
-	left := int(m.call.Limits.OutputBytes) - m.out.Len() - m.err.Len()
-	if !ok || len(text) > left {
-		m.truncated, text = true, text[:min(len(text), max(0, left))]
 	}
 	to.WriteString(text)
 	return m.do(ctx, "qjs_get_undefined")

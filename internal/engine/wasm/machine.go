@@ -89,22 +89,37 @@ func (m *machine) newString(ctx context.Context, text string) (value uint32, err
 // text reads a value that is a text, of at most so many bytes; false: it is none, or
 // longer.
 func (m *machine) text(ctx context.Context, value uint32, most int) (text string, ok bool, err error) {
-	if is, err := m.is(ctx, "qjs_is_string", uint64(value)); !is || err != nil {
+	text, size, err := m.beginning(ctx, value, most)
+	if err != nil || size != uint64(len(text)) {
 		return "", false, err
+	}
+	return text, true, nil
+}
+
+// notText is the size of what is no text.
+const notText = 1 << 32
+
+// beginning reads the first bytes of a value that is a text, at most so many: the host
+// copies no more than it keeps. size is that of all of it.
+func (m *machine) beginning(ctx context.Context, value uint32, most int) (text string, size uint64, err error) {
+	if is, err := m.is(ctx, "qjs_is_string", uint64(value)); !is || err != nil {
+		return "", notText, err
 	}
 	at, err := m.do(ctx, "qjs_get_string_len", uint64(value), uint64(m.image.scratch))
 	if err != nil {
-		return "", false, err
+		return "", notText, err
 	}
 	if at == 0 {
-		return "", false, errNoRoom
+		return "", notText, errNoRoom
 	}
-	size, ok := m.module.Memory().ReadUint32Le(m.image.scratch)
-	if ok {
-		text, ok = textAt(m.module.Memory(), at, size, most)
+	size = notText
+	if whole, ok := m.module.Memory().ReadUint32Le(m.image.scratch); ok {
+		if text, ok = textAt(m.module.Memory(), at, min(whole, uint32(max(0, most))), most); ok {
+			size = uint64(whole)
+		}
 	}
 	_, err = m.do(ctx, "qjs_free_cstring", uint64(at))
-	return text, ok, err
+	return text, size, err
 }
 
 // apply calls a function of the prelude with one value.

@@ -6,6 +6,8 @@
   const { defineProperty, freeze, hasOwn } = Object;
   const text = String, ErrorOf = Error, MathOf = Math, apply = Reflect.apply;
   const join = Array.prototype.join;
+  const slice = text.prototype.slice;
+  const said = 4096; // letters of what was thrown; the host cuts it to as many bytes
 
   const show = (v) => {
     if (typeof v === 'string') return v;
@@ -55,12 +57,13 @@
     seed: (s) => { [a, b, c, d] = parse(s); },
     encode: (v) => stringify(v),
     explain: (e) => {
-      const said = (get) => { try { return text(get()); } catch { return ''; } };
+      const cut = (v) => apply(slice, v, [0, said]);
+      const tell = (get) => { try { return cut(text(get())); } catch { return ''; } };
       const isError = e instanceof ErrorOf;
       return stringify({
-        name: isError ? said(() => e.name) : '',
-        message: isError ? said(() => e) : show(e),
-        stack: isError ? said(() => e.stack) : '',
+        name: isError ? tell(() => e.name) : '',
+        message: isError ? tell(() => e) : cut(show(e)),
+        stack: isError ? tell(() => e.stack) : '',
       });
     },
   });

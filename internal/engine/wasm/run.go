@@ -201,6 +201,10 @@ func (m *machine) encode(ctx context.Context, result uint32) (value string, fail
 	return value, nil, err
 }
 
+// mostExplained bounds what the prelude says of what was thrown: three texts that it has cut,
+// each letter of which may take six bytes of JSON.
+const mostExplained = 3*6*maxSaid + 1<<10
+
 // explained is what the prelude says of what was thrown.
 type explained struct {
 	Name    string `json:"name"`
@@ -223,7 +227,7 @@ func (m *machine) explain(ctx context.Context, kind engine.FailureKind, exceptio
 	if err != nil {
 		return nil, err
 	}
-	told, _, err := m.text(ctx, text, mostMemory)
+	told, _, err := m.text(ctx, text, mostExplained)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -223,6 +224,23 @@ func TestBombs(t *testing.T) {
 	}
 	if r := came(t, e, "1 + 1"); r.Value != "2" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestWhatIsTooLongIsCut: of what code writes at once and of what it throws comes as much as
+// may, in pieces that are whole letters.
+func TestWhatIsTooLongIsCut(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	r := came(t, e, `console.log('x'.repeat(3 << 20)); console.error('late'); 1`)
+	if len(r.Stdout) != 1<<20 || r.Stderr != "" || !r.Truncated || r.Value != "1" {
+		t.Errorf("%d bytes, and %q; cut: %t; %q", len(r.Stdout), r.Stderr, r.Truncated, r.Value)
+	}
+	for _, code := range []string{`throw new Error('\u20ac'.repeat(3 << 20))`, `throw '\ud800'.repeat(3 << 20)`, `throw {name: '\u20ac'.repeat(1 << 20)}`} {
+		r := came(t, e, code)
+		if r.Failure == nil || r.Failure.Kind != engine.FailThrown || len(r.Failure.Message) < 1000 || len(r.Failure.Message) > 3*4<<10 || !utf8.ValidString(r.Failure.Message) {
+			t.Errorf("%s: %+.100v", code, r.Failure)
+		}
 	}
 }
 

@@ -2,7 +2,8 @@
 // `cofferdam` the little that processes in a sandbox may ask for; under that of
 // `sudo` it runs a command as who asked, and as `cofferdam-tool` it calls functions of the
 // host. The host starts it under one more name, to run what installs packages in a build, and
-// with an argument, to prove the sandbox's controls.
+// with an argument, to prove the sandbox's controls. In a sandbox with a kernel of its own it
+// is that kernel's first program, too.
 package main
 
 import (
@@ -15,9 +16,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 )
 
 func main() {
+	if os.Getpid() == 1 && os.Args[0] == boot.Program {
+		fmt.Fprintln(os.Stderr, "cofferdam-guest:", boot.Run())
+		os.Exit(1)
+	}
 	if filepath.Base(os.Args[0]) == guest.SudoName && os.Getpid() != 1 {
 		os.Exit(guest.Sudo(os.Args[1:], os.Stdout, os.Stderr))
 	}

@@ -125,6 +125,7 @@ const (
 	CallDial      CallKind = "dial"      // after an OK reply the stream is raw bytes, to and from 127.0.0.1:Port
 	CallHangUp    CallKind = "hang_up"   // nobody reads any more what comes by a dial, the one whose reply's Text is Call.Dial
 	CallUsage     CallKind = "usage"     // the reply's Body is a DiskUsage
+	CallSync      CallKind = "sync"      // the reply comes when what was written to files is on the disk
 	CallAdopt     CallKind = "adopt"     // a command that runs gets this stream as its own, after a reset; reply, then exec frames
 )
 

@@ -181,6 +181,9 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.hangUp(life, stream, call.Dial)
 	case channel.CallUsage:
 		return a.usage(stream)
+	case channel.CallSync:
+		unix.Sync()
+		return reply(stream, nil)
 	default:
 		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
 	}

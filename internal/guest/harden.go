@@ -22,23 +22,20 @@ const (
 
 // agentCapabilities are all that the agent keeps, as far as the engine gave
 // them: to change users, to own files, to signal and see commands, to listen
-// on low ports, and after a restore to set limits and the host name anew.
+// on low ports, and after a restore to set limits, the host name and the time anew.
 func agentCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_KILL,
 		unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_NET_BIND_SERVICE,
-		unix.CAP_SYS_PTRACE, unix.CAP_SYS_RESOURCE, unix.CAP_SYS_ADMIN,
+		unix.CAP_SYS_PTRACE, unix.CAP_SYS_RESOURCE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_TIME,
 	}
 }
 
 // TakeChannel takes the channel away from stdin and stdout, puts nothing in
 // their place, and makes sure that no other descriptor reaches a command. The channel is
-// one socket that is both, or a pipe for each direction.
+// one socket that is both, a machine's port that is both, or a pipe for each direction.
 func TakeChannel() (io.ReadWriteCloser, error) {
-	conn, err := takeSocket()
-	if errors.Is(err, unix.ENOTSOCK) {
-		conn, err = takePipes()
-	}
+	conn, err := takeWhatIsThere()
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +55,22 @@ func TakeChannel() (io.ReadWriteCloser, error) {
 	return conn, nil
 }
 
-// takeSocket is the channel if stdin is a socket, else unix.ENOTSOCK.
+// takeWhatIsThere is the channel, by the kind of file that stdin is.
+func takeWhatIsThere() (io.ReadWriteCloser, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(stdin, &st); err != nil {
+		return nil, fmt.Errorf("take the channel from stdin: %w", err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFSOCK:
+		return takeSocket()
+	case unix.S_IFCHR:
+		return takePort()
+	}
+	return takePipes()
+}
+
+// takeSocket makes a channel of a copy of stdin.
 func takeSocket() (io.ReadWriteCloser, error) {
 	fd, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -65,6 +65,7 @@ func (a *Agent) configure(ctx context.Context, c *channel.Configure) error {
 			return err
 		}
 	}
+	a.tellTime(c.Now)
 	if err := errors.Join(reseed(c.Seed), a.begetGeneration(c.Seed), a.proxy.set(ctx, c.Proxy)); err != nil {
 		return err
 	}

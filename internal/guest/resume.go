@@ -4,12 +4,17 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // clockError is how far the guest's kernel may be off the host's time of day
 // before it is worth a line: a call takes some time, too.
 const clockError = time.Minute
+
+// clockSlack is how far it may be off before it is set.
+const clockSlack = 2 * time.Second
 
 // hold stops the clock of the commands' timeouts, or lets it go on.
 func (a *Agent) hold(h *channel.Hold) error {
@@ -20,14 +25,24 @@ func (a *Agent) hold(h *channel.Hold) error {
 	return nil
 }
 
-// resume is told after a thaw. The kernel has set its own time of day already;
-// the agent has no right to.
+// resume is told after a thaw.
 func (a *Agent) resume(r *channel.Resume) error {
 	if r == nil {
 		return errors.New("a resume call needs its body")
 	}
-	if off := time.Until(time.Unix(0, r.Now)); off.Abs() > clockError {
-		a.log.Warn("the time of day is wrong after a thaw", "off", off.Round(time.Second))
-	}
+	a.tellTime(r.Now)
 	return reseed(r.Seed)
+}
+
+// tellTime sets the kernel's time of day, if the agent may: most kernels have set their own
+// by now, and one that stood still with its machine has not.
+func (a *Agent) tellTime(now int64) {
+	off := time.Until(time.Unix(0, now))
+	if now == 0 || off.Abs() < clockSlack {
+		return
+	}
+	at := unix.NsecToTimespec(now)
+	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &at); err != nil && off.Abs() > clockError {
+		a.log.Warn("the time of day is wrong, and can't be set", "off", off.Round(time.Second), "error", err)
+	}
 }

@@ -1,0 +1,58 @@
+// Package boot is the first program of a sandbox that has a kernel of its own: it loads the
+// kernel's modules, lays out the file systems, takes away what the agent must not have, and
+// becomes the agent, with the channel as its stdin and stdout.
+//
+// Vocabulary: the *machine* is what the host wrote down for it, a file of the first root
+// file system; a *serial* is the name by which the host calls a block device.
+package boot
+
+// What the first root file system has.
+const (
+	// Program is the path by which the kernel starts it.
+	Program = "/init"
+	// MachineFile is the Machine, in JSON.
+	MachineFile = "/machine.json"
+	// ModuleDir has the kernel's modules, and FileDir files that are shown as they are.
+	ModuleDir = "/modules"
+	FileDir   = "/files"
+	// Port is the name of the virtio port that is the channel.
+	Port = "cofferdam"
+)
+
+// Machine is what the program needs to know.
+type Machine struct {
+	Modules []string `json:"modules"` // names in ModuleDir, in the order in which they are loaded
+	Root    string   `json:"root"`    // serial of the template's device (EROFS)
+	Scratch string   `json:"scratch"` // serial of the disk (ext4) behind the root's writable layer
+	Mounts  []Mount  `json:"mounts"`  // in order
+	Init    []string `json:"init"`    // the agent's argv
+	Env     []string `json:"env"`
+	// Hostname until the agent is told another.
+	Hostname string `json:"hostname"`
+	// Tasks bounds all processes and threads of the machine, beside the kernel's own.
+	Tasks int `json:"tasks"`
+	// NProc is the agent's own limit of processes of a user, Files that of open files.
+	NProc uint64 `json:"nproc"`
+	Files uint64 `json:"files"`
+}
+
+// Kind is the form of a mount.
+type Kind string
+
+// The forms.
+const (
+	Disk   Kind = "disk"   // a device with ext4 of the sandbox's own
+	Image  Kind = "image"  // a device with EROFS, read-only
+	Memory Kind = "memory" // a tmpfs
+	File   Kind = "file"   // a file of FileDir, read-only
+)
+
+// Mount is a file system, or a file, that the sandbox sees.
+type Mount struct {
+	Kind        Kind   `json:"kind"`
+	Destination string `json:"destination"`
+	Source      string `json:"source,omitempty"` // a serial, or a name in FileDir
+	Bytes       int64  `json:"bytes,omitempty"`  // of memory
+	Mode        uint32 `json:"mode,omitempty"`   // of a disk's or memory's top directory
+	ReadOnly    bool   `json:"read_only,omitempty"`
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -97,6 +98,7 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	engines := all.Engines(all.Config{
 		Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),
 		Docker: cfg.Docker.Host, Grounds: paths.Grounds(), Probe: []string{self, "probe"},
+		Kernel: cfg.GuestKernel, Agent: embedded.Binary,
 	}, parent)
 	store := template.NewStore(paths.Templates(), template.Options{})
 	return doctor.Examine(ctx, doctor.Inputs{

@@ -97,10 +97,10 @@ func newEngineStageRole() *cobra.Command {
 		Use: "stage", Short: "Lay out a sandbox's mounts, then become its engine's program (started by the keeper)",
 		Hidden: true, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			if len(args) < 2 {
 				return fault.Invalid("stage is for the keeper")
 			}
-			return all.Stage(args[0], args[1])
+			return all.Stage(args[0], args[1], args[2:])
 		},
 	}
 }

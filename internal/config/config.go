@@ -38,6 +38,10 @@ type Config struct {
 	Runsc string `yaml:"runsc"`
 	// Docker is about the engine docker.
 	Docker Docker `yaml:"docker"`
+	// GuestKernel is a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE, as a
+	// distribution's package has them, for engines that boot a kernel of their own; empty:
+	// the newest of the host's, one made for clouds first.
+	GuestKernel string `yaml:"guest_kernel"`
 	// Upstreams override what discovery finds.
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.

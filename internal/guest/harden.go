@@ -35,7 +35,13 @@ func agentCapabilities() []int {
 // their place, and makes sure that no other descriptor reaches a command. The channel is
 // one socket that is both, a machine's port that is both, or a pipe for each direction.
 func TakeChannel() (io.ReadWriteCloser, error) {
-	conn, err := takeWhatIsThere()
+	conn, err := takeSocket()
+	if errors.Is(err, unix.ENOTSOCK) {
+		conn, err = takePort()
+	}
+	if errors.Is(err, errNoPort) {
+		conn, err = takePipes()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -55,22 +61,7 @@ func TakeChannel() (io.ReadWriteCloser, error) {
 	return conn, nil
 }
 
-// takeWhatIsThere is the channel, by the kind of file that stdin is.
-func takeWhatIsThere() (io.ReadWriteCloser, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(stdin, &st); err != nil {
-		return nil, fmt.Errorf("take the channel from stdin: %w", err)
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFSOCK:
-		return takeSocket()
-	case unix.S_IFCHR:
-		return takePort()
-	}
-	return takePipes()
-}
-
-// takeSocket makes a channel of a copy of stdin.
+// takeSocket is the channel if stdin is a socket, else unix.ENOTSOCK.
 func takeSocket() (io.ReadWriteCloser, error) {
 	fd, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {

@@ -10,9 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takePort makes a channel of a copy of stdin, if it is a port: the character device of a
-// machine to which the kernel gives what the host writes, and the other way.
+// errNoPort says that stdin is no character device.
+var errNoPort = errors.New("stdin is no port")
+
+// takePort is the channel if stdin is a port, the character device of a machine to which the
+// kernel gives what the host writes, and the other way; else errNoPort.
 func takePort() (io.ReadWriteCloser, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(stdin, &st); err != nil {
+		return nil, fmt.Errorf("take the channel from stdin: %w", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return nil, errNoPort
+	}
 	own, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("take the channel from stdin: %w", err)

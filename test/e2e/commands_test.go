@@ -36,6 +36,7 @@ func commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"otheruser":     otherUser,
 		"record":        record,
 		"take":          take,
+		"machinekernel": machineKernel,
 		"daemonpid":     daemonPID,
 		"killdaemon":    killDaemon,
 		"upstreamdown":  upstreamDown,

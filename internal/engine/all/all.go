@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/wasm"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -37,6 +38,10 @@ type Config struct {
 	// Probe is the argv that runs Probe: a static program's path on the host, and its
 	// arguments; an engine's name follows.
 	Probe []string
+	// Kernel is a directory with a kernel for engines that boot one; "" is the host's root.
+	Kernel string
+	// Agent is the guest agent's program.
+	Agent func() ([]byte, error)
 }
 
 // Engines makes every engine, by the name that a policy's `isolation` and
@@ -51,6 +56,9 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 		docker.New(docker.Config{
 			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name),
 			Probe: append(slices.Clone(cfg.Probe), docker.Name),
+		}, k),
+		microvm.New(microvm.Config{
+			Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name),
 		}, k),
 	} {
 		engines[e.Name()] = e
@@ -75,16 +83,18 @@ func Callers(cacheDir string) map[string]engine.Caller {
 func CallerNames() []string { return []string{wasm.Name} }
 
 // Stage is what a process of this binary does for an engine's instance, in the instance's
-// folder: before it becomes the engine's program, or for as long as the instance lives. It
-// returns on errors only.
-func Stage(name, dir string) error {
-	switch name {
-	case runc.Name:
+// folder: before it becomes the engine's program, for as long as the instance lives, or to
+// tell the engine's program something. What else it is to know is the engine's own.
+func Stage(name, dir string, more []string) error {
+	switch {
+	case name == microvm.Name:
+		return microvm.Stage(dir, more)
+	case name == runc.Name && len(more) == 0:
 		return runc.Stage(dir)
-	case docker.Name:
+	case name == docker.Name && len(more) == 0:
 		return docker.Stage(dir)
 	}
-	return fault.Invalid("the engine %q has no stage", name)
+	return fault.Invalid("the engine %q has no such stage", name)
 }
 
 // Probe says what a process of this binary sees, in a container in which an engine started

@@ -18,7 +18,10 @@ import (
 )
 
 // longestWait bounds a wait for something that must happen.
-const longestWait = 30 * time.Second
+var longestWait = 30 * time.Second //nolint:gochecknoglobals // set once, before tests run
+
+// Patience sets that bound, before anything runs, for an engine whose sandboxes are slow.
+func Patience(longest time.Duration) { longestWait = longest }
 
 // Keeper is what the suite uses of the keeper, beside what the engine does.
 type Keeper interface {

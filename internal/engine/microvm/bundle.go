@@ -1,0 +1,172 @@
+package microvm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// logName is what the stage, the monitor, the kernel and the agent write to.
+const logName = "microvm.log"
+
+// bundle is the layout of an instance's files. What the monitor may touch is in a folder of
+// its own.
+type bundle struct {
+	dir string
+}
+
+func (b bundle) log() string         { return filepath.Join(b.dir, logName) }
+func (b bundle) plan() string        { return filepath.Join(b.dir, "plan.json") }
+func (b bundle) recipe() string      { return filepath.Join(b.dir, "recipe.json") }
+func (b bundle) running() string     { return filepath.Join(b.dir, "monitor.json") }
+func (b bundle) place() string       { return filepath.Join(b.dir, "place") }
+func (b bundle) own() string         { return filepath.Join(b.dir, "own") }
+func (b bundle) socket() string      { return filepath.Join(b.own(), socketName) }
+func (b bundle) initrd() string      { return filepath.Join(b.own(), initrdName) }
+func (b bundle) disk(n int) string   { return filepath.Join(b.own(), diskName(n)) }
+func (b bundle) copied(n int) string { return filepath.Join(b.own(), copiedName(n)) }
+
+// Names in the monitor's folder.
+const (
+	socketName = "control"
+	initrdName = "first"
+)
+
+func diskName(n int) string   { return "disk-" + strconv.Itoa(n) }
+func copiedName(n int) string { return "copy-" + strconv.Itoa(n) }
+
+// plan is what a stage reads.
+type plan struct {
+	Machine machine  `json:"machine"`
+	Program string   `json:"program"`
+	UID     int      `json:"uid"` // the monitor's, which nobody else has
+	Kernel  string   `json:"kernel"`
+	Root    string   `json:"root"`  // the template's image
+	Disks   []int64  `json:"disks"` // sizes; the first is the root's writable layer
+	Images  int      `json:"images"`
+	Most    int64    `json:"most"` // bytes of the largest file that the monitor may write
+	Arrive  string   `json:"arrive,omitempty"`
+	Env     []string `json:"env"`
+}
+
+func save(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+func load(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// monitorOf is the monitor's process, as the stage wrote it down.
+func (b bundle) monitorOf() (process.ID, error) {
+	var id process.ID
+	if err := load(b.running(), &id); err != nil {
+		return id, fmt.Errorf("what runs the machine is not on record: %w", err)
+	}
+	if !process.Ordinary(id.Pid) || id.Start == 0 {
+		return id, fault.New(fault.ErrUnavailable, "the record says that process %v runs the machine", id)
+	}
+	return id, nil
+}
+
+// firstRoot writes what the kernel unpacks at its start.
+func (b bundle) firstRoot(m boot.Machine, agent []byte, modules []module, files map[string][]byte) error {
+	description, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(b.initrd(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	archive := &cpio{to: f}
+	for _, dir := range []string{"dev", boot.ModuleDir[1:], boot.FileDir[1:]} {
+		archive.add(entry{name: dir, mode: cpioDir | 0o755})
+	}
+	// The kernel opens it for its first program before that has mounted anything.
+	archive.add(entry{name: "dev/console", mode: cpioChar | 0o600, major: 5, minor: 1})
+	archive.add(entry{name: boot.Program[1:], mode: cpioFile | 0o755, data: agent})
+	archive.add(entry{name: boot.MachineFile[1:], mode: cpioFile | 0o600, data: description})
+	for _, module := range modules {
+		archive.add(entry{name: boot.ModuleDir[1:] + "/" + module.name + ".ko", mode: cpioFile | 0o600, data: module.data})
+	}
+	for name, data := range files {
+		archive.add(entry{name: boot.FileDir[1:] + "/" + name, mode: cpioFile | 0o444, data: data})
+	}
+	return errors.Join(archive.Close(), f.Close())
+}
+
+// makeDisk makes a sparse file with an empty file system, with a journal: copies are made of
+// it while the machine stands still, in the middle of anything.
+func makeDisk(ctx context.Context, file string, bytes int64) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Truncate(bytes), f.Close()); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, mkfsDisk(), "-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", "-O", "^resize_inode", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1", file)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("a disk of %d bytes: %w: %.300s", bytes, err, out)
+	}
+	return nil
+}
+
+// environment is that of all programs that are run here.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// Sizes of the memory file systems that every sandbox has.
+const (
+	shmBytes = 64 << 20
+	runBytes = 16 << 20
+	// A memory file system of no more than this is one; a larger one is a disk, so that
+	// filling it costs disk and not the machine's memory.
+	smallBytes = 1 << 20
+	mostDisks  = 8
+	mostImages = 8
+)
+
+// ownMounts are those that every sandbox has, unless its spec has others there.
+func ownMounts(spec engine.Spec) []engine.Mount {
+	asked := map[string]bool{}
+	for _, m := range spec.Mounts {
+		asked[m.Destination] = true
+	}
+	var all []engine.Mount
+	for _, m := range []engine.Mount{
+		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
+		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
+		{Destination: "/tmp", SizeBytes: spec.Limits.DiskBytes, Mode: 0o1777},
+	} {
+		if !asked[m.Destination] {
+			all = append(all, m)
+		}
+	}
+	return all
+}

@@ -1,0 +1,4 @@
+package microvm
+
+// counter is the processor's time stamp counter.
+func counter() uint64

@@ -1,0 +1,176 @@
+package microvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+)
+
+// What a machine has beside what its sandbox was given.
+const (
+	ownMemory  = 320 << 20 // of the host, for the monitor itself
+	ownTasks   = 128       // of the host: the monitor's threads, of which 64 may write to disks
+	guestTasks = 64        // of the machine: the agent's
+	leastMiB   = 96
+	mostCPUs   = 16
+)
+
+// noFile is the agent's limit of open files; each of its streams takes some.
+const noFile = 65536
+
+// beginning is how an instance's machine comes to be.
+type beginning struct {
+	image string  // an image that it is a copy of; "" for none
+	made  *recipe // of that image
+}
+
+// Create makes the disks and the control group, has the keeper start the stage, and waits
+// until the agent answers.
+func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {
+	spec, err := kept.Complete(spec)
+	if err != nil {
+		return nil, err
+	}
+	return e.make(ctx, spec, beginning{})
+}
+
+// make is Create for every beginning. The spec is complete.
+func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (engine.Instance, error) {
+	h, err := e.available(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.check(ctx, spec, h)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.home.Claim(spec.ID); err != nil {
+		return nil, err
+	}
+	inst, err := e.begin(ctx, spec, h, l, begin)
+	if err != nil {
+		// The caller may have given up; its remains go all the same.
+		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
+	}
+	return inst, nil
+}
+
+// check refuses what a machine can't have.
+func (e *Engine) check(ctx context.Context, spec engine.Spec, h *host) (layout, error) {
+	switch {
+	case spec.Weak:
+		return layout{}, fault.New(fault.ErrUnavailable, "there are no weak sandboxes, for tests, of this engine")
+	case spec.Root.Kind != engine.RootImage:
+		return layout{}, fault.New(fault.ErrUnavailable, "the engine microvm needs a template that is an image, which %s is not; build one (`cofferdam template build debian`), or use the engine gvisor", spec.Root.Path)
+	case spec.Limits.MemoryBytes < leastMiB<<20:
+		return layout{}, fault.Invalid("a machine needs at least %d MB of memory", leastMiB)
+	}
+	for _, path := range []string{spec.Root.Path, h.kernel.image} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return layout{}, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
+		}
+		if info.Mode()&0o004 == 0 {
+			return layout{}, fault.New(fault.ErrUnavailable, "%s can't be read by the user that a machine runs as: `chmod o+r` it, or a copy", path)
+		}
+	}
+	return lay(ctx, spec)
+}
+
+func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout, begin beginning) (engine.Instance, error) {
+	b := e.bundle(spec.ID)
+	if err := errors.Join(os.Mkdir(b.place(), 0o755), os.Mkdir(b.own(), 0o711), save(b.recipe(), spec)); err != nil { //nolint:gosec // users pass through
+		return nil, err
+	}
+	if err := os.WriteFile(b.log(), nil, 0o600); err != nil {
+		return nil, err
+	}
+	ids, err := e.ids().Of(spec.ID, engine.Owner{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	p := e.plan(spec, h, l, identity.HostID(ids.UIDs, 0), begin)
+	if err := e.fill(ctx, b, spec, h, l, p, begin); err != nil {
+		return nil, err
+	}
+	limited := spec
+	limited.Limits.MemoryBytes += ownMemory
+	group, err := e.home.Group(limited, ownTasks+2*p.Machine.CPUs)
+	if err != nil {
+		return nil, err
+	}
+	inst := e.instance(spec.ID, state{Grouped: group != nil})
+	launch, err := inst.launching()
+	if err != nil {
+		return nil, err
+	}
+	launch.Reset = p.Arrive != ""
+	if err := e.home.Launch(ctx, launch); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	if err := e.track(ctx, spec.ID); err != nil {
+		return nil, err
+	}
+	return inst, e.awaitAgent(ctx, spec.ID)
+}
+
+// plan is what the stage is to do.
+func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginning) plan {
+	p := plan{
+		Program: e.program(), UID: uid, Kernel: h.kernel.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: environment(),
+		Machine: machine{
+			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
+			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: e.kvm() == kvmFast, Disks: l.devices(),
+		},
+	}
+	if !p.Machine.Hardware {
+		p.Machine.KHz = e.khz()
+	}
+	if begin.made != nil && begin.made.Contents == engine.ContentsMemory {
+		p.Arrive = begin.image
+		p.Machine = begin.made.Machine
+		p.Machine.Name, p.Machine.Arriving = e.home.Path(spec.ID), true
+	}
+	p.Most = max(slices.Max(p.Disks), p.Machine.MiB<<20) + 64<<20
+	return p
+}
+
+// processors is how many a machine has for a share of the host's.
+func processors(share float64) int {
+	return max(1, min(int(math.Ceil(share)), runtime.NumCPU(), mostCPUs))
+}
+
+// fill makes the files of a machine.
+func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, l layout, p plan, begin beginning) error {
+	agent, err := e.cfg.Agent()
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(h.modules))
+	for _, m := range h.modules {
+		names = append(names, m.name+".ko")
+	}
+	first := boot.Machine{
+		Modules: names, Root: rootSerial, Scratch: diskName(0), Mounts: l.mounts, Init: spec.Init, Env: spec.Env, Hostname: spec.Hostname,
+		Tasks: guestTasks + 2*spec.Limits.Pids, NProc: uint64(spec.Limits.Pids), Files: noFile,
+	}
+	if err := b.firstRoot(first, agent, h.modules, l.files); err != nil {
+		return err
+	}
+	if begin.image != "" {
+		if err := begin.unpack(b); err != nil {
+			return err
+		}
+	}
+	return errors.Join(save(b.plan(), p), l.make(ctx, b, spec.Owner), b.give(p.UID))
+}

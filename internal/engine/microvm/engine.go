@@ -1,0 +1,141 @@
+// Package microvm runs each sandbox in a small machine with a kernel of its own and no network
+// device.
+//
+// Vocabulary: a *monitor* is the program that runs a machine, QEMU; its *controls* are the
+// socket by which it is told to stand still or to write the machine down. The *stage* is a
+// process of this binary that shuts the monitor in and starts it. The *first root* is what
+// the kernel unpacks when it starts: the agent, which lays out the rest (internal/guest/boot),
+// and the kernel's modules. A *disk* is a sparse file of the instance with a file system of
+// the sandbox's own, which nobody but the machine ever mounts.
+//
+// An instance's files are in <state>/sandboxes/<id>/microvm. The channel is a virtio port
+// whose other end is the monitor's stdin and stdout. Folders of the host are not shown: those
+// to be read are copied when a machine starts, and those to be written are refused.
+package microvm
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// Name is what a policy's `isolation` says.
+const Name = "microvm"
+
+// Config says where things are. All paths are absolute.
+type Config struct {
+	QEMU string // the program; "" looks where distributions put it
+	// Kernel is a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE; "" is the
+	// host's own.
+	Kernel   string
+	StateDir string // instances are in StateDir/sandboxes/<id>/microvm
+	// Agent is the program that the kernel starts first, which is the sandboxes' agent.
+	Agent func() ([]byte, error)
+	// Stage is the argv that runs Stage; the folder of an instance, and more, follow it.
+	Stage []string
+	// CgroupParent is the control group that instances' groups are made under;
+	// "" derives one from StateDir, so that installations do not meet.
+	CgroupParent string
+}
+
+// sandboxKeeper is what this engine needs of the keeper.
+type sandboxKeeper interface {
+	kept.Keeper
+
+	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
+	Track(ctx context.Context, id string, processes []process.ID) error
+	Kill(ctx context.Context, id string) error
+	Freeze(ctx context.Context, f keeper.Freeze) error
+	Thaw(ctx context.Context, l keeper.Launch) error
+}
+
+// Engine is the engine of machines. Safe for concurrent use.
+type Engine struct {
+	cfg    Config
+	keeper sandboxKeeper
+	uid    int
+	home   *kept.Home
+	ids    func() identity.Source // found out at first use, as the three below
+	khz    func() int
+	kvm    func() verdict
+	images image.Checker // knows which snapshots have not changed since they were verified
+
+	probing sync.Mutex // held over a probe of the host, and guards probed
+	probed  *host
+}
+
+// host is what of this host machines are made with.
+type host struct {
+	program os.FileInfo // the monitor that was probed
+	version string
+	kernel  kernel
+	modules []module
+}
+
+var (
+	_ engine.Engine = (*Engine)(nil)
+	_ engine.Tender = (*Engine)(nil)
+)
+
+// New makes the engine; the host is looked at when it is first used.
+func New(cfg Config, k sandboxKeeper) *Engine {
+	if cfg.CgroupParent == "" {
+		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir) + "-" + Name
+	}
+	uid := os.Geteuid()
+	return &Engine{
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
+		khz: sync.OnceValue(counterKHz),
+		kvm: sync.OnceValue(func() verdict {
+			v, _ := probeKVM(kvmDevice) // the verdict says what matters
+			return v
+		}),
+	}
+}
+
+// kvmDevice is where the kernel offers machines in hardware.
+const kvmDevice = "/dev/kvm"
+
+// Name is "microvm".
+func (*Engine) Name() string { return Name }
+
+// Tend divides the processors between those whose sandboxes run, until ctx ends.
+func (e *Engine) Tend(ctx context.Context) { e.home.Tend(ctx) }
+
+// Hurry has somebody's sandboxes go first for the time of a create.
+func (e *Engine) Hurry(share string) (done func()) { return e.home.Hurry(share) }
+
+// List returns the ids of all instances that have files, running or not.
+func (e *Engine) List(ctx context.Context) ([]string, error) { return e.home.List(ctx) }
+
+// Open finds an instance that the keeper still knows; its daemon may have been another.
+func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, error) {
+	var st state
+	if err := e.home.Find(ctx, h, &st); err != nil {
+		return nil, err
+	}
+	return e.instance(h.ID, st), nil
+}
+
+// monitor is the one that runs machines.
+func (e *Engine) monitor() monitor { return qemu{program: e.program()} }
+
+// bundle is where an instance's files are.
+func (e *Engine) bundle(id string) bundle { return bundle{dir: e.home.Path(id)} }
+
+// strays are the monitor of an instance, and a stage that is starting one.
+func (e *Engine) strays(id string) kept.Strays {
+	self, _ := os.Executable() // without one no stage is told from others
+	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
+		return kept.Runs(pid, e.program()) || kept.Runs(pid, self)
+	}}
+}

@@ -1,0 +1,245 @@
+package microvm
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// A device that opens, and a machine that says it was started, prove nothing: there are hosts
+// whose KVM interprets the guest's code, and no Linux gets through. So a toy guest counts,
+// and it has to be fast.
+const (
+	toyLoops = 50_000_000 // two instructions each; a processor needs some 20 ms
+	toyTime  = time.Second
+)
+
+// verdict is what a toy guest showed.
+type verdict string
+
+// The verdicts.
+const (
+	kvmFast    verdict = ""
+	kvmAbsent  verdict = "there is no /dev/kvm"
+	kvmClosed  verdict = "/dev/kvm can't be used"
+	kvmInterpr verdict = "KVM is here, but interprets guest code"
+	kvmBroken  verdict = "KVM is here, but does not run guest code"
+)
+
+// What the kernel's interface is made of: linux/kvm.h.
+const (
+	kvmGetAPIVersion   = 0xae00
+	kvmCreateVM        = 0xae01
+	kvmGetVCPUMmapSize = 0xae04
+	kvmCreateVCPU      = 0xae41
+	kvmSetMemory       = 0x4020ae46
+	kvmRun             = 0xae80
+	kvmSetRegs         = 0x4090ae82
+	kvmGetSregs        = 0x8138ae83
+	kvmSetSregs        = 0x4138ae84
+
+	kvmVersion   = 12
+	kvmExitHalt  = 5
+	toyAddress   = 0x1000
+	sizeOfRegs   = 0x90
+	sizeOfSregs  = 0x138
+	offsetRIP    = 16 * 8
+	offsetFlags  = 17 * 8
+	offsetImmed  = 1 // immediate_exit, in what is shared with the kernel
+	offsetReason = 8 // exit_reason
+)
+
+// toy counts down and halts, in 16-bit code.
+func toy() []byte {
+	code := []byte{
+		0x66, 0xb9, 0, 0, 0, 0, // mov ecx, toyLoops
+		0x66, 0x49, // dec ecx
+		0x75, 0xfc, // jnz to the dec
+		0xf4, // hlt
+	}
+	binary.LittleEndian.PutUint32(code[2:], toyLoops)
+	return code
+}
+
+// judge tells what a run of the toy shows: whether it came to its end in time, and if not,
+// whether it ended otherwise.
+func judge(halted bool, took time.Duration, failed error) verdict {
+	switch {
+	case failed != nil:
+		return kvmBroken
+	case !halted || took > toyTime:
+		return kvmInterpr
+	default:
+		return kvmFast
+	}
+}
+
+// probeKVM runs the toy. It takes at most a moment more than toyTime.
+func probeKVM(path string) (verdict, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return kvmAbsent, err
+	}
+	if err != nil {
+		return kvmClosed, err
+	}
+	defer f.Close()
+	halted, took, err := runToy(int(f.Fd()))
+	return judge(halted, took, err), err
+}
+
+// toyMachine is a machine with one page and one processor.
+type toyMachine struct {
+	vm, cpu        int
+	memory, shared []byte
+}
+
+func (m *toyMachine) close() {
+	for _, fd := range []int{m.cpu, m.vm} {
+		if fd > 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	for _, mapped := range [][]byte{m.shared, m.memory} {
+		if mapped != nil {
+			_ = unix.Munmap(mapped)
+		}
+	}
+}
+
+func runToy(kvm int) (halted bool, took time.Duration, err error) {
+	if version, err := ioctl(kvm, kvmGetAPIVersion, 0); err != nil || version != kvmVersion {
+		return false, 0, fmt.Errorf("its interface has the version %d, not %d: %w", version, kvmVersion, err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	m, err := newToyMachine(kvm)
+	defer m.close()
+	if err != nil {
+		return false, 0, err
+	}
+	return m.run()
+}
+
+func newToyMachine(kvm int) (*toyMachine, error) {
+	m := &toyMachine{}
+	var err error
+	if m.vm, err = ioctl(kvm, kvmCreateVM, 0); err != nil {
+		return m, fmt.Errorf("make a machine: %w", err)
+	}
+	page := os.Getpagesize()
+	if m.memory, err = unix.Mmap(-1, 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS); err != nil {
+		return m, err
+	}
+	copy(m.memory, toy())
+	region := struct {
+		slot, flags               uint32
+		at, size, memory, padding uint64
+	}{at: toyAddress, size: uint64(page), memory: uint64(uintptr(unsafe.Pointer(&m.memory[0])))}
+	if _, err := ioctlAt(m.vm, kvmSetMemory, unsafe.Pointer(&region)); err != nil {
+		return m, fmt.Errorf("give it memory: %w", err)
+	}
+	if m.cpu, err = ioctl(m.vm, kvmCreateVCPU, 0); err != nil {
+		return m, fmt.Errorf("give it a processor: %w", err)
+	}
+	size, err := ioctl(kvm, kvmGetVCPUMmapSize, 0)
+	if err != nil {
+		return m, err
+	}
+	if m.shared, err = unix.Mmap(m.cpu, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return m, err
+	}
+	return m, m.begin()
+}
+
+// begin points the processor at the toy, with all segments at 0.
+func (m *toyMachine) begin() error {
+	var sregs [sizeOfSregs]byte
+	if _, err := ioctlAt(m.cpu, kvmGetSregs, unsafe.Pointer(&sregs[0])); err != nil {
+		return err
+	}
+	clear(sregs[:8])    // the base of cs,
+	clear(sregs[12:14]) // and its selector
+	if _, err := ioctlAt(m.cpu, kvmSetSregs, unsafe.Pointer(&sregs[0])); err != nil {
+		return err
+	}
+	var regs [sizeOfRegs]byte
+	binary.LittleEndian.PutUint64(regs[offsetRIP:], toyAddress)
+	binary.LittleEndian.PutUint64(regs[offsetFlags:], 2) // the one bit that is always set
+	_, err := ioctlAt(m.cpu, kvmSetRegs, unsafe.Pointer(&regs[0]))
+	return err
+}
+
+// run runs the toy until it halts, or its time is over: then the kernel is told to come back.
+func (m *toyMachine) run() (halted bool, took time.Duration, err error) {
+	thread := unix.Gettid()
+	began := time.Now()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	errand.Go(func() {
+		defer close(stopped)
+		m.stopAfter(toyTime, thread, done)
+	})
+	defer func() {
+		close(done)
+		<-stopped
+	}()
+	for {
+		_, err := ioctl(m.cpu, kvmRun, 0)
+		took = time.Since(began)
+		switch {
+		case errors.Is(err, unix.EINTR) && took < toyTime:
+			continue
+		case errors.Is(err, unix.EINTR):
+			return false, took, nil
+		case err != nil:
+			return false, took, fmt.Errorf("run it: %w", err)
+		}
+		if reason := binary.LittleEndian.Uint32(m.shared[offsetReason:]); reason != kvmExitHalt {
+			return false, took, fmt.Errorf("it ended for the reason %d", reason)
+		}
+		return true, took, nil
+	}
+}
+
+// stopAfter has the kernel come back from the guest, again and again until done is closed: a
+// signal alone may come too early.
+func (m *toyMachine) stopAfter(limit time.Duration, thread int, done <-chan struct{}) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+		}
+		m.shared[offsetImmed] = 1
+		_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) // one that the runtime knows, and which does nothing
+		timer.Reset(10 * time.Millisecond)
+	}
+}
+
+// ioctl is one with a number.
+func ioctl(fd int, request, argument uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, argument)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// ioctlAt is ioctl with something in memory, which stays where it is meanwhile.
+func ioctlAt(fd int, request uintptr, argument unsafe.Pointer) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}

@@ -1,0 +1,204 @@
+package microvm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+)
+
+// What of the host's files is copied into a machine.
+const (
+	mostCopied  = 1 << 30 // bytes of a folder
+	mostEntries = 200_000
+	mostFile    = 8 << 20 // bytes of all files that are mounted by themselves
+)
+
+// layout is what of a spec becomes disks, images and files of a machine.
+type layout struct {
+	mounts []boot.Mount
+	disks  []int64 // sizes; the first is the root's writable layer
+	images []engine.Mount
+	files  map[string][]byte
+}
+
+// lay translates a spec's mounts. Nothing is made yet.
+func lay(ctx context.Context, spec engine.Spec) (layout, error) {
+	l := layout{disks: []int64{spec.Limits.DiskBytes}, files: map[string][]byte{}}
+	left := int64(mostFile)
+	for _, m := range append(ownMounts(spec), spec.Mounts...) {
+		switch {
+		case m.Source == "":
+			l.memory(m)
+			continue
+		case !m.ReadOnly:
+			return l, fault.New(fault.ErrUnavailable, "%s can't be mounted for writing: %s; mount it read-only and copy results out, or use the engine gvisor", m.Source, noMounts)
+		}
+		info, err := os.Stat(m.Source)
+		if err != nil {
+			return l, fault.Wrap(fault.ErrInvalid, err, "the mount source %s can't be read", m.Source)
+		}
+		if info.IsDir() {
+			if err := measure(ctx, m.Source); err != nil {
+				return l, err
+			}
+			l.mounts = append(l.mounts, boot.Mount{Kind: boot.Image, Destination: m.Destination, Source: copiedName(len(l.images)), ReadOnly: true})
+			l.images = append(l.images, m)
+			continue
+		}
+		data, err := readAs(ctx, m.Source, info, spec.Owner)
+		if err != nil {
+			return l, err
+		}
+		if left -= int64(len(data)); left < 0 {
+			return l, fault.Invalid("the files that are mounted one by one have more than %d bytes; mount their folder", mostFile)
+		}
+		name := "file-" + strconv.Itoa(len(l.files))
+		l.files[name] = data
+		l.mounts = append(l.mounts, boot.Mount{Kind: boot.File, Destination: m.Destination, Source: name, ReadOnly: true})
+	}
+	if len(l.disks) > mostDisks || len(l.images) > mostImages {
+		return l, fault.Invalid("sandbox %s has %d folders and %d large file systems in memory, and a machine can have %d and %d; use the engine gvisor", spec.ID, len(l.images), len(l.disks)-1, mostImages, mostDisks-1)
+	}
+	return l, nil
+}
+
+// memory adds a file system that does not outlive the instance.
+func (l *layout) memory(m engine.Mount) {
+	mode := m.Mode
+	if mode == 0 {
+		mode = 0o755
+	}
+	if m.SizeBytes <= smallBytes || m.Destination == "/run" || m.Destination == "/dev/shm" {
+		l.mounts = append(l.mounts, boot.Mount{Kind: boot.Memory, Destination: m.Destination, Bytes: m.SizeBytes, Mode: mode, ReadOnly: m.ReadOnly})
+		return
+	}
+	l.mounts = append(l.mounts, boot.Mount{Kind: boot.Disk, Destination: m.Destination, Source: diskName(len(l.disks)), Mode: mode, ReadOnly: m.ReadOnly})
+	l.disks = append(l.disks, m.SizeBytes)
+}
+
+// measure refuses a folder that is too large to be copied.
+func measure(ctx context.Context, dir string) error {
+	var bytes int64
+	entries := 0
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		if entries++; entries > mostEntries || bytes > mostCopied {
+			return fault.Invalid("%s has more than %d MB or %d entries, too much to copy it into a machine; mount less of it, or use the engine gvisor", dir, mostCopied>>20, mostEntries)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fault.ErrInvalid) && ctx.Err() == nil {
+		return fault.Wrap(fault.ErrInvalid, err, "%s can't be read", dir)
+	}
+	return err
+}
+
+// asOwner is a process of the host's user: what he can't read is not copied for him.
+func asOwner(o engine.Owner) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.HostUID), Gid: uint32(o.HostGID)}}
+}
+
+// readAs reads a file as the host's user; one that all may read needs nobody.
+func readAs(ctx context.Context, path string, info os.FileInfo, o engine.Owner) ([]byte, error) {
+	if !info.Mode().IsRegular() {
+		return nil, fault.Invalid("%s is no regular file and no folder, and a machine has no share in the host's files", path)
+	}
+	if info.Size() > mostFile {
+		return nil, fault.Invalid("%s has more than %d bytes; mount its folder", path, mostFile)
+	}
+	cmd := exec.CommandContext(ctx, "/bin/cat", "--", path)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), environment()
+	if err := cmd.Run(); err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read by the user %d: %.200s", path, o.HostUID, said.String())
+	}
+	return out.Bytes(), nil
+}
+
+// copyFolder makes an image of a folder, as the host's user, whose files become the owner's.
+func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) error {
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Chown(o.HostUID, o.HostGID); err != nil {
+		return err
+	}
+	argv := []string{"--quiet", "-x-1"}
+	var st unix.Stat_t
+	if err := unix.Stat(m.Source, &st); err == nil && int(st.Uid) == o.HostUID && o.HostUID != 0 {
+		argv = append(argv, "--force-uid="+strconv.Itoa(o.UID), "--force-gid="+strconv.Itoa(o.GID))
+	}
+	cmd := exec.CommandContext(ctx, mkfsImage(), append(argv, to, m.Source)...)
+	cmd.Env, cmd.SysProcAttr = environment(), asOwner(o)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "%s can't be copied into a machine by the user %d: %.300s", m.Source, o.HostUID, out)
+	}
+	return nil
+}
+
+// devices are the machine's, in the order of the plan, as the monitor sees them.
+func (l layout) devices() []disk {
+	all := []disk{{Serial: rootSerial, Path: inPlace(rootName), ReadOnly: true}}
+	for n := range l.disks {
+		all = append(all, disk{Serial: diskName(n), Path: inPlace(ownName, diskName(n))})
+	}
+	for n := range l.images {
+		all = append(all, disk{Serial: copiedName(n), Path: inPlace(ownName, copiedName(n)), ReadOnly: true})
+	}
+	return all
+}
+
+// make makes the disks and images.
+func (l layout) make(ctx context.Context, b bundle, o engine.Owner) error {
+	for n, size := range l.disks {
+		if _, err := os.Stat(b.disk(n)); err == nil {
+			continue // it came with a copy
+		}
+		if err := makeDisk(ctx, b.disk(n), size); err != nil {
+			return err
+		}
+	}
+	for n, m := range l.images {
+		if _, err := os.Stat(b.copied(n)); err == nil {
+			continue
+		}
+		if err := copyFolder(ctx, m, o, b.copied(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give makes the monitor's folder and all in it the monitor's user's.
+func (b bundle) give(uid int) error {
+	entries, err := os.ReadDir(b.own())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if err := os.Lchown(filepath.Join(b.own(), entry.Name()), uid, uid); err != nil {
+			return fmt.Errorf("give the machine its files: %w", err)
+		}
+	}
+	return os.Lchown(b.own(), uid, uid)
+}

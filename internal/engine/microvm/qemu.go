@@ -1,0 +1,87 @@
+package microvm
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+)
+
+// qemu is the monitor that needs no hardware.
+type qemu struct{ program string }
+
+var _ monitor = qemu{}
+
+// cacheMiB is what emulation may keep of translated code.
+const cacheMiB = 128
+
+// version asks the program, and whether it has the machine that is used here.
+func (q qemu) version(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, q.program, "--version").CombinedOutput()
+	if err != nil {
+		return "", fault.Wrap(fault.ErrUnavailable, err, "%s does not start: %.200s", q.program, strings.TrimSpace(string(out)))
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	if !strings.HasPrefix(line, "QEMU emulator version ") {
+		return "", fault.New(fault.ErrUnavailable, "%s is no QEMU: it says %.100q", q.program, line)
+	}
+	out, err = exec.CommandContext(ctx, q.program, "-M", "help").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\nmicrovm ") {
+		return "", fault.New(fault.ErrUnavailable, "%s does not have the machine microvm: install the package qemu-system-x86", q.program)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// command has no network device, and none that is not named here. The filter of the program's
+// own system calls lets it start nothing and become nobody.
+func (q qemu) command(m machine) []string {
+	argv := []string{
+		q.program, "-name", m.Name, "-M", "microvm", "-m", fmt.Sprint(m.MiB), "-smp", fmt.Sprint(m.CPUs),
+		"-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+	}
+	if m.Hardware {
+		argv = append(argv, "-accel", "kvm", "-cpu", "host")
+	} else {
+		argv = append(argv, "-accel", fmt.Sprintf("tcg,thread=multi,tb-size=%d", cacheMiB), "-cpu", "max")
+	}
+	argv = append(
+		argv, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", m.parameters(),
+		"-add-fd", fmt.Sprintf("fd=%d,set=1", consoleFD), "-chardev", "file,id=console,append=on,path=/dev/fdset/1", "-serial", "chardev:console",
+		"-chardev", "stdio,id=channel,signal=off", "-device", "virtio-serial-device",
+		"-device", "virtserialport,chardev=channel,name="+boot.Port,
+	)
+	for _, d := range m.Disks {
+		drive := "if=none,format=raw,file.locking=off,id=" + d.Serial + ",file=" + escaped(d.Path)
+		if d.ReadOnly {
+			drive += ",readonly=on"
+		}
+		argv = append(argv, "-drive", drive, "-device", "virtio-blk-device,drive="+d.Serial+",serial="+d.Serial)
+	}
+	argv = append(argv, "-qmp", "unix:"+escaped(m.Socket)+",server=on,wait=off")
+	if m.Arriving {
+		argv = append(argv, "-incoming", "defer")
+	}
+	return argv
+}
+
+// escaped is a path in an option whose parts commas part.
+func escaped(path string) string { return strings.ReplaceAll(path, ",", ",,") }
+
+// parameters are the kernel's. Under emulation on a busy host it would fail to find out the
+// rate of its clocks, so that it is told.
+func (m machine) parameters() string {
+	parameters := []string{"console=ttyS0", "quiet", "reboot=t", "panic=-1", "rdinit=" + boot.Program, "random.trust_cpu=on"}
+	if !m.Hardware {
+		parameters = append(parameters, "no_timer_check", "mitigations=off")
+		if m.KHz > 0 {
+			parameters = append(parameters, fmt.Sprintf("tsc_early_khz=%d", m.KHz), fmt.Sprintf("lpj=%d", 2*m.KHz))
+		}
+	}
+	return strings.Join(parameters, " ")
+}
+
+func (qemu) dial(ctx context.Context, socket string) (controls, error) { return dialQMP(ctx, socket) }

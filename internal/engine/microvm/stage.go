@@ -1,0 +1,281 @@
+package microvm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// What a stage does, beside starting a monitor.
+const (
+	doSave     = "save"     // have the machine stand still, and write it and its disks
+	doFiles    = "files"    // have it stand still, and write the root's disk
+	doContinue = "continue" // have it go on
+)
+
+// Names in a monitor's root.
+const (
+	ownName    = "own"
+	rootName   = "root"
+	kernelName = "kernel"
+	rootSerial = "template"
+	consoleFD  = 3
+)
+
+// inPlace is a path in a monitor's root.
+func inPlace(parts ...string) string { return "/" + filepath.Join(parts...) }
+
+// startWait bounds the start of a monitor, and the arrival of a machine.
+const startWait = 20 * time.Second
+
+// Stage does one thing for the instance in a folder. Without an argument it shuts the monitor
+// in and starts it: standard input and output are the machine's channel, and the process that
+// was started is written down. Otherwise it tells the monitor to do something, for which
+// there may be a folder to write to.
+func Stage(dir string, args []string) error {
+	b := bundle{dir: dir}
+	var p plan
+	if err := load(b.plan(), &p); err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 0:
+		ctx, cancel := context.WithTimeout(context.Background(), startWait)
+		defer cancel()
+		return start(ctx, b, p)
+	case args[0] == doContinue && len(args) == 1:
+		return withControls(b, p, func(ctx context.Context, c controls) error { return c.Continue(ctx) })
+	case (args[0] == doSave || args[0] == doFiles) && len(args) == 2:
+		return withControls(b, p, func(ctx context.Context, c controls) error {
+			return write(ctx, c, b, p, args[1], args[0] == doSave)
+		})
+	default:
+		return fault.Invalid("a stage of the engine microvm does not know %q", args)
+	}
+}
+
+// saveWait bounds what is done with a machine that stands still.
+const saveWait = 4 * time.Minute
+
+func withControls(b bundle, p plan, do func(context.Context, controls) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), saveWait)
+	defer cancel()
+	c, err := dial(ctx, b, p)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, c), c.Close())
+}
+
+// dial connects to the monitor's controls by a name that is short enough for a socket.
+func dial(ctx context.Context, b bundle, p plan) (controls, error) {
+	dir, err := os.Open(b.own())
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return qemu{program: p.Program}.dial(ctx, filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), socketName))
+}
+
+// start starts the monitor, and has a machine arrive that is to be a copy.
+func start(ctx context.Context, b bundle, p plan) error {
+	child, err := p.shutIn(b)
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	var state *os.ProcessState
+	errand.Go(func() {
+		state, _ = child.Wait() // a wait that fails has no state
+		close(ended)
+	})
+	began, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errand.Go(func() {
+		select {
+		case <-ended:
+			cancel(fmt.Errorf("the monitor ended at once: %v", state))
+		case <-began.Done():
+		}
+	})
+	err = p.bringUp(began, b, child.Pid)
+	if err != nil {
+		err = errors.Join(context.Cause(began), err)
+		_ = child.Kill()
+		<-ended
+	}
+	return err
+}
+
+// bringUp waits for the monitor and writes down which process it is.
+func (p plan) bringUp(ctx context.Context, b bundle, pid int) error {
+	c, err := awaitControls(ctx, b, p)
+	if err != nil {
+		return fmt.Errorf("the monitor does not answer: %w", err)
+	}
+	defer c.Close()
+	if p.Arrive != "" {
+		stream, err := os.Open(filepath.Join(p.Arrive, machineName))
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		if err := c.Load(ctx, stream); err != nil {
+			return fmt.Errorf("read the machine: %w", err)
+		}
+		if err := c.Continue(ctx); err != nil {
+			return err
+		}
+	}
+	id, err := process.Of(pid)
+	if err != nil {
+		return err
+	}
+	return save(b.running(), id)
+}
+
+// awaitControls connects as soon as the monitor listens.
+func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		c, err := dial(ctx, b, p)
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ECONNREFUSED) {
+			return nil, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// shutIn starts the monitor as a user of its own, without any right, in a root that has the
+// machine's files, the programs' libraries and nothing else, and without network interfaces.
+func (p plan) shutIn(b bundle) (*os.Process, error) {
+	log, err := os.OpenFile(b.log(), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	runtime.LockOSThread() // never unlocked: the namespaces are this thread's, and its child's
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
+		return nil, fmt.Errorf("make namespaces: %w", err)
+	}
+	if err := p.mount(b); err != nil {
+		return nil, err
+	}
+	for resource, limit := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(p.Most), unix.RLIMIT_CORE: 0} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return nil, err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	argv := qemu{program: p.Program}.command(p.Machine)
+	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
+		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return child, nil
+}
+
+// mount makes the monitor's root. It goes with the monitor, which is the last in its
+// namespace.
+func (p plan) mount(b bundle) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	at := b.place()
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=755"); err != nil {
+		return fmt.Errorf("mount at %s: %w", at, err)
+	}
+	for _, dir := range []string{"usr", "etc", "dev", ownName} {
+		if err := os.Mkdir(filepath.Join(at, dir), 0o755); err != nil { //nolint:gosec // the monitor's user passes through
+			return err
+		}
+	}
+	shown := []struct{ from, to string }{
+		{"/usr", "usr"}, {p.Root, rootName}, {p.Kernel, kernelName}, {"/dev/null", "dev/null"}, {"/dev/urandom", "dev/urandom"},
+	}
+	if _, err := os.Stat("/etc/ld.so.cache"); err == nil {
+		shown = append(shown, struct{ from, to string }{"/etc/ld.so.cache", "etc/ld.so.cache"})
+	}
+	for _, s := range shown {
+		if err := bind(s.from, filepath.Join(at, s.to), unix.MS_RDONLY|unix.MS_NOSUID); err != nil {
+			return err
+		}
+	}
+	if p.Machine.Hardware {
+		if err := bind(kvmDevice, filepath.Join(at, "dev/kvm"), unix.MS_NOSUID); err != nil {
+			return err
+		}
+	}
+	if err := bind(b.own(), filepath.Join(at, ownName), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
+		return err
+	}
+	return errors.Join(libraries(at), unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
+}
+
+// libraries shows where a distribution keeps libraries outside of /usr, or the links to there.
+func libraries(at string) error {
+	for _, name := range []string{"lib", "lib64", "bin"} {
+		from := filepath.Join("/", name)
+		if target, err := os.Readlink(from); err == nil {
+			if err := os.Symlink(target, filepath.Join(at, name)); err != nil {
+				return err
+			}
+			continue
+		}
+		if info, err := os.Stat(from); err != nil || !info.IsDir() {
+			continue // this distribution has none
+		}
+		if err := bind(from, filepath.Join(at, name), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind shows a file or folder at a path, which is made if it is not there.
+func bind(from, to string, flags uintptr) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.MkdirAll(to, 0o755) //nolint:gosec // the monitor's user passes through
+	} else {
+		err = os.WriteFile(to, nil, 0o600)
+	}
+	if err == nil {
+		err = unix.Mount(from, to, "", unix.MS_BIND, "")
+	}
+	if err == nil {
+		err = unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|flags, "")
+	}
+	if err != nil {
+		return fmt.Errorf("show the monitor %s: %w", from, err)
+	}
+	return nil
+}

@@ -179,11 +179,8 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.dial(life, stream, call.Port)
 	case channel.CallHangUp:
 		return a.hangUp(life, stream, call.Dial)
-	case channel.CallUsage:
-		return a.usage(stream)
-	case channel.CallSync:
-		unix.Sync()
-		return reply(stream, nil)
+	case channel.CallUsage, channel.CallSync:
+		return a.disks(stream, call.Kind)
 	default:
 		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
 	}
@@ -210,6 +207,16 @@ func (a *Agent) current() (*identity, error) {
 
 // isRoot tells whether this process may change users at all.
 func isRoot() bool { return os.Geteuid() == 0 }
+
+// disks answers calls about the sandbox's disks: how full they are, or that what was written
+// to files is on them.
+func (a *Agent) disks(stream *channel.Conn, kind channel.CallKind) error {
+	if kind == channel.CallUsage {
+		return a.usage(stream)
+	}
+	unix.Sync()
+	return reply(stream, nil)
+}
 
 // usage tells how full the root file system is.
 func (a *Agent) usage(stream *channel.Conn) error {

@@ -37,7 +37,8 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 			return err
 		}
 	}
-	return nil
+	// One that was killed meanwhile has ended, whatever was written of it.
+	return c.Stop(ctx)
 }
 
 func writeMachine(ctx context.Context, c controls, path string) error {

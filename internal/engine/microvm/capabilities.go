@@ -10,8 +10,9 @@ import (
 
 // Why the engine has not what another has.
 const (
-	noMounts = "a machine has no share in the host's files: what is to be read is copied when it starts, and nothing can be mounted for writing"
-	noNProc  = "a user's processes are bounded, but one who has started as many as may be gets no further command in until some end"
+	noMounts    = "a machine has no share in the host's files: what is to be read is copied when it starts, and nothing can be mounted for writing"
+	noNProc     = "a user's processes are bounded, but one who has started as many as may be gets no further command in until some end"
+	notHardware = "machines are emulated, which is another program's work and not the processor's: an emulator was not made to keep anybody in, starts take seconds, and programs run ten to thirty times more slowly"
 )
 
 // hardware is told at the start of each run where it is missing, as controls are.
@@ -20,7 +21,8 @@ const hardware engine.Control = "hardware"
 // Capabilities probes the host: the monitor, a kernel with its modules and the tools must be
 // there, else the engine can't run at all; control groups may be missing.
 func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
-	if _, err := e.available(ctx); err != nil {
+	h, err := e.available(ctx)
+	if err != nil {
 		return engine.Capabilities{}, err
 	}
 	caps := engine.Capabilities{
@@ -30,11 +32,11 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 		},
 		Missing: map[engine.Control]string{engine.ControlUserMapping: noMounts, engine.ControlNProc: noNProc},
 	}
-	if v := e.kvm(); v == kvmFast {
+	if h.hardware() {
 		caps.Wall = engine.WallHardware
 	} else {
-		caps.Wall, caps.NoHardware = engine.WallEmulated, string(v)
-		caps.Missing[hardware] = string(v) + ", so machines are emulated: they start in seconds, and compute ten to thirty times more slowly"
+		caps.Wall, caps.NoHardware = engine.WallEmulated, h.kvm.why()
+		caps.Missing[hardware] = notHardware
 	}
 	e.home.Controls(&caps)
 	if all, err := e.home.List(ctx); err == nil && len(all) == 0 {
@@ -42,6 +44,9 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	}
 	return caps, nil
 }
+
+// hardware tells whether machines are the processor's.
+func (h *host) hardware() bool { return h.kvm == kvmFast }
 
 // program is the path of QEMU; "" if there is none.
 func (e *Engine) program() string {
@@ -93,7 +98,7 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	if h := e.probed; h != nil && os.SameFile(h.program, info) && h.program.ModTime().Equal(info.ModTime()) {
 		return h, nil
 	}
-	h := &host{program: info}
+	h := &host{program: info, kvm: e.kvm()}
 	if h.kernel, err = findKernel(e.cfg.Kernel); err != nil {
 		return nil, err
 	}

@@ -130,11 +130,9 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 		Program: e.program(), UID: uid, Kernel: h.kernel.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: environment(),
 		Machine: machine{
 			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
-			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: e.kvm() == kvmFast, Disks: l.devices(),
+			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: h.hardware(), Disks: l.devices(),
+			KHz: e.rate(h),
 		},
-	}
-	if !p.Machine.Hardware {
-		p.Machine.KHz = e.khz()
 	}
 	if begin.made != nil && begin.made.Contents == engine.ContentsMemory {
 		p.Arrive = begin.image
@@ -143,6 +141,14 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 	}
 	p.Most = max(slices.Max(p.Disks), p.Machine.MiB<<20) + 64<<20
 	return p
+}
+
+// rate is what an emulated kernel is told of the counter, and 0 for others.
+func (e *Engine) rate(h *host) int {
+	if h.hardware() {
+		return 0
+	}
+	return e.khz()
 }
 
 // processors is how many a machine has for a share of the host's.

@@ -51,8 +51,12 @@ func (e *Engine) removeFiles(ctx context.Context, id string) error {
 // by the folder that a stage and a monitor name in their arguments.
 func (e *Engine) killStrays(ctx context.Context, id string) error {
 	errs := []error{e.strays(id).Kill(ctx)}
-	if group, err := e.home.Groups().Open(id); err == nil {
+	group, err := e.home.Groups().Open(id)
+	switch {
+	case err == nil:
 		errs = append(errs, group.Kill(ctx))
+	case !errors.Is(err, fault.ErrNotFound):
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -78,6 +78,7 @@ type host struct {
 	version string
 	kernel  kernel
 	modules []module
+	kvm     verdict
 }
 
 var (

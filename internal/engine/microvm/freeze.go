@@ -62,10 +62,14 @@ func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Conte
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	if _, there := os.Lstat(filepath.Join(dir, machineName)); there != nil {
-		contents = engine.ContentsFiles // what a daemon that died had begun
+	// A daemon that died may have begun with other contents.
+	_, err = os.Lstat(filepath.Join(dir, machineName))
+	if errors.Is(err, os.ErrNotExist) {
+		contents, err = engine.ContentsFiles, nil
 	}
-	err = i.seal(ctx, dir, contents, func() error { return image.Seal(dir, i.id) })
+	if err == nil {
+		err = i.seal(ctx, dir, contents, func() error { return image.Seal(dir, i.id) })
+	}
 	if err != nil {
 		return errors.Join(err, i.restore(ctx, dir, contents))
 	}
@@ -192,7 +196,16 @@ func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Cont
 	if err := load(b.plan(), &p); err != nil {
 		return err
 	}
-	_ = os.Remove(b.socket()) // of the monitor before
+	if contents == engine.ContentsFiles { // it boots on what is there now
+		h, err := i.engine.available(ctx)
+		if err != nil {
+			return err
+		}
+		p.Machine.Hardware, p.Machine.KHz = h.hardware(), i.engine.rate(h)
+	}
+	if err := os.Remove(b.socket()); err != nil && !errors.Is(err, os.ErrNotExist) { // of the monitor before
+		return err
+	}
 	p.Arrive, p.Machine.Arriving = "", contents == engine.ContentsMemory
 	if p.Machine.Arriving {
 		p.Arrive = dir

@@ -86,9 +86,11 @@ func ending(exit engine.Exit, words []byte) engine.Exit {
 // Stats are the host's, with the processes that the machine's own kernel killed for memory.
 func (i *Instance) Stats(ctx context.Context) (engine.Stats, error) {
 	stats, err := i.Body.Stats(ctx)
-	if err == nil {
-		stats.MemoryKills += killsIn(i.engine.bundle(i.id).log())
+	if err != nil {
+		return stats, err
 	}
+	kills, err := killsIn(i.engine.bundle(i.id).log())
+	stats.MemoryKills += kills
 	return stats, err
 }
 
@@ -97,14 +99,14 @@ const mostLog = 4 << 20
 
 // killsIn counts the kernel's kills for memory in its log, to which no process of the sandbox
 // can write.
-func killsIn(path string) int64 {
+func killsIn(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0
+		return 0, err
 	}
 	defer f.Close()
-	data, _ := io.ReadAll(io.LimitReader(f, mostLog)) // what could be read counts
-	return int64(bytes.Count(data, []byte(oomKill)))
+	data, err := io.ReadAll(io.LimitReader(f, mostLog))
+	return int64(bytes.Count(data, []byte(oomKill))), err
 }
 
 // track hands the monitor to the keeper.

@@ -34,6 +34,20 @@ const (
 	kvmBroken  verdict = "KVM is here, but does not run guest code"
 )
 
+// why is the verdict with what can be done about it.
+func (v verdict) why() string {
+	switch v {
+	case kvmAbsent:
+		return string(v) + ": load the module kvm_intel or kvm_amd, after virtualization is switched on in the firmware, or in what runs this machine"
+	case kvmClosed:
+		return string(v) + ": the daemon needs to read and write it"
+	case kvmInterpr, kvmBroken:
+		return string(v) + ": this host is a machine without nested virtualization; switch that on in what runs it, or take a host with a processor of its own"
+	case kvmFast:
+	}
+	return string(v)
+}
+
 // What the kernel's interface is made of: linux/kvm.h.
 const (
 	kvmGetAPIVersion   = 0xae00

@@ -97,7 +97,14 @@ func measure(ctx context.Context, dir string) error {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if info.Mode().IsRegular() {
 			bytes += info.Size()
 		}
 		if entries++; entries > mostEntries || bytes > mostCopied {

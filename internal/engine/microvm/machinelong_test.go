@@ -56,6 +56,9 @@ func (s site) box(t *testing.T, subject *enginetest.Subject, spec engine.Spec) b
 	return box{Subject: subject, t: t, id: spec.ID, inst: inst}
 }
 
+// mostSaid bounds the wait for the end of a command in a machine, which may stand still.
+const mostSaid = 3 * time.Minute
+
 // says is what a shell of a user inside prints, and its exit code.
 func (b box) says(user, script string) (text string, code int) {
 	b.t.Helper()
@@ -69,6 +72,9 @@ func (b box) says(user, script string) (text string, code int) {
 		b.t.Fatal(err)
 	}
 	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(mostSaid)); err != nil {
+		b.t.Fatal(err)
+	}
 	return collect(b.t, conn)
 }
 

@@ -127,6 +127,120 @@ func TestWhatAToyShows(t *testing.T) {
 	}
 }
 
+// TestWhyThereIsNoHardware: each verdict but the good one comes with what can be done.
+func TestWhyThereIsNoHardware(t *testing.T) {
+	for _, v := range []verdict{kvmAbsent, kvmClosed, kvmInterpr, kvmBroken} {
+		if why := v.why(); !strings.HasPrefix(why, string(v)+": ") || len(why) < len(v)+20 {
+			t.Errorf("%q comes with nothing that can be done: %q", v, why)
+		}
+	}
+}
+
+// TestAMachineIsNoOther: what was written of an emulated machine is no machine in hardware
+// afterwards, nor the other way.
+func TestAMachineIsNoOther(t *testing.T) {
+	spec := engine.Spec{ID: "i", Init: []string{"/init"}}
+	for _, was := range []bool{false, true} {
+		for _, v := range []verdict{kvmFast, kvmInterpr} {
+			r := recipe{Contents: engine.ContentsMemory, Spec: spec, Machine: machine{Hardware: was}, Agent: "a"}
+			h := &host{kvm: v}
+			err := r.fits(spec, h, "a")
+			if same := was == (v == kvmFast); same != (err == nil) {
+				t.Errorf("written in hardware %t, on a host where %q: %v", was, v, err)
+			}
+			if err != nil && !errors.Is(err, fault.ErrConflict) {
+				t.Error(err)
+			}
+			if r.Contents = engine.ContentsFiles; r.fits(spec, h, "a") != nil {
+				t.Errorf("files of one don't fit: %v", r.fits(spec, h, "a"))
+			}
+		}
+	}
+}
+
+// TestTheMonitorsUser: who uses KVM is in its device's group, and nobody else is in any.
+func TestTheMonitorsUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("only root gives files away")
+	}
+	device := filepath.Join(t.TempDir(), "kvm")
+	if err := errors.Join(os.WriteFile(device, nil, 0o600), os.Chown(device, 0, 4321), os.Chmod(device, 0o660)); err != nil {
+		t.Fatal(err)
+	}
+	p := plan{UID: 1234567890}
+	if who, err := p.credential(device); err != nil || who.Uid != 1234567890 || who.Gid != 1234567890 || len(who.Groups) != 0 {
+		t.Errorf("emulated: %+v, %v", who, err)
+	}
+	p.Machine.Hardware = true
+	if who, err := p.credential(device); err != nil || who.Uid != 1234567890 || !slices.Equal(who.Groups, []uint32{4321}) {
+		t.Errorf("in hardware: %+v, %v", who, err)
+	}
+	if err := os.Chown(device, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if who, err := p.credential(device); err != nil || len(who.Groups) != 0 {
+		t.Errorf("of root's group: %+v, %v", who, err)
+	}
+	if _, err := p.credential(device + "-gone"); err == nil {
+		t.Error("a device that is gone has a user")
+	}
+}
+
+// TestWhatIsMissingOnTheHost: each is unavailable, and says what to install.
+func TestWhatIsMissingOnTheHost(t *testing.T) {
+	dir := t.TempDir()
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct {
+		cfg  Config
+		uid  int
+		says string
+	}{
+		"no root":     {Config{}, 1000, "needs a daemon that is root"},
+		"no QEMU":     {Config{QEMU: filepath.Join(dir, "none")}, 0, "install the package qemu-system-x86"},
+		"no kernel":   {Config{QEMU: script("a", "exit 0"), Kernel: dir}, 0, "linux-image-cloud-amd64"},
+		"QEMU's heir": {Config{QEMU: script("b", "echo something else")}, 0, "is no QEMU"},
+		"one that does not start": {
+			Config{QEMU: script("c", "echo its library is missing >&2; exit 127")}, 0, "does not start: its library is missing",
+		},
+		"one without the machine": {
+			Config{QEMU: script("d", "echo QEMU emulator version 7.2")}, 0, "does not have the machine microvm",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.cfg.Kernel == "" {
+				c.cfg.Kernel = builtinKernel(t)
+			}
+			c.cfg.StateDir = dir
+			e := New(c.cfg, nil)
+			e.uid = c.uid
+			if _, err := e.Capabilities(t.Context()); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want it to say %q", err, c.says)
+			}
+		})
+	}
+}
+
+// builtinKernel is one with everything in it.
+func builtinKernel(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	modules := filepath.Join(dir, "lib/modules/6.1.0")
+	if err := errors.Join(
+		os.MkdirAll(filepath.Join(dir, "boot"), 0o755), os.WriteFile(filepath.Join(dir, "boot", imagePrefix+"6.1.0"), nil, 0o644),
+		os.MkdirAll(filepath.Join(modules, "kernel"), 0o755),
+		os.WriteFile(filepath.Join(modules, "modules.builtin"), []byte("kernel/"+strings.Join(needed(), ".ko\nkernel/")+".ko\n"), 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestADeviceThatIsNone(t *testing.T) {
 	if v, err := probeKVM(filepath.Join(t.TempDir(), "kvm")); v != kvmAbsent || err == nil {
 		t.Errorf("no device: %q, %v", v, err)

@@ -59,7 +59,8 @@ func (q qemu) command(m machine) []string {
 		if d.ReadOnly {
 			drive += ",readonly=on"
 		}
-		argv = append(argv, "-drive", drive, "-device", "virtio-blk-device,drive="+d.Serial+",serial="+d.Serial)
+		// Where the host's disk is full the machine is told; it does not stand still.
+		argv = append(argv, "-drive", drive, "-device", "virtio-blk-device,werror=report,rerror=report,drive="+d.Serial+",serial="+d.Serial)
 	}
 	argv = append(argv, "-qmp", "unix:"+escaped(m.Socket)+",server=on,wait=off")
 	if m.Arriving {

@@ -128,12 +128,22 @@ func (r recipe) fits(spec engine.Spec, h *host, agent string) error {
 		return no("it is owned by %+v, not by %+v", old.Owner, spec.Owner)
 	case !slices.EqualFunc(old.Mounts, spec.Mounts, sameMount):
 		return no("it has other mounts")
+	case r.Machine.Hardware != h.hardware():
+		return no("it was written by a machine that was %s, and machines are %s here; restore its files only", manner(r.Machine.Hardware), manner(h.hardware()))
 	case r.Agent != agent:
 		return no("the agent in it is of another version; restore its files only")
 	case r.Monitor != h.version || r.Kernel != h.kernel.release:
 		return no("it was written by %s with the kernel %s, and this host has %s with %s; restore its files only", r.Monitor, r.Kernel, h.version, h.kernel.release)
 	}
 	return nil
+}
+
+// manner is how a machine is made.
+func manner(hardware bool) string {
+	if hardware {
+		return "the processor's"
+	}
+	return "emulated"
 }
 
 // agent is the sha256 of the agent of this version.

@@ -38,7 +38,7 @@ const (
 func inPlace(parts ...string) string { return "/" + filepath.Join(parts...) }
 
 // startWait bounds the start of a monitor, and the arrival of a machine.
-const startWait = 20 * time.Second
+const startWait = time.Minute
 
 // Stage does one thing for the instance in a folder. Without an argument it shuts the monitor
 // in and starts it: standard input and output are the machine's channel, and the process that
@@ -189,15 +189,36 @@ func (p plan) shutIn(b bundle) (*os.Process, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
+	who, err := p.credential(kvmDevice)
+	if err != nil {
+		return nil, err
+	}
 	argv := qemu{program: p.Program}.command(p.Machine)
 	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
-		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID)}},
+		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	return child, nil
+}
+
+// credential is a user that nobody else is, and for a machine in hardware the group that may
+// use KVM.
+func (p plan) credential(device string) (*syscall.Credential, error) {
+	who := &syscall.Credential{Uid: uint32(p.UID), Gid: uint32(p.UID)}
+	if !p.Machine.Hardware {
+		return who, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(device, &st); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", device, err)
+	}
+	if st.Gid != 0 && st.Mode&0o060 == 0o060 {
+		who.Groups = []uint32{st.Gid}
+	}
+	return who, nil
 }
 
 // mount makes the monitor's root. It goes with the monitor, which is the last in its
@@ -247,7 +268,7 @@ func libraries(at string) error {
 			}
 			continue
 		}
-		if info, err := os.Stat(from); err != nil || !info.IsDir() {
+		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 			continue // this distribution has none
 		}
 		if err := bind(from, filepath.Join(at, name), unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV); err != nil {

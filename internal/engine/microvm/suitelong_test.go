@@ -176,8 +176,9 @@ func (s site) subject(t *testing.T) *enginetest.Subject {
 	cfg := s.config()
 	socket := filepath.Join(s.dir, "k.sock")
 	k := enginetest.StartKeeper(t, socket)
+	e := microvm.New(cfg, k)
 	return &enginetest.Subject{
-		Engine: microvm.New(cfg, k), Keeper: k, Socket: socket, NoWeak: true,
+		Engine: e, Keeper: k, Socket: socket, NoWeak: true, Variant: variant(t, e),
 		Reopen: func() engine.Engine { return microvm.New(cfg, k) },
 		Spec:   s.spec,
 		Own:    func(string) string { return "/home/agent" },
@@ -196,6 +197,19 @@ func (s site) subject(t *testing.T) *enginetest.Subject {
 			return all
 		},
 	}
+}
+
+// variant parts what is proved of machines in hardware from what is proved of emulated ones.
+func variant(t *testing.T, e engine.Engine) string {
+	t.Helper()
+	caps, err := e.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if caps.Wall == engine.WallHardware {
+		return "with KVM"
+	}
+	return ""
 }
 
 // calibrate is how long to wait for what must happen on this host, now: many times a boot.

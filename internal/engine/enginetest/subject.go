@@ -18,7 +18,7 @@ import (
 )
 
 // longestWait bounds a wait for something that must happen.
-var longestWait = 30 * time.Second //nolint:gochecknoglobals // set once, before tests run
+var longestWait = 30 * time.Second // set once, before tests run
 
 // Patience sets that bound, before anything runs, for an engine whose sandboxes are slow.
 func Patience(longest time.Duration) { longestWait = longest }

@@ -70,6 +70,7 @@ func firstOf(paths ...string) string {
 func mkfsDisk() string {
 	return firstOf("/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4")
 }
+
 func mkfsImage() string {
 	return firstOf("/usr/bin/mkfs.erofs", "/usr/sbin/mkfs.erofs", "/sbin/mkfs.erofs")
 }
@@ -98,7 +99,7 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	if h := e.probed; h != nil && os.SameFile(h.program, info) && h.program.ModTime().Equal(info.ModTime()) {
 		return h, nil
 	}
-	h := &host{program: info, kvm: e.kvm()}
+	h := &host{program: info}
 	if h.kernel, err = findKernel(e.cfg.Kernel); err != nil {
 		return nil, err
 	}
@@ -108,6 +109,7 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	if h.version, err = e.monitor().version(ctx); err != nil {
 		return nil, err
 	}
+	h.kvm = e.kvm()
 	e.probed = h
 	return h, nil
 }

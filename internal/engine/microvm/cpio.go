@@ -3,6 +3,7 @@ package microvm
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The modes of what an archive may hold.
@@ -56,5 +57,5 @@ func (c *cpio) write(data []byte) {
 
 // padded ends at a multiple of four, after what comes before.
 func padded(data []byte, before int) []byte {
-	return append(data[:len(data):len(data)], make([]byte, (4-(before+len(data))%4)%4)...)
+	return append(slices.Clip(data), make([]byte, (4-(before+len(data))%4)%4)...)
 }

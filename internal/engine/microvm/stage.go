@@ -125,7 +125,7 @@ func (p plan) bringUp(ctx context.Context, b bundle, pid int) error {
 	if err != nil {
 		return fmt.Errorf("the monitor does not answer: %w", err)
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // what it was told it has answered
 	if p.Arrive != "" {
 		stream, err := os.Open(filepath.Join(p.Arrive, machineName))
 		if err != nil {

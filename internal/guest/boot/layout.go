@@ -27,7 +27,7 @@ func (m Machine) layOut() error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer in.Close() //nolint:errcheck // nothing was written to it
 	p := place{in}
 	if err := p.own(); err != nil {
 		return err

@@ -99,8 +99,13 @@ func testRestart(t *testing.T, s *Subject) {
 }
 
 // answers tells whether the guest agent answers soon.
-func (b *box) answers() bool {
-	ctx, cancel := context.WithTimeout(b.t.Context(), 200*time.Millisecond)
+func (b *box) answers() bool { return b.answersWithin(200 * time.Millisecond) }
+
+// answersAtLast waits as long as anything may take.
+func (b *box) answersAtLast() bool { return b.answersWithin(longestWait) }
+
+func (b *box) answersWithin(wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(b.t.Context(), wait)
 	defer cancel()
 	_, err := b.Keeper.Call(ctx, b.id, channel.Call{Kind: channel.CallPing})
 	return err == nil

@@ -19,6 +19,7 @@ import (
 // What a machine has beside what its sandbox was given.
 const (
 	ownMemory  = 320 << 20 // of the host, for the monitor itself
+	leanMemory = 144 << 20 // the same, of a machine that has more memory than it may use
 	ownTasks   = 128       // of the host: the monitor's threads, of which 64 may write to disks
 	guestTasks = 64        // of the machine: the agent's
 	leastMiB   = 96
@@ -104,7 +105,7 @@ func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout,
 		return nil, err
 	}
 	limited := spec
-	limited.Limits.MemoryBytes += ownMemory
+	limited.Limits.MemoryBytes = p.hostMemory(spec.Limits.MemoryBytes)
 	group, err := e.home.Group(limited, ownTasks+2*p.Machine.CPUs)
 	if err != nil {
 		return nil, err
@@ -141,6 +142,16 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 	}
 	p.Most = max(slices.Max(p.Disks), p.Machine.MiB<<20) + 64<<20
 	return p
+}
+
+// hostMemory is how much of the host's memory a machine may take that is given some. A copy may
+// be given less than the machine has of which it is: its own kernel does not keep to that, so
+// that the host's does.
+func (p plan) hostMemory(given int64) int64 {
+	if p.Machine.MiB<<20 > given {
+		return given + leanMemory
+	}
+	return given + ownMemory
 }
 
 // rate is what an emulated kernel is told of the counter, and 0 for others.

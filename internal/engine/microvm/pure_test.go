@@ -158,6 +158,17 @@ func TestAMachineIsNoOther(t *testing.T) {
 	}
 }
 
+// TestAMachineWithMoreThanItMayUse: the host bounds what its own kernel does not.
+func TestAMachineWithMoreThanItMayUse(t *testing.T) {
+	p := plan{Machine: machine{MiB: 256}}
+	if got := p.hostMemory(256 << 20); got != 256<<20+ownMemory {
+		t.Errorf("a machine of its own size may take %d MB", got>>20)
+	}
+	if got := p.hostMemory(128 << 20); got <= 128<<20 || got >= (256+64)<<20 {
+		t.Errorf("a machine of 256 MB that is given 128 may take %d MB", got>>20)
+	}
+}
+
 // TestTheMonitorsUser: who uses KVM is in its device's group, and nobody else is in any.
 func TestTheMonitorsUser(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -135,7 +135,7 @@ func (s site) layRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		command(t, s.dir, nil, "cp", "-L", path, filepath.Join(root, "usr/bin", name))
-		for _, word := range strings.FieldsSeq(command(t, s.dir, nil, "ldd", path)) {
+		for word := range strings.FieldsSeq(command(t, s.dir, nil, "ldd", path)) {
 			if strings.HasPrefix(word, "/") {
 				to := filepath.Join(root, word)
 				command(t, s.dir, nil, "mkdir", "-p", filepath.Dir(to))

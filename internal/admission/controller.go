@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
@@ -62,6 +63,10 @@ type Config struct {
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
+	// Workshops are where source distributions are built, and BuildDir is for what was
+	// built; nil: nothing is built.
+	Workshops building.Maker
+	BuildDir  string
 	// Tools are the functions of the host that sandboxes may call; nil: there are none.
 	Tools *tool.Set
 	Calls CallLimits
@@ -139,6 +144,7 @@ type Controller struct {
 	*Requests
 	*Pushes
 	*Findings
+	*Builds
 
 	config  Config
 	indexes *indexCache
@@ -190,6 +196,7 @@ func New(config Config) *Controller {
 	c.holds = &holds{config: &c.config}
 	c.Toolbox.holds = c.holds
 	c.Pushes = &Pushes{tenants: known, holds: c.holds}
+	c.Builds = newBuilds(c)
 	if config.Trees != nil && config.Approvals != nil {
 		about := knowledge{config: &c.config}
 		c.desk = &planning.Desk{
@@ -221,6 +228,10 @@ type Run struct {
 	// (Trees): no code that waits for a person may run in it, so what would be built there
 	// is not shown.
 	Rehearsal bool
+	// Source is what a workshop is for: it builds that and nothing else; nil: it is none.
+	Source *building.Source
+	// TemplateDigest is that of the template's files.
+	TemplateDigest string
 	// First is the number of its first record, for Restore; 0: unknown, and the whole
 	// log is read.
 	First uint64

@@ -535,6 +535,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(unlisted{}, "mu"),
 		cmpopts.IgnoreFields(calls{}, "mu"),
 		cmpopts.IgnoreFields(requests{}, "mu"),
+		cmpopts.IgnoreFields(attempts{}, "mu"),
 		cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "internal/admission") }),
 	}
 	if diff := cmp.Diff(old, restored, options); diff != "" {

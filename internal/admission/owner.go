@@ -29,7 +29,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	}
 	law := t.policy()
 	upstream := t.known.owner(ask.Package)
-	out := door.OwnerAnswer{Upstream: upstream}
+	out := door.OwnerAnswer{Upstream: upstream, Builder: c.builder(t)}
 	if !ask.Walk {
 		t.ledger.Asked(ask.Package, ask.Version)
 	}
@@ -40,6 +40,9 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	}
 	t.require(&about, ask.Package)
 	d := t.known.judgeBy(law, about).Name()
+	if t.sourceOf(ask.Package) {
+		d = sourceDecision()
+	}
 	out.Apart = apart(t, d)
 	out.Admitted = d.Admitted() && d.Would == "" && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)
 	out.Unreached = ask.MayWalk && !t.run.Plan && !d.Shown() && !t.leadsOn(ask.Package) &&

@@ -105,7 +105,7 @@ func (t *tenant) replayAsk(r audit.Record) {
 		}
 		t.hosts.Carry(bytesOf(r, records.DetailBytesOut))
 		t.hosts.Carry(bytesOf(r, records.DetailBytesIn))
-	case audit.Aborted, audit.Shown, audit.Found, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Aborted, audit.Built, audit.Shown, audit.Found, audit.Started, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted, audit.Extended, audit.Used, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // of no ask that a restart has to know more of
 	}

@@ -44,6 +44,7 @@ type tenant struct {
 	disk       *inventory.Accounts  // what was found on its disk
 	system     system               // what it was brought of the distribution; has a lock of its own
 	calls      calls                // of tools; has a lock of its own
+	built      attempts             // to build source distributions; has a lock of its own
 	rehearsals *planning.Rehearsals // of its installs; nil: what they bring is not found out
 
 	mu       sync.Mutex              // guards all below

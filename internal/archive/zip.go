@@ -163,6 +163,7 @@ func (m *zipMember) describe(attributes uint32, n int) error {
 	mode := attributes >> 16
 	m.Path = path
 	m.Mode = fs.FileMode(mode & 0o777)
+	m.Raised = mode&0o6000 != 0
 	switch mode & unixTypeMask {
 	case 0:
 	case unixFile:

@@ -200,6 +200,8 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		Clients:    all.Asked,
 		Secrets:    d.secrets,
 		Trees:      trees{d},
+		Workshops:  workshops{d},
+		BuildDir:   d.opts.Paths.State,
 		Tools:      tools,
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },

@@ -131,6 +131,16 @@ func (c *Client) Serve(ctx context.Context, ask ServeAsk) (Answer, error) {
 	return askFor[Answer](ctx, c, callServe, ask)
 }
 
+// Build implements Door. It may wait as long as a call for a person does.
+func (c *Client) Build(ctx context.Context, ask BuildAsk) (BuildAnswer, error) {
+	return askIn[BuildAnswer](ctx, c, c.waits, callBuild, ask)
+}
+
+// ReadBuilt implements Door.
+func (c *Client) ReadBuilt(ctx context.Context, ask ReadBuiltAsk) ([]byte, error) {
+	return askFor[[]byte](ctx, c, callReadBuilt, ask)
+}
+
 // Name implements Door.
 func (c *Client) Name(ctx context.Context, ask NameAsk) (NameAnswer, error) {
 	return askFor[NameAnswer](ctx, c, callName, ask)

@@ -51,6 +51,15 @@ type Door interface {
 	// Serve, which waits for nobody.
 	Await(ctx context.Context, ask AwaitAsk) (Answer, error)
 
+	// Build has a wheel, or what else is installed, built of a source distribution that is
+	// verified and admitted, in a sandbox of its own. It goes on when the caller gives up,
+	// as long as the run lives. A refusal is recorded, and so is what was built.
+	Build(ctx context.Context, ask BuildAsk) (BuildAnswer, error)
+
+	// ReadBuilt gives a piece of what Build has built, from an offset on; empty at its end.
+	// It can be read for some minutes.
+	ReadBuilt(ctx context.Context, ask ReadBuiltAsk) ([]byte, error)
+
 	// Serve judges verified bytes and appends the `served` record of what is allowed,
 	// durable when it returns; what is denied gets its `blocked` record.
 	Serve(ctx context.Context, ask ServeAsk) (Answer, error)
@@ -224,6 +233,9 @@ type OwnerAnswer struct {
 	// Admitted tells that an entry or a requirement names it: asking about it tells
 	// nobody more than that does.
 	Admitted bool `json:"admitted,omitempty"`
+	// Builder names all that decides what is built of a source distribution for the run;
+	// "": nothing is.
+	Builder string `json:"builder,omitempty"`
 	// Unreached, of an ask with MayWalk, tells that nothing names it by what was read,
 	// and that something which was not may.
 	Unreached bool `json:"unreached,omitempty"`

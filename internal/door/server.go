@@ -205,14 +205,16 @@ func noting[Q any](do func(context.Context, Q) error) handler {
 func handlers(d Door) map[method]handler {
 	all := hostHandlers(d)
 	maps.Copy(all, map[method]handler{
-		callIndex:   answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
-		callOwner:   answering(d.Owner),
-		callJudge:   answering(d.Judge),
-		callOutline: answering(d.Outline),
-		callPreview: answering(d.Preview),
-		callWalk:    answering(d.Walk),
-		callAwait:   answering(d.Await),
-		callServe:   answering(d.Serve),
+		callIndex:     answering(func(ctx context.Context, q indexCall) (indexReply, error) { return index(ctx, d, q) }),
+		callOwner:     answering(d.Owner),
+		callJudge:     answering(d.Judge),
+		callOutline:   answering(d.Outline),
+		callPreview:   answering(d.Preview),
+		callWalk:      answering(d.Walk),
+		callAwait:     answering(d.Await),
+		callServe:     answering(d.Serve),
+		callBuild:     answering(d.Build),
+		callReadBuilt: answering(d.ReadBuilt),
 		callStanding: answering(func(ctx context.Context, q standingCall) ([]uint64, error) {
 			return d.Standing(ctx, q.Sandbox, q.Connections)
 		}),

@@ -66,6 +66,8 @@ const (
 	callScans
 	callFoundInRequest
 	callAwaitPush
+	callBuild
+	callReadBuilt
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -74,11 +76,11 @@ func (m method) limit() int {
 	switch m {
 	case callIndex, callEdgesOfIndex:
 		return maxMessage
-	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callPropose: // what one file requires, or brings along
+	case callEdges, callJudge, callOutline, callPreview, callWalk, callAwait, callServe, callBuild, callPropose: // what one file requires, or brings along
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt:
 	}
 	return smallMessage
 }

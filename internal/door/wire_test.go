@@ -72,6 +72,16 @@ func (d *plainDoor) Serve(context.Context, ServeAsk) (Answer, error) {
 	return Answer{}, nil
 }
 
+func (d *plainDoor) Build(context.Context, BuildAsk) (BuildAnswer, error) {
+	d.asked.Add(1)
+	return BuildAnswer{}, nil
+}
+
+func (d *plainDoor) ReadBuilt(context.Context, ReadBuiltAsk) ([]byte, error) {
+	d.asked.Add(1)
+	return nil, nil
+}
+
 func (d *plainDoor) Name(context.Context, NameAsk) (NameAnswer, error) {
 	d.asked.Add(1)
 	return NameAnswer{}, nil

@@ -30,6 +30,19 @@ type Inspector interface {
 	Inspect(file File, row []byte, content Content) (Inspection, error)
 }
 
+// Builder is the optional ability of a protocol whose releases may have nothing but source
+// distributions: what is built of one, apart from whoever asks, can be offered in its
+// place.
+type Builder interface {
+	// Built is the file as which that is offered: of policy.KindBuilt, with the source's
+	// digest, beside it and under a name of its own. ok is false for a file of which
+	// nothing is built.
+	Built(source File) (built File, ok bool)
+	// Everywhere tells whether a file fits all systems, so that nothing need be built of its
+	// release.
+	Everywhere(f File) bool
+}
+
 // Lister is the optional ability of a protocol whose clients read from the
 // index page itself what releases require, and choose releases by that.
 type Lister interface {

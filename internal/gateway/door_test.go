@@ -6,8 +6,10 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -68,6 +70,39 @@ type fakeDoor struct {
 	awaited   []door.AwaitAsk
 	// proposals that were made.
 	proposals []door.ProposalAsk
+	// builder is every run's, and build answers what is to be built with bytes, or with a
+	// refusal's reason. builds are those asks.
+	builder string
+	build   func(door.BuildAsk) (made []byte, refused string)
+	builds  []door.BuildAsk
+	made    map[string][]byte // by sha256
+}
+
+// Build implements door.Door.
+func (d *fakeDoor) Build(_ context.Context, ask door.BuildAsk) (door.BuildAnswer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.builds = append(d.builds, ask)
+	d.note("build %s", ask.Source)
+	made, refused := d.build(ask)
+	if refused != "" {
+		return door.BuildAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Deny, Rule: "packages.sdist.build", Reason: refused}, RequestID: "r-build"}}, nil
+	}
+	sum := sha256.Sum256(made)
+	built := door.Built{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(made))}
+	if d.made == nil {
+		d.made = map[string][]byte{}
+	}
+	d.made[built.SHA256] = made
+	return door.BuildAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, Built: &built}, nil
+}
+
+// ReadBuilt implements door.Door; it gives little at a time.
+func (d *fakeDoor) ReadBuilt(_ context.Context, ask door.ReadBuiltAsk) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	rest := d.made[ask.SHA256][ask.Offset:]
+	return rest[:min(len(rest), 100)], nil
 }
 
 // Reach gives out what there is to read, and then nothing.
@@ -176,7 +211,7 @@ func (d *fakeDoor) Owner(_ context.Context, ask door.OwnerAsk) (door.OwnerAnswer
 	if d.unsaid != "" && strings.Contains(ask.Package.Name+" "+ask.Version+" "+ask.Asked, d.unsaid) {
 		return door.OwnerAnswer{}, fault.New(fault.ErrForbidden, "it may not leave; request r-7; see: cofferdam why")
 	}
-	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox]}, nil
+	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox], Builder: d.builder}, nil
 }
 
 // askedFor tells whether the owner of a name was asked for.

@@ -7,6 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -65,12 +66,16 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 	switch {
 	case err != nil:
 		g.refuseUndecided(q, l.ref, err)
+	case q.route.Kind == ecosystem.RouteSidecar && l.of != nil:
+		g.refuseFile(q, l, fault.New(fault.ErrNotFound, "what is built of a source distribution has no metadata beside it"))
 	case q.route.Kind == ecosystem.RouteSidecar && answer.Decision.Outlined():
 		g.serveOutline(q, l)
 	case !answer.Decision.Shown():
 		q.refuseAnswer(l.ref, answer)
 	case q.route.Kind == ecosystem.RouteSidecar:
 		g.serveSidecar(q, l, answer.Decision)
+	case l.of != nil:
+		g.serveBuilt(q, l, answer.Decision)
 	default:
 		g.serveArtifact(q, l, answer.Decision)
 	}

@@ -49,4 +49,5 @@ type Gateway struct {
 	relays      *relays
 	walker      *walker
 	proposals   *proposals
+	builds      *builds
 }

@@ -31,7 +31,7 @@ func (lo *locator) find(ctx context.Context, s subject) (located, error) {
 	var err error
 	if addressed && witnessed {
 		l.file, err = lo.addressed(ctx, s.source, addresser, s.route)
-	} else if l.file, l.row, err = lo.list(ctx, s); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
+	} else if err = lo.list(ctx, s, &l); addressed && (errors.Is(err, fault.ErrNotFound) || errors.Is(err, fault.ErrUnavailable)) {
 		l.file, err = lo.addressed(ctx, s.source, addresser, s.route)
 	}
 	if err != nil {
@@ -42,29 +42,36 @@ func (lo *locator) find(ctx context.Context, s subject) (located, error) {
 }
 
 // list finds the file in its project's page by its path.
-func (lo *locator) list(ctx context.Context, s subject) (f ecosystem.File, row []byte, err error) {
+func (lo *locator) list(ctx context.Context, s subject, at *located) error {
 	p, err := lo.pages.Page(ctx, s.source.Source, s.route.Project)
 	if err != nil {
-		return f, nil, err
+		return err
 	}
 	if f, ok := p.At(s.route.Path); ok {
+		at.file = f
 		if _, ok := s.source.Protocol.(ecosystem.Inspector); ok {
-			row, err = p.Row(f.Manifest)
+			at.row, err = p.Row(f.Manifest)
 		}
 		if err != nil {
-			return f, nil, fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
+			return fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
 		}
-		return f, row, nil
+		return nil
+	}
+	if s.source.builder != "" {
+		if built, of, ok := p.Built(s.source.Source, s.route.Path); ok {
+			at.file, at.of = built, &of
+			return nil
+		}
 	}
 	for _, l := range p.Index.LeftOut {
 		if l.Name == s.route.File || (l.Path != "" && l.Path == s.route.Path) {
-			return f, nil, fault.Invalid("%s can't be served: %s", s.route.File, l.Reason)
+			return fault.Invalid("%s can't be served: %s", s.route.File, l.Reason)
 		}
 	}
 	if _, ok := s.source.Protocol.(ecosystem.Addresser); ok {
-		return f, nil, fault.New(fault.ErrNotFound, "%s", sentence(notListed(s.route)))
+		return fault.New(fault.ErrNotFound, "%s", sentence(notListed(s.route)))
 	}
-	return f, nil, notListed(s.route)
+	return notListed(s.route)
 }
 
 // notListed is what a file is that neither the index nor an address gives.

@@ -23,6 +23,8 @@ type located struct {
 	file ecosystem.File
 	row  []byte // what the index says of it, for an Inspector
 	url  string // of the file
+	// of is the source distribution that the file is built of; nil: it is published.
+	of *ecosystem.File
 }
 
 // ask is what a question tells of it, by what is known before it is here.

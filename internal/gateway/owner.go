@@ -21,11 +21,11 @@ func (g *Gateway) takeOwner(q *query) (owned, ok bool) {
 	}
 	q.admitted = answer.Admitted
 	if answer.Upstream == "" {
-		q.source = q.source.keptApart(answer.Apart)
+		q.source = q.source.forRun(answer)
 		return false, true
 	}
 	if s, ok := g.sources.owned(ref.Ecosystem, answer.Upstream); ok {
-		q.source = s.keptApart(answer.Apart)
+		q.source = s.forRun(answer)
 		return true, true
 	}
 	r := ecosystem.Refusal{

@@ -23,6 +23,8 @@ import (
 type source struct {
 	pages.Source
 	log *logbook.Book // its transparency log, if it has one that its protocol can read
+	// builder is what the door names so of the run; "": nothing is built for it.
+	builder string
 }
 
 // key names a file of a project, for ever.
@@ -46,13 +48,14 @@ func (s *source) witness() ecosystem.Witness {
 	return s.log.Witness()
 }
 
-// keptApart is the source with pages of its own, see door.OwnerAnswer.
-func (s *source) keptApart(from string) *source {
-	if from == s.Apart {
+// forRun is the source as a run meets it, which may have pages and builds of its own; see
+// door.OwnerAnswer.
+func (s *source) forRun(of door.OwnerAnswer) *source {
+	if of.Apart == s.Apart && of.Builder == s.builder {
 		return s
 	}
 	with := *s
-	with.Apart = from
+	with.Apart, with.builder, with.Builds = of.Apart, of.Builder, of.Builder != ""
 	return &with
 }
 
@@ -116,7 +119,7 @@ func (ss sources) of(ctx context.Context, d door.Door, ask door.OwnerAsk) (sourc
 	var out sources
 	for _, s := range ss {
 		if s.Ecosystem() == ref.Ecosystem && (owner.Upstream == "" || policy.SameUpstream(s.Index, owner.Upstream)) {
-			out = append(out, s.keptApart(owner.Apart))
+			out = append(out, s.forRun(owner))
 		}
 	}
 	if len(out) == 0 {

@@ -48,6 +48,9 @@ func (g *Gateway) compose(store *cache.Store) (err error) {
 	if g.inspections, err = newInspections(cfg, store, g.flights, g.artifacts); err != nil {
 		return err
 	}
+	if g.builds, err = newBuilds(cfg, store, g.flights, g.artifacts, g.door); err != nil {
+		return err
+	}
 	if g.attachments, err = newAttachments(cfg, store, g.flights, g.artifacts); err != nil {
 		return err
 	}

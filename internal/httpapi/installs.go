@@ -87,7 +87,7 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 // pages and metadata are many, and are asked for by their outcome.
 func installOutcomes() []string {
 	return []string{
-		string(audit.Served), string(audit.Aborted), string(audit.Installed), string(audit.Blocked), string(audit.Withheld), string(audit.Pending),
+		string(audit.Served), string(audit.Aborted), string(audit.Built), string(audit.Installed), string(audit.Blocked), string(audit.Withheld), string(audit.Pending),
 		string(audit.WouldDeny), string(audit.WouldHold), string(audit.Failed), string(audit.Exceeded), string(audit.Alarm), string(audit.Planned),
 	}
 }

@@ -36,3 +36,17 @@ type Pinner interface {
 	// digest is of a kind that the lockfile can have.
 	Pin(text []byte, release pkgref.Ref, digests []string) ([]byte, error)
 }
+
+// SourceBuilder is the optional ability of an installer whose client builds what is
+// installed of a source distribution. Of one ecosystem's installers one has it.
+type SourceBuilder interface {
+	// BuildSource is the command that fetches a source distribution by its URL, checks its
+	// sha256 (hex), builds it and puts what comes of it into a folder. It gets what the
+	// build needs from the registry, and not what the package requires.
+	BuildSource(url, sha256, folder string) []string
+	// Complaint is the line of a failed build's output that says most; "": none is known
+	// to. It is whoever wrote the source that speaks.
+	Complaint(output string) string
+	// BuiltSuffix ends the name of what it builds.
+	BuiltSuffix() string
+}

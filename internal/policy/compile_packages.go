@@ -40,14 +40,10 @@ func (c *compiler) packages(v value) {
 func (c *compiler) artifacts(o *object) {
 	p := &c.policy.packages
 	if f, given := o.fields["sdist"]; given {
-		p.sdist = c.effect(f)
-		c.saysEffect(f, p.sdist,
-			"source distributions are allowed; building one runs its publisher's code in the sandbox",
-			"source distributions wait for a person",
-			"only wheels are allowed")
+		compileSdist(c, f)
 	}
 	if f, given := o.fields["install_scripts"]; given {
-		p.scripts = c.effect(f)
+		p.scripts = compileScripts(c, f)
 		c.saysEffect(f, p.scripts,
 			"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
 			"packages that run scripts when they are installed wait for a person",

@@ -21,6 +21,9 @@ type ArtifactKind string
 const (
 	KindWheel ArtifactKind = "wheel"
 	KindSdist ArtifactKind = "sdist"
+	// KindBuilt is a wheel that was, or would be, built of a release's source
+	// distribution in a sandbox of its own. Its digest is the source's.
+	KindBuilt ArtifactKind = "built"
 	KindOther ArtifactKind = "other"
 	// KindPackage is a release's one archive, in ecosystems that have only one
 	// kind (npm's tarball, Go's module zip, a crate).

@@ -57,7 +57,7 @@ type packagesKeys struct {
 	OnHold         onHold       `key:"on_hold" means:"What an install does that waits for a person: fail, \"wait 20s\" or freeze. Fail if absent."`
 	MinReleaseAge  duration     `key:"min_release_age" means:"A file that was published more recently is denied."`
 	AgeSource      ageWord      `key:"age_source" means:"Where a file's age comes from. Trusted if absent."`
-	Sdist          effect       `key:"sdist" means:"Source distributions. Building one runs its publisher's code. Deny if absent."`
+	Sdist          sdistWord    `key:"sdist" means:"Source distributions. Building one runs its publisher's code: in the sandbox (allow), or in one of its own of which only the wheel comes back (throwaway). Deny if absent."`
 	InstallScripts effect       `key:"install_scripts" means:"Packages that run something when they are installed. Deny if absent."`
 	RequireHashes  bool         `key:"require_hashes" means:"Denies a file of which nobody gives a strong digest."`
 	Toolchains     effect       `key:"toolchains" means:"Package managers and compilers that tools fetch by themselves. Deny if absent."`

@@ -86,6 +86,8 @@ func TestExamplesDecide(t *testing.T) {
 		{"node-and-go.yaml", "golang.org/x/net", "v0.14.0", pkgref.Go, policy.KindPackage, "deny", "packages.default"},
 		{"locked-to-lockfiles.yaml", "numpy", "2.1", pkgref.Python, policy.KindWheel, "deny", "packages.default"},
 		{"locked-down.yaml", "numpy", "2.1", pkgref.Python, policy.KindWheel, "deny", "packages.default"},
+		{"built-apart.yaml", "docopt", "0.6.2", pkgref.Python, policy.KindSdist, "deny", "packages.sdist"},
+		{"built-apart.yaml", "docopt", "0.6.2", pkgref.Python, policy.KindBuilt, "allow", "allowed_packages.python.docopt"},
 		{"watchful.yaml", "numpy", "2.1", pkgref.Python, policy.KindWheel, "allow", "packages.default"},
 		{"watchful.yaml", "numpy", "2.1", pkgref.Python, policy.KindSdist, "hold", "packages.sdist"},
 		{"watchful.yaml", "urllib3", "1.26.17", pkgref.Python, policy.KindWheel, "deny", "blocked_packages.python.urllib3"},

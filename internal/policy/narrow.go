@@ -9,6 +9,7 @@ import (
 // The rules of what is looked at of a file.
 const (
 	ruleSdist   = "packages.sdist"
+	ruleKind    = "packages.kind"
 	ruleAge     = "packages.min_release_age"
 	ruleScripts = "packages.install_scripts"
 	ruleHashes  = "packages.require_hashes"
@@ -51,8 +52,14 @@ func (j *Judge) judgeKind(kind ArtifactKind) Decision {
 	switch kind {
 	case KindWheel, KindPackage:
 		return Decision{}
+	case KindBuilt:
+		return j.judgeBuilt()
 	case KindSdist:
 		switch j.policy.packages.sdist {
+		case throwaway:
+			refusal.Effect = Deny
+			refusal.Reason = "a source distribution is built in a sandbox of its own, and only the wheel that comes of it is served; packages.sdist is throwaway"
+			return refusal
 		case Allow:
 			return Decision{}
 		case Hold:
@@ -69,7 +76,7 @@ func (j *Judge) judgeKind(kind ArtifactKind) Decision {
 	case KindOther, KindMetadata:
 		fallthrough
 	default:
-		refusal.Effect, refusal.Rule = Deny, "packages.kind"
+		refusal.Effect, refusal.Rule = Deny, ruleKind
 		refusal.Reason = "this kind of file is never allowed; packages are not installed from it"
 	}
 	return refusal

@@ -81,7 +81,7 @@ type packageRules struct {
 	byDefault    Effect // "" is Deny
 	defaultGiven bool
 	planning     bool   // byDefault is Deny, and a plan is made: see Planning
-	sdist        Effect // "" is Deny
+	sdist        Effect // "" is Deny; throwaway is possible
 	scripts      Effect // "" is Deny
 	toolchains   Effect // "" is Deny
 	similar      Effect // "" is Deny

@@ -196,7 +196,10 @@ func (m *model) file(q question, here []string, effect policy.Effect, by policy.
 	if q.kind == policy.KindOther {
 		return policy.Deny, policy.ByAllowlist
 	}
-	if q.kind == policy.KindSdist {
+	switch {
+	case q.kind == policy.KindSdist && m.sdist == "throwaway", q.kind == policy.KindBuilt && m.sdist != "throwaway" && m.sdist != "allow":
+		stricter(policy.Deny)
+	case q.kind == policy.KindSdist:
 		stricter(policy.Effect(m.sdist))
 	}
 	if m.minAge != "" && m.ageSource != "ignore" && effect != policy.Deny {
@@ -301,7 +304,7 @@ func drawDocument(rt *rapid.T) *model {
 	word := func(label string, words ...string) string { return rapid.SampledFrom(words).Draw(rt, label) }
 	m := &model{
 		byDefault:  word("default", "", "", "deny", "hold", "allow"),
-		sdist:      word("sdist", "", "deny", "hold", "allow"),
+		sdist:      word("sdist", "", "deny", "hold", "allow", "throwaway"),
 		minAge:     word("min_release_age", "", "", "7d"),
 		ageSource:  word("age_source", "", "trusted", "first-seen", "ignore"),
 		scripts:    word("install_scripts", "", "deny", "hold", "allow"),

@@ -89,6 +89,8 @@ func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
 	s.commands.FollowAgain(ctx, k.Commands)
 	if why := a.cfg.Door.MustEnd(info.ID); why != "" {
 		a.remover.endFor(s, why)
+	} else if info.Workshop {
+		a.remover.endFor(s, "the build that it was for ended with the daemon before")
 	}
 	a.tracker.ends.Announce(info.ID) // now it can be found, and whether it is busy is known
 	return nil
@@ -99,6 +101,9 @@ func (a *adopter) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	p, err := a.documents.policy(info.PolicyDigest)
 	if err != nil {
 		return nil, err
+	}
+	if info.Workshop {
+		p = p.Apart()
 	}
 	lock, err := a.documents.lock(info.LockDigest)
 	if err != nil {
@@ -115,7 +120,7 @@ func (a *adopter) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
 		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Rehearsal: info.Rehearsal,
-		Ancestors: info.Ancestors, First: first, Kept: a.documents.policy, Placeholders: info.Placeholders,
+		Ancestors: info.Ancestors, First: first, Kept: a.documents.policy, Placeholders: info.Placeholders, TemplateDigest: info.Digest,
 	}
 	if err := a.cfg.Door.Restore(ctx, run); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func newReady(cfg *Config, known *registry, b *background) *ready {
 // claim takes an instance out of the pool for a plan, if there is one; the plan
 // has its id then.
 func (r *ready) claim(ctx context.Context, p *plan) {
-	if p.info.Plan || p.info.IsCopy() || !p.info.Home.IsZero() {
+	if p.info.Plan || p.info.Workshop || p.info.IsCopy() || !p.info.Home.IsZero() {
 		return
 	}
 	c, err := p.class()

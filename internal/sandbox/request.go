@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/building"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -45,6 +46,8 @@ type Request struct {
 	Plan    bool // installs are only weighed: see admission.Run
 	// Rehearsal is a plan that nobody asked for: see admission.Run.
 	Rehearsal bool
+	// source has it be a workshop: see admission.Run.
+	source *building.Source
 	// Snapshot, an id or name, is what the sandbox is made from; "": the template.
 	// Template, Engine and Mounts are the snapshot's then, and must be empty.
 	Snapshot string

@@ -64,8 +64,18 @@ const (
 	// DetailUpstreamDigest is of a served record: the digest by the upstream or a
 	// witness, where it is not the sha256.
 	DetailUpstreamDigest = "upstream_digest"
-	DetailUnaccounted    = "unaccounted" // of an installed record: nothing of it was served
-	DetailWould          = "would"       // of what was let through since the policy only observes: deny or hold
+	// Of a built record, and of a refusal to build: the source distribution and its digest,
+	// the run of the sandbox that it was built in, the end of what the build wrote, and the
+	// name that the build gave its file.
+	DetailSource       = "source"
+	DetailSourceDigest = "source_digest"
+	DetailBuildRun     = "build_run"
+	DetailBuildOutput  = "build_output"
+	DetailBuiltAs      = "built_as"
+	DetailTemplate     = "template"
+	DetailEngine       = "engine"
+	DetailUnaccounted  = "unaccounted" // of an installed record: nothing of it was served
+	DetailWould        = "would"       // of what was let through since the policy only observes: deny or hold
 )
 
 // EventRepeats is the DetailEvent of a record that stands for repeats of an earlier one.

@@ -93,6 +93,7 @@ func newPage() *page {
 	add("Alarms", func(r audit.Record) bool { return r.Outcome == audit.Alarm || r.Outcome == audit.Exceeded }, "what", "reason", "rule")
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
+	add("Built apart", kind(audit.KindPackage, audit.Built), "package", "version", "file", "sha256", "source")
 	add("Installed", kind(audit.KindPackage, audit.Installed), "package", "version", "requested", "resolved by", "request", "sha256", "reason")
 	add("Failed upstream", func(r audit.Record) bool { return r.OfUpstream() && r.Rule == audit.RuleFailed }, "package", "version", timesColumn, "source", "reason")
 	add("Missing upstream", audit.Record.OfUpstream, "package", "version", timesColumn, "source", "reason")

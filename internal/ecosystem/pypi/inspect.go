@@ -34,6 +34,8 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 		return inspectWheel(file, content)
 	case policy.KindSdist:
 		return inspectSdist(file, content)
+	case policy.KindBuilt:
+		return inspectBuilt(file, content)
 	default:
 		return ecosystem.Inspection{}, fault.Invalid("the file is neither a wheel nor a source distribution")
 	}

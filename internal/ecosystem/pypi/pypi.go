@@ -43,13 +43,15 @@ const (
 	legalReasons     = 451
 )
 
-// Protocol implements ecosystem.Protocol, ecosystem.Describer and ecosystem.Inspector.
+// Protocol implements ecosystem.Protocol, ecosystem.Describer, ecosystem.Inspector and
+// ecosystem.Builder.
 type Protocol struct{}
 
 var (
 	_ ecosystem.Protocol  = Protocol{}
 	_ ecosystem.Describer = Protocol{}
 	_ ecosystem.Inspector = Protocol{}
+	_ ecosystem.Builder   = Protocol{}
 )
 
 // New returns the protocol.

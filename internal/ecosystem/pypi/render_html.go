@@ -4,6 +4,7 @@ import (
 	"html"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 func renderHTML(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {
@@ -19,7 +20,11 @@ func renderHTML(ix *ecosystem.Index, verdicts []ecosystem.Verdict) []byte {
 
 func appendAnchor(b []byte, f ecosystem.File, m mark) []byte {
 	b = append(b, `<a href="`...)
-	b = append(b, html.EscapeString(f.ClientURL()+"#sha256="+hexOf(f.Digest))...)
+	link := f.ClientURL()
+	if f.Kind != policy.KindBuilt { // the digest is its source's
+		link += "#sha256=" + hexOf(f.Digest)
+	}
+	b = append(b, html.EscapeString(link)...)
 	b = append(b, '"')
 	if f.Requires != "" {
 		b = appendAttribute(b, "data-requires-python", f.Requires)

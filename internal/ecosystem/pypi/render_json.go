@@ -128,8 +128,11 @@ func appendFile(b []byte, f ecosystem.File, m mark) []byte {
 	b = quote(b, f.Name)
 	b = append(b, `,"url":`...)
 	b = quote(b, f.ClientURL())
-	b = append(b, `,"hashes":{"sha256":`...)
-	b = quote(b, hexOf(f.Digest))
+	b = append(b, `,"hashes":{`...)
+	if f.Kind != policy.KindBuilt { // the digest is its source's
+		b = append(b, `"sha256":`...)
+		b = quote(b, hexOf(f.Digest))
+	}
 	b = append(b, '}')
 	if f.Size > 0 {
 		b = append(b, `,"size":`...)

@@ -61,6 +61,9 @@ type Reader struct {
 // Judge asks the door about a project's page, by its digest first. If the files'
 // times were found out for that they are in the judged page.
 func (ps *Pages) Judge(ctx context.Context, by Reader, s Source, project string, p *Page) (Judged, error) {
+	if s.Builds {
+		p = p.offering(s)
+	}
 	ask := door.IndexAsk{
 		Sandbox: by.Sandbox, Package: pkgref.Ref{Ecosystem: s.Ecosystem(), Name: project}, SourceURL: p.URL, Upstream: s.Index,
 		Toolchain: s.Toolchain(project), IndexDigest: p.Digest, Walk: by.Walk,

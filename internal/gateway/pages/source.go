@@ -17,6 +17,8 @@ type Source struct {
 	Client   *upstream.Client
 	Index    string // the index's URL, also the upstream's identity in cache keys
 	Apart    string // with whom its pages are shared; "" is with all who may have them
+	// Builds tells that what is built of source distributions is offered in their place.
+	Builds bool
 	// Times finds out when releases were published of which the index does not say
 	// it, as far as it can; nil: nobody knows.
 	Times func(ctx context.Context, project string, versions []string) map[string]time.Time

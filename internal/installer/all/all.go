@@ -51,3 +51,13 @@ func Clients() discover.Clients {
 	}
 	return clients
 }
+
+// SourceBuilder builds source distributions of an ecosystem; false: nobody does.
+func SourceBuilder(of pkgref.Ecosystem) (installer.SourceBuilder, bool) {
+	for _, i := range Installers() {
+		if b, ok := i.(installer.SourceBuilder); ok && i.Ecosystem() == of {
+			return b, true
+		}
+	}
+	return nil, false
+}

@@ -40,6 +40,7 @@ type Info struct {
 	Placeholders map[string]string `json:"placeholders,omitempty"`
 	Plan         bool              `json:"plan,omitempty"`
 	Rehearsal    bool              `json:"rehearsal,omitempty"`
+	Workshop     bool              `json:"workshop,omitempty"` // it is for the build of a source distribution
 	Created      time.Time         `json:"created"`
 	Notes        []string          `json:"notes,omitempty"`
 	Missing      []string          `json:"missing,omitempty"`

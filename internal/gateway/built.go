@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/artifacts"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/delivery"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// maxBuilds bounds how many builds are remembered over a restart.
+const maxBuilds = 5_000
+
+// buildKey covers all that decides what is built: what the door names builder, and the
+// source distribution's verified bytes.
+type buildKey struct {
+	builder   string
+	ecosystem pkgref.Ecosystem
+	project   string
+	file      string // as which it is offered
+	source    string // sha256, hex
+}
+
+// String implements kept.Key.
+func (k buildKey) String() string {
+	return strings.Join([]string{k.builder, string(k.ecosystem), k.project, k.file, k.source}, "\x00")
+}
+
+// building is the key of a flight: each sandbox asks for itself, so that a refusal is its
+// own.
+type building struct {
+	buildKey
+	sandbox string
+}
+
+// builds are what was built of source distributions.
+type builds struct {
+	artifacts *artifacts.Artifacts
+	flights   *flight.Group
+	door      door.Door
+	disk      *kept.Disk[buildKey, door.Built]
+}
+
+func newBuilds(cfg Config, store *cache.Store, flights *flight.Group, as *artifacts.Artifacts, d door.Door) (*builds, error) {
+	disk, err := kept.NewDisk(store, "builds", maxBuilds, kept.JSON[buildKey, door.Built](), cfg.Log, "what was built of a source distribution")
+	if err != nil {
+		return nil, err
+	}
+	return &builds{artifacts: as, flights: flights, door: d, disk: disk}, nil
+}
+
+// refusedBuild is the daemon's refusal to build, which is on record.
+type refusedBuild struct{ answer door.Answer }
+
+// Error implements error.
+func (r refusedBuild) Error() string { return r.answer.Decision.Reason }
+
+// get gives what is built of a verified source distribution, for the sandbox that asks; it
+// is built if it was not under the same conditions. A build goes on when the client gives
+// up.
+func (bs *builds) get(ctx context.Context, v verified) (made *artifacts.Verified, kept bool, err error) {
+	source := strings.TrimPrefix(v.bytes.Digest(), "sha256:")
+	key := buildKey{builder: v.source.builder, ecosystem: v.source.Ecosystem(), project: v.route.Project, file: v.file.Name, source: source}
+	if known, ok := bs.disk.Get(key); ok {
+		if made, err := bs.artifacts.Made(known.SHA256); err == nil {
+			return made, true, nil
+		}
+	}
+	ask := door.BuildAsk{FileAsk: v.ask(), Source: v.of.Name, SHA256: source, URL: v.of.ClientURL()}
+	built, err := flight.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.build(ctx, key, ask) })
+	if err != nil {
+		return nil, false, err
+	}
+	made, err = bs.artifacts.Made(built.SHA256)
+	return made, false, err
+}
+
+// build has it built, and keeps it.
+func (bs *builds) build(ctx context.Context, key buildKey, ask door.BuildAsk) (door.Built, error) {
+	answer, err := bs.door.Build(ctx, ask)
+	switch {
+	case err != nil:
+		return door.Built{}, err
+	case answer.Built == nil:
+		return door.Built{}, refusedBuild{answer.Answer}
+	}
+	read := func(offset int64) ([]byte, error) {
+		return bs.door.ReadBuilt(ctx, door.ReadBuiltAsk{Sandbox: ask.Sandbox, SHA256: answer.Built.SHA256, Offset: offset})
+	}
+	if err := bs.artifacts.Make(answer.Built.SHA256, answer.Built.Size, read); err != nil {
+		return door.Built{}, err
+	}
+	bs.disk.Put(key, *answer.Built)
+	return *answer.Built, nil
+}
+
+// serveBuilt sends what is built of a source distribution in its place: the source is
+// verified and looked into, admitted, and only then built; what comes of it is looked into
+// like a published file, recorded, and sent.
+func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
+	made, kept, ok := g.made(q, l, verdict)
+	if !ok {
+		return
+	}
+	defer made.Close() //nolint:errcheck // read only
+	d, err := g.inspections.look(q.r.Context(), l, made)
+	if err == nil {
+		err = d.servable()
+	}
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return
+	}
+	v, _ := fileOf(l, made, kept, d)
+	v.file.Size = made.Size()
+	v.found.Findings = append([]string{"it was built here, in a sandbox of its own, of " + l.of.Name + " (" + l.of.Digest + ")"}, d.Findings...)
+	if len(d.Requirements) > 0 {
+		if err := g.door.Edges(q.r.Context(), v.sandbox, v.ref, d.Requirements); err != nil {
+			g.refuseUndecided(q, v.ref, err)
+			return
+		}
+	}
+	if q.r.Method == http.MethodHead {
+		delivery.Head(q.w, q.r, made)
+		return
+	}
+	g.serveRecorded(q, v, false)
+}
+
+// made is what is built of the source that a file is of; it answers the query itself where
+// there is none.
+func (g *Gateway) made(q *query, l located, verdict policy.Decision) (made *artifacts.Verified, kept, ok bool) {
+	from := l
+	from.file, from.url, from.of = *l.of, l.of.URL, nil
+	source, _, err := g.artifact(q, from)
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return nil, false, false
+	}
+	defer source.Close() //nolint:errcheck // read only
+	d, err := g.inspections.look(q.r.Context(), from, source)
+	if err == nil {
+		err = d.servable()
+	}
+	if err != nil {
+		g.refuseFile(q, l, err)
+		return nil, false, false
+	}
+	v, _ := fileOf(l, source, false, d)
+	if verdict.Effect == policy.Hold && !g.awaited(q, v, v.ask()) {
+		return nil, false, false
+	}
+	stop := q.keepWaiting(g.cfg.Limits.Interim)
+	made, kept, err = g.builds.get(q.r.Context(), v)
+	stop()
+	var refused refusedBuild
+	switch {
+	case err == nil:
+		return made, kept, true
+	case errors.As(err, &refused):
+		q.refuseAnswer(l.ref, refused.answer)
+	case errors.Is(err, fault.ErrInvalid):
+		g.refuseFile(q, l, err)
+	case q.r.Context().Err() == nil:
+		g.refuseUndecided(q, l.ref, err)
+	}
+	return nil, false, false
+}

@@ -227,6 +227,14 @@ func TestAWorkshopHasItsSource(t *testing.T) {
 	if err != nil || owner.Builder != "" || owner.Unreached {
 		t.Errorf("its owner is %+v, %v", owner, err)
 	}
+	proposal := door.ProposalAsk{Sandbox: "ws", Because: "please", Items: []door.ProposedAsk{{Package: python("docopt", "1.0")}}}
+	if out, err := h.Propose(t.Context(), proposal); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("it speaks to people: %+v, %v", out, err)
+	}
+	proposal.Sandbox = "sb1"
+	if _, err := h.Propose(t.Context(), proposal); err != nil {
+		t.Errorf("the run does not: %v", err) // the control
+	}
 	if a, err := h.Name(t.Context(), door.NameAsk{Sandbox: "ws", Name: "api.example.com"}); err != nil || a.Answer.Decision.Allowed() {
 		t.Errorf("it reaches a host: %+v, %v", a, err)
 	}

@@ -27,6 +27,9 @@ func (c *Controller) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	if err != nil {
 		return nil, err
 	}
+	if t.run.Source != nil { // its publisher's code would speak to people as if it were the agent
+		return nil, fault.New(fault.ErrForbidden, "nothing is asked for from a sandbox in which something is built")
+	}
 	if len(ask.Items) > maxProposed {
 		return nil, fault.Invalid("a proposal has %d packages; at most %d can be asked for at one time", len(ask.Items), maxProposed)
 	}

@@ -98,7 +98,8 @@ func (r *refusals) note(what string, now time.Time) (count int, due bool) {
 }
 
 // own returns the sandbox that a request names. One of another owner is
-// fault.ErrNotFound, as one that there is not.
+// fault.ErrNotFound, as one that there is not, and so is a token's workshop: what is built
+// there is given to others, too.
 func (s *desk) own(r *http.Request) (*sandbox.Sandbox, error) {
 	return s.ownBox(r, r.PathValue("id"))
 }
@@ -115,7 +116,7 @@ func (s *desk) ownBox(r *http.Request, id string) (*sandbox.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !who.sees(sb.Info().Owner) {
+	if !who.sees(sb.Info().Owner) || sb.Info().Workshop && !who.all() {
 		return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
 	}
 	return sb, nil

@@ -42,7 +42,7 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
 	boxes := slices.SortedFunc(slices.Values(s.cfg.Sandboxes.List()), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
 	for _, sb := range boxes {
-		if !by.sees(sb.Info().Owner) || at(sb).compare(after) <= 0 {
+		if !by.sees(sb.Info().Owner) || sb.Info().Workshop && !by.all() || at(sb).compare(after) <= 0 {
 			continue
 		}
 		v := view(sb, nil)

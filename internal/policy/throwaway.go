@@ -4,11 +4,11 @@ import "slices"
 
 // throwaway is what packages.sdist says beside an effect: a source distribution is built in
 // a sandbox that is thrown away, and what comes of it is served in its place.
-const throwaway Effect = "throwaway"
+const throwaway = "throwaway" // of no type: no effect is this
 
 // compileSdist reads packages.sdist.
 func compileSdist(c *compiler, v value) {
-	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), string(throwaway))
+	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), throwaway)
 	if !ok {
 		return
 	}
@@ -28,7 +28,7 @@ func compileSdist(c *compiler, v value) {
 // compileScripts reads packages.install_scripts. throwaway is no value of it, and the error
 // says why.
 func compileScripts(c *compiler, v value) Effect {
-	if v.node != nil && v.node.Value == string(throwaway) {
+	if v.node != nil && v.node.Value == throwaway {
 		c.fail(v.node, "packages.install_scripts can't be throwaway: what a script leaves is no longer the archive whose digest is in the registry and in lockfiles, so its client would refuse it; "+
 			"use deny or hold, and install_scripts: true for the packages that you trust")
 		return ""

@@ -138,7 +138,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[pushWord]():        {string(Allow), string(Hold), string(Deny)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
 		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},
-		reflect.TypeFor[sdistWord]():       {string(Deny), string(Hold), string(Allow), string(throwaway)},
+		reflect.TypeFor[sdistWord]():       {string(Deny), string(Hold), string(Allow), throwaway},
 		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},
 		reflect.TypeFor[lockWord]():        {string(LockFrozen), string(LockPrefer)},
 		reflect.TypeFor[ecosystem]():       ecosystems,

@@ -62,7 +62,7 @@ func TestOneFileComesOutOfAWorkshop(t *testing.T) {
 	write := func(dir string, names ...string) error {
 		var errs []error
 		for _, name := range names {
-			errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte("wheel"), 0o644)) //nolint:gosec // for the sandbox's user
+			errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte("wheel"), 0o644))
 		}
 		return errors.Join(errs...)
 	}
@@ -75,11 +75,11 @@ func TestOneFileComesOutOfAWorkshop(t *testing.T) {
 		"two":      {func(dir string) error { return write(dir, "a.whl", "b.whl") }, ""},
 		"a link":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "a.whl")) }, ""},
 		"a FIFO":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "a.whl"), 0o644) }, ""},
-		"a folder": {func(dir string) error { return os.Mkdir(filepath.Join(dir, "a.whl"), 0o755) }, ""}, //nolint:gosec // as above
+		"a folder": {func(dir string) error { return os.Mkdir(filepath.Join(dir, "a.whl"), 0o755) }, ""},
 	} {
 		inside := "/built-" + strings.ReplaceAll(name, " ", "-")
 		dir := d.world.path("roots", w.Info().ID, inside)
-		if err := errors.Join(os.MkdirAll(dir, 0o755), tt.make(dir)); err != nil { //nolint:gosec // as above
+		if err := errors.Join(os.MkdirAll(dir, 0o755), tt.make(dir)); err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer

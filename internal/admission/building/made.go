@@ -97,7 +97,7 @@ func (d *Desk) Read(sha256 string, offset int64) ([]byte, error) {
 		return nil, fault.Invalid("what was built has %d bytes, and is asked for from %d on", m.size, offset)
 	}
 	piece := make([]byte, min(mostRead, m.size-offset))
-	if _, err := m.file.ReadAt(piece, offset); err != nil && err != io.EOF { //nolint:errorlint // os.File returns it as it is
+	if _, err := m.file.ReadAt(piece, offset); err != nil && err != io.EOF {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "what was built can't be read")
 	}
 	return piece, nil

@@ -127,7 +127,8 @@ func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
 
 // visible reports whether a sandbox is the token's and not about to be gone.
 func visible(sb *sandbox.Sandbox, t token.Token) bool {
-	if sb.Info().Owner.Token != t.ID || sb.Info().Labels[build.Label] != "" { // a build's own is not a client's to use
+	info := sb.Info()
+	if info.Owner.Token != t.ID || info.Labels[build.Label] != "" || info.Workshop { // a build's own is not a client's to use
 		return false
 	}
 	switch state, _ := sb.State(); state {

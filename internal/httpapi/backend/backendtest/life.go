@@ -184,6 +184,17 @@ func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
 	return box, nil
 }
 
+// Workshop makes a sandbox that is for the build of a source distribution.
+func (l *Life) Workshop(owner string) (id string) {
+	id = newID("sb")
+	info := sandbox.Info{ID: id, Run: newID("build-"), Template: "debian", Engine: "fake", Owner: sandbox.Owner{Token: owner}, Workshop: true, Created: time.Now().UTC()}
+	l.Add(&Box{
+		StandIn: sandbox.NewStandIn(info, nil, waiting.New(context.Background(), waiting.Config{Sandbox: id})),
+		Files:   &Files{Root: l.dir}, Commands: &Commands{Files: &Files{Root: l.dir}},
+	})
+	return id
+}
+
 // SetLifetime implements backend.Sandboxes.
 func (l *Life) SetLifetime(_ context.Context, id string, life sandbox.Lifetime) error {
 	box, err := l.box(id)

@@ -42,7 +42,7 @@ type PlanRelease struct {
 	Depth     int      `json:"depth,omitempty"`     // 0: nothing in the plan requires it
 	WantedBy  []string `json:"wanted_by,omitempty"` // "rich 13.7.1 requires pygments >=2.13"; none: it was asked for
 	File      string   `json:"file,omitempty"`
-	Kind      string   `json:"kind,omitempty"` // wheel, sdist, package
+	Kind      string   `json:"kind,omitempty"` // wheel, sdist, built, package, ran
 	Digest    string   `json:"digest,omitempty"`
 	Size      int64    `json:"size,omitempty"`      // bytes; 0: unknown
 	Published string   `json:"published,omitempty"` // RFC 3339

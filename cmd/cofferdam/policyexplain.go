@@ -68,13 +68,13 @@ consulted.`,
 	}
 	set := cmd.Flags()
 	set.StringArrayVar(&flags.via, "via", nil, "a release NAME==VERSION that requires the package; may be repeated")
-	set.StringVar(&flags.kind, "kind", "", "kind of the file: wheel, sdist or built (a wheel that is built of the sdist, see packages.sdist) for python, package for the others; the first if not given")
+	set.StringVar(&flags.kind, "kind", "", "kind of the file: wheel, sdist or built (a wheel that is built of the sdist, see packages.sdist) for python, package for the others, or ran (what is left of a package when its install scripts ran, see packages.install_scripts) for node; the first if not given")
 	set.StringVar(&flags.published, "published", "", "when the file was published, as 2024-08-18T21:40:00Z or 2024-08-18")
 	set.BoolVar(&flags.scripts, "scripts", false, "the file runs something when it is installed")
 	set.StringArrayVar(&flags.digests, "digest", nil, "a digest of the file, such as sha256:...; may be repeated, the registry's first")
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "a lockfile, as of cofferdam run; may be repeated")
 	set.BoolVar(&flags.json, "json", false, "write JSON")
-	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindBuilt), string(policy.KindPackage)))
+	register(cmd, "kind", fixed(string(policy.KindWheel), string(policy.KindSdist), string(policy.KindBuilt), string(policy.KindPackage), string(policy.KindRan)))
 	incomplete(cmd, "via")
 	incomplete(cmd, "published")
 	incomplete(cmd, "digest")
@@ -184,6 +184,10 @@ func (f explainFlags) kindOf(ecosystem pkgref.Ecosystem) (policy.ArtifactKind, e
 		return kind, fault.Invalid("--kind %q is neither wheel nor sdist nor built", f.kind)
 	case sources:
 		return kind, nil
+	case kind == policy.KindRan && ecosystem.Traits().Scripts:
+		return kind, nil
+	case ecosystem.Traits().Scripts && kind != "" && kind != policy.KindPackage:
+		return kind, fault.Invalid("--kind %q is neither package nor ran", f.kind)
 	case kind != "" && kind != policy.KindPackage:
 		return kind, fault.Invalid("--kind %q is not package, the one kind of file that %s has", f.kind, ecosystem)
 	}

@@ -145,7 +145,7 @@ func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
 	w.judge = t.known.judge(w.about)
 	w.said = w.judge.File(q.facts())
 	if t.isSource(q) {
-		w.said = sourceDecision()
+		w.said = t.sourceDecision()
 	}
 	w.decision = t.known.settle(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && q.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {

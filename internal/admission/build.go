@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +23,19 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// ruleBuild is of what could not be built.
-const ruleBuild = "packages.sdist.build"
+// The rules of what could not be made.
+const (
+	ruleBuild = "packages.sdist.build"
+	ruleRan   = "packages.install_scripts.run"
+)
+
+// ruleOf is the rule by which a kind of file can't be made.
+func ruleOf(kind policy.ArtifactKind) string {
+	if kind == policy.KindRan {
+		return ruleRan
+	}
+	return ruleBuild
+}
 
 // builderFormat changes when builds are made otherwise.
 const builderFormat = "1"
@@ -34,7 +46,8 @@ const (
 	maxAttempts = 3 // of one build
 )
 
-// Builds has source distributions built apart from the runs that want them.
+// Builds has source distributions built, and install scripts run, apart from the runs that
+// want what comes of it.
 type Builds struct {
 	tenants *tenants
 	desk    *building.Desk // nil: nothing is built
@@ -83,42 +96,56 @@ func (a *attempts) take(key string) bool {
 	return true
 }
 
-// builder names all that decides what is built for a run, the source aside; "": nothing is.
-// A workshop has nothing built: what a build needs comes as wheels.
-func (b *Builds) builder(t *tenant) string {
-	if b.desk == nil || t.run.Source != nil || !t.policy().BuildsApart() || t.run.Plan && len(t.policy().Narrowings()) > 0 {
-		return ""
+// builder names all that decides what is made for a run of a project's files, the files
+// aside, and which kinds of files are; "" and none: nothing is. In a workshop nothing is
+// made: what a build needs comes as wheels, and scripts run where they are.
+func (b *Builds) builder(t *tenant, project pkgref.Ref) (name string, makes []policy.ArtifactKind) {
+	if b.desk == nil || t.run.Source != nil || t.run.Plan && len(t.policy().Narrowings()) > 0 {
+		return "", nil
+	}
+	for _, kind := range []policy.ArtifactKind{policy.KindBuilt, policy.KindRan} {
+		if t.policy().MakesApart(kind, project) {
+			makes = append(makes, kind)
+		}
+	}
+	if makes == nil {
+		return "", nil
 	}
 	lock := ""
 	if t.run.Lock != nil {
 		lock = t.run.Lock.Digest()
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{builderFormat, lawKey(t.policy()), lock, t.run.Template, t.run.TemplateDigest}, "\x00")))
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), makes
 }
 
 // Build implements door.Door.
 func (b *Builds) Build(ctx context.Context, ask door.BuildAsk) (door.BuildAnswer, error) {
-	if ask.File.Kind != policy.KindBuilt || !hexDigest.MatchString(ask.SHA256) || ask.Source == "" || len(ask.Source) > 512 || len(ask.URL) > 4_096 {
+	if !ask.File.Kind.Made() || !hexDigest.MatchString(ask.SHA256) || ask.Source == "" || len(ask.Source) > 512 || len(ask.URL) > 4_096 {
 		return door.BuildAnswer{}, fault.Invalid("a build is asked for with its source's name, sha256 and URL")
 	}
 	return b.answer(ctx, ask, func(t *tenant, q question, w weighed) (door.BuildAnswer, error) {
-		builder := b.builder(t)
+		builder, makes := b.builder(t, q.Package)
+		if !slices.Contains(makes, q.File.Kind) {
+			builder = ""
+		}
 		switch {
 		case !w.decision.Admitted() || builder == "":
 			d := w.decision
 			switch {
 			case !d.Allowed():
 			case builder == "":
-				d = buildRefusal("nothing is built of source distributions here")
+				d = buildRefusal(q, "nothing is made apart of what is published here")
 			default:
-				d = buildRefusal(planning.Unbuilt)
+				d = buildRefusal(q, planning.Unbuilt)
 			}
 			return refuseBuild(ctx, t, q, d, nil)
-		case q.File.Digest != "sha256:"+ask.SHA256:
-			return door.BuildAnswer{}, fault.Invalid("%s is built of another file than the index lists", ask.Package)
+		case isSHA256(q.File.Digest) && q.File.Digest != "sha256:"+ask.SHA256:
+			return door.BuildAnswer{}, fault.Invalid("%s is made of another file than the index lists", ask.Package)
 		}
-		return b.build(ctx, t, q, ask, builder)
+		return b.build(ctx, t, q, ask, building.Source{
+			Package: q.Package, Makes: q.File.Kind, File: ask.Source, Digest: q.File.Digest, SHA256: ask.SHA256, Through: w.decision.Through,
+		}, builder)
 	})
 }
 
@@ -134,10 +161,10 @@ func (b *Builds) ReadBuilt(_ context.Context, ask door.ReadBuiltAsk) ([]byte, er
 }
 
 // build has an admitted source built, as long as the run lives, and records what came of it.
-func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.BuildAsk, builder string) (door.BuildAnswer, error) {
+func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.BuildAsk, source building.Source, builder string) (door.BuildAnswer, error) {
 	key := builder + "/" + ask.SHA256 + "/" + ask.File.Name
 	if !t.built.take(key) {
-		d := buildRefusal("it is not built again: this run has had too much built, or this too often")
+		d := buildRefusal(q, "it is not built again: this run has had too much built, or this too often")
 		return refuseBuild(ctx, t, q, d, nil)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -148,27 +175,27 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 		law = t.verdicts
 	}
 	result, err := b.desk.Do(ctx, building.Job{
-		Source: building.Source{Package: q.Package, File: ask.Source, SHA256: ask.SHA256},
+		Source: source,
 		Key:    key, Sandbox: t.run.Sandbox, Payer: cmp.Or(t.run.Token, t.run.Sandbox), URL: ask.URL, Policy: law.Apart(),
 	})
 	if err != nil && ctx.Err() != nil {
 		return door.BuildAnswer{}, ctx.Err()
 	}
 	if failed, ok := errors.AsType[*building.Failure](err); ok {
-		return refuseBuild(ctx, t, q, buildRefusal(told(failed)), failed)
+		return refuseBuild(ctx, t, q, buildRefusal(q, told(failed)), failed)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return refuseBuild(ctx, t, q, buildRefusal("it could not be built: "+excerpt.Of(f.Sentence, 500)), nil)
+		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+excerpt.Of(f.Sentence, 500)), nil)
 	}
 	if err != nil {
 		return door.BuildAnswer{}, err
 	}
 	r, err := t.book.Append(ctx, builtRecord(q, ask, result))
-	return door.BuildAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow, Rule: ruleBuild}, RequestID: r.RequestID, Seq: r.Seq}, Built: &result.Built}, err
+	return door.BuildAnswer{Answer: door.Answer{Decision: policy.Decision{Effect: policy.Allow, Rule: ruleOf(q.File.Kind)}, RequestID: r.RequestID, Seq: r.Seq}, Built: &result.Built}, err
 }
 
-func buildRefusal(reason string) policy.Decision {
-	return policy.Decision{Effect: policy.Deny, Rule: ruleBuild, ResolvedBy: policy.ByIntegrity, Reason: reason}
+func buildRefusal(q question, reason string) policy.Decision {
+	return policy.Decision{Effect: policy.Deny, Rule: ruleOf(q.File.Kind), ResolvedBy: policy.ByIntegrity, Reason: reason}
 }
 
 // told is a failure in a sentence, with where to read more.
@@ -219,9 +246,13 @@ func refuseBuild(ctx context.Context, t *tenant, q question, d policy.Decision, 
 // builtRecord is the record of what was built: the file as which it is offered, with its own
 // digest and its source's.
 func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Record {
+	rule, reason := "packages.sdist", "it was built of its source distribution, in a sandbox of its own"
+	if q.File.Kind == policy.KindRan {
+		rule, reason = "packages.install_scripts", "its install scripts ran in a sandbox of their own, and it has none any more"
+	}
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Built, File: q.File.Name, SourceURL: excerpt.Of(ask.URL, 2_048), SHA256: made.SHA256, Size: made.Size,
-		Rule: "packages.sdist", Reason: "it was built of its source distribution, in a sandbox of its own",
+		Rule: rule, Reason: reason,
 		Detail: map[string]string{
 			records.DetailSource: ask.Source, records.DetailSourceDigest: "sha256:" + ask.SHA256, records.DetailBuildRun: made.Run,
 			records.DetailTemplate: made.Template, records.DetailEngine: made.Engine, records.DetailBuiltAs: excerpt.Of(made.File, 256),
@@ -232,10 +263,17 @@ func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Reco
 }
 
 // isSource tells whether a question is about the file that a workshop is for. The run that
-// wants it built has admitted it.
+// wants something made of it has admitted it.
 func (t *tenant) isSource(q question) bool {
 	s := t.run.Source
-	return s != nil && q.Package == s.Package && q.File.Kind == policy.KindSdist && q.File.Name == s.File && q.File.Digest == "sha256:"+s.SHA256
+	if s == nil {
+		return false
+	}
+	kind := policy.KindSdist
+	if s.Makes == policy.KindRan {
+		kind = policy.KindPackage
+	}
+	return q.Package == s.Package && q.File.Kind == kind && q.File.Name == s.File && q.File.Digest == s.Digest
 }
 
 // sourceOf tells whether a project is the one that a workshop is for.
@@ -243,10 +281,15 @@ func (t *tenant) sourceOf(project pkgref.Ref) bool {
 	return t.run.Source != nil && t.run.Source.Package.Project() == project.Project()
 }
 
-// sourceDecision admits the file that a workshop is for.
-func sourceDecision() policy.Decision {
-	return policy.Decision{
-		Effect: policy.Allow, Rule: "packages.sdist", ResolvedBy: policy.ByAllowlist,
+// sourceDecision admits the file that a workshop is for. What that requires is admitted as
+// it is in the run, through the same entry.
+func (t *tenant) sourceDecision() policy.Decision {
+	d := policy.Decision{
+		Effect: policy.Allow, Rule: "packages.sdist", ResolvedBy: policy.ByAllowlist, Through: t.run.Source.Through,
 		Reason: "it is the source distribution that this sandbox is there to build",
 	}
+	if t.run.Source.Makes == policy.KindRan {
+		d.Rule, d.Reason = "packages.install_scripts", "it is the package whose install scripts this sandbox is there to run"
+	}
+	return d
 }

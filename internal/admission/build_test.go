@@ -100,7 +100,7 @@ func TestABuildIsOnRecord(t *testing.T) {
 		t.Errorf("on record is %+v", built)
 	}
 	job := s.jobs[0]
-	if job.Sandbox != "sb1" || job.URL != ask.URL || job.SHA256 != ask.SHA256 || job.Policy.BuildsApart() || len(job.Policy.NetworkAllowlist()) != 0 {
+	if job.Sandbox != "sb1" || job.URL != ask.URL || job.SHA256 != ask.SHA256 || job.Policy.MakesApart(policy.KindBuilt, ask.Package) || len(job.Policy.NetworkAllowlist()) != 0 {
 		t.Errorf("the job was %+v", job)
 	}
 	served, err := h.Serve(t.Context(), door.ServeAsk{FileAsk: ask.FileAsk, Bytes: door.Bytes{SHA256: a.Built.SHA256, Size: a.Built.Size}})
@@ -197,7 +197,7 @@ func TestAWorkshopHasItsSource(t *testing.T) {
 	t.Parallel()
 	h, _ := newBuildingHouse(t, buildsApart, writes("a wheel"))
 	ask := toBuild("dep", "1.0") // on no list: the run that wants it built has it by an edge
-	source := building.Source{Package: ask.Package, File: ask.Source, SHA256: ask.SHA256}
+	source := building.Source{Package: ask.Package, Makes: policy.KindBuilt, File: ask.Source, Digest: ask.File.Digest, SHA256: ask.SHA256}
 	must(t, h.Register(Run{Sandbox: "ws", Run: "build-1", Policy: h.policy.Apart(), Source: &source}))
 	file := func(name string, change func(*door.FileAsk)) door.JudgeAsk {
 		f := door.FileAsk{

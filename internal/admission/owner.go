@@ -29,7 +29,8 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	}
 	law := t.policy()
 	upstream := t.known.owner(ask.Package)
-	out := door.OwnerAnswer{Upstream: upstream, Builder: c.builder(t)}
+	out := door.OwnerAnswer{Upstream: upstream}
+	out.Builder, out.Makes = c.builder(t, ask.Package)
 	if !ask.Walk {
 		t.ledger.Asked(ask.Package, ask.Version)
 	}
@@ -41,7 +42,7 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	t.require(&about, ask.Package)
 	d := t.known.judgeBy(law, about).Name()
 	if t.sourceOf(ask.Package) {
-		d = sourceDecision()
+		d = t.sourceDecision()
 	}
 	out.Apart = apart(t, d)
 	out.Admitted = d.Admitted() && d.Would == "" && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)

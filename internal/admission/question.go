@@ -74,7 +74,7 @@ func (q question) check() error {
 		return fault.Invalid("%s is metadata, which is not served as a file", name)
 	case !hexDigest.MatchString(q.bytes.SHA256):
 		return fault.Invalid("%s can't be served without its sha256", name)
-	case q.File.Kind == policy.KindBuilt: // its digest is its source's
+	case q.File.Kind.Made(): // its digest is its source's
 	case q.File.Digest != "" && q.File.Digest != "sha256:"+q.bytes.SHA256 && isSHA256(q.File.Digest):
 		return fault.New(fault.ErrForbidden, "%s is not the file that the index lists: its sha256 is another", name)
 	}

@@ -26,8 +26,8 @@ type Member struct {
 	Mode fs.FileMode // type bits tell directories and links
 	Size int64       // unpacked
 	Link string      // target of a link, as written
-	// Raised tells, of a zip's member, that it would run with its owner's or group's rights
-	// (setuid, setgid) for an unpacker that minds that.
+	// Raised tells that it would run with its owner's or group's rights (setuid, setgid) for
+	// an unpacker that minds that.
 	Raised bool
 	// Extended tells that an extension header gave the path, and the member's own
 	// header another. Readers that lose the extension see that one.

@@ -231,7 +231,7 @@ func (s *sized) Read(p []byte) (int, error) {
 
 // member makes a Member of a header whose extensions were applied.
 func (h header) member(n int) (Member, placeKind, error) {
-	m := Member{Path: h.path, Mode: fs.FileMode(h.mode & 0o777), Size: h.size, Link: h.link}
+	m := Member{Path: h.path, Mode: fs.FileMode(h.mode & 0o777), Size: h.size, Link: h.link, Raised: h.mode&0o6000 != 0}
 	kind := placeFile
 	switch h.flag {
 	case flagFile, flagOldFile:

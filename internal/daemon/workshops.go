@@ -11,9 +11,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// workshops build source distributions, in sandboxes of their own: the door asks, the
+// workshops build source distributions and run install scripts, in sandboxes of their own: the door asks, the
 // manager has the sandboxes, an installer has the command.
 type workshops struct{ daemon *Daemon }
 
@@ -39,7 +40,7 @@ exit $code`
 func (w workshops) Make(ctx context.Context, job building.Job, to io.Writer) (made building.Origin, err error) {
 	builder, ok := all.SourceBuilder(job.Package.Ecosystem)
 	if !ok {
-		return made, fault.New(fault.ErrUnavailable, "no client here builds source distributions of %s", job.Package.Ecosystem)
+		return made, fault.New(fault.ErrUnavailable, "no client here builds packages of %s", job.Package.Ecosystem)
 	}
 	shop, err := w.daemon.sandboxes.Workshop(ctx, job.Sandbox, job.Source, job.Policy)
 	if err != nil {
@@ -54,7 +55,11 @@ func (w workshops) Make(ctx context.Context, job building.Job, to io.Writer) (ma
 	made = building.Origin{Run: info.Run, Template: strings.TrimSpace(info.Template + " " + info.Digest), Engine: info.Engine}
 	out, err := shop.Output(ctx, buildCommand(builder, job), 2*maxBuildTail)
 	if err != nil {
-		return made, &building.Failure{Sentence: "its build failed", Output: string(out), Line: builder.Complaint(string(out)), Run: info.Run}
+		sentence := "its build failed"
+		if job.Makes == policy.KindRan {
+			sentence = "its install scripts failed"
+		}
+		return made, &building.Failure{Sentence: sentence, Output: string(out), Line: builder.Complaint(string(out)), Run: info.Run}
 	}
 	made.File, err = shop.Take(ctx, builtFolder, builder.BuiltSuffix(), to)
 	if failed, ok := errors.AsType[*building.Failure](err); ok {

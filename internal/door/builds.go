@@ -1,13 +1,13 @@
 package door
 
-// MaxBuilt bounds what is built of a source distribution, in bytes.
+// MaxBuilt bounds what is made of a published file in a sandbox of its own, in bytes.
 const MaxBuilt = 64 << 20
 
-// BuildAsk is Build's question. The file is of policy.KindBuilt; its digest is the
-// source's.
+// BuildAsk is Build's question. The file is of policy.KindBuilt or policy.KindRan; its
+// digest is its source's, the published file that it is made of.
 type BuildAsk struct {
 	FileAsk
-	Source string `json:"source"` // the source distribution's file name
+	Source string `json:"source"` // its file name
 	SHA256 string `json:"sha256"` // of the source's verified bytes, hex
 	URL    string `json:"url"`    // at which sandboxes get the source
 }

@@ -233,9 +233,11 @@ type OwnerAnswer struct {
 	// Admitted tells that an entry or a requirement names it: asking about it tells
 	// nobody more than that does.
 	Admitted bool `json:"admitted,omitempty"`
-	// Builder names all that decides what is built of a source distribution for the run;
-	// "": nothing is.
-	Builder string `json:"builder,omitempty"`
+	// Builder names all that decides what is made of a published file for the run, in a
+	// sandbox of its own, and Makes are the kinds of what is (policy.KindBuilt,
+	// policy.KindRan); "" and none: nothing is made.
+	Builder string                `json:"builder,omitempty"`
+	Makes   []policy.ArtifactKind `json:"makes,omitempty"`
 	// Unreached, of an ask with MayWalk, tells that nothing names it by what was read,
 	// and that something which was not may.
 	Unreached bool `json:"unreached,omitempty"`

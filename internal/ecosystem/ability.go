@@ -31,12 +31,12 @@ type Inspector interface {
 }
 
 // Builder is the optional ability of a protocol whose releases may have nothing but source
-// distributions: what is built of one, apart from whoever asks, can be offered in its
-// place.
+// distributions, or run something when they are installed: what is made of one, apart from
+// whoever asks, can be offered in its place.
 type Builder interface {
-	// Built is the file as which that is offered: of policy.KindBuilt, with the source's
-	// digest, beside it and under a name of its own. ok is false for a file of which
-	// nothing is built.
+	// Built is the file as which that is offered: of policy.KindBuilt or policy.KindRan,
+	// with the source's digest, beside it and under a name of its own. ok is false for a
+	// file of which nothing is made.
 	Built(source File) (built File, ok bool)
 	// Everywhere tells whether a file fits all systems, so that nothing need be built of its
 	// release.

@@ -122,7 +122,7 @@ func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
 	}
 	v, _ := fileOf(l, made, kept, d)
 	v.file.Size = made.Size()
-	v.found.Findings = append([]string{"it was built here, in a sandbox of its own, of " + l.of.Name + " (" + l.of.Digest + ")"}, d.Findings...)
+	v.found.Findings = append([]string{madeOf(l)}, d.Findings...)
 	if len(d.Requirements) > 0 {
 		if err := g.door.Edges(q.r.Context(), v.sandbox, v.ref, d.Requirements); err != nil {
 			g.refuseUndecided(q, v.ref, err)
@@ -134,6 +134,15 @@ func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
 		return
 	}
 	g.serveRecorded(q, v, false)
+}
+
+// madeOf says what a file is made of.
+func madeOf(l located) string {
+	how := "it was built here, in a sandbox of its own, of "
+	if l.file.Kind == policy.KindRan {
+		how = "its install scripts ran here, in a sandbox of their own, and this came of "
+	}
+	return how + l.of.Name + " (" + l.of.Digest + ")"
 }
 
 // made is what is built of the source that a file is of; it answers the query itself where

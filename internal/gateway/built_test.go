@@ -57,7 +57,7 @@ func newBuildingBench(t *testing.T, made func(door.BuildAsk) ([]byte, string)) *
 	t.Helper()
 	b := newBench(t, nil)
 	b.door.rule(throwaway)
-	b.door.builder, b.door.build = "builder-1", made
+	b.door.builder, b.door.makes, b.door.build = "builder-1", []policy.ArtifactKind{policy.KindBuilt}, made
 	b.publish(sdist(t, "foo", "1.0"))
 	return b
 }
@@ -119,7 +119,7 @@ func TestBuiltIsOfferedInItsSourcesPlace(t *testing.T) {
 func TestNothingIsOfferedWithoutABuilder(t *testing.T) {
 	t.Parallel()
 	b := newBuildingBench(t, buildsOf(pypitest.Wheel(t, "foo", "1.0")))
-	b.door.builder = ""
+	b.door.builder, b.door.makes = "", nil
 	if page := b.get("/simple/foo/"); strings.Contains(page.body, "cofferdam-py3") || !strings.Contains(page.body, "foo-1.0.tar.gz") {
 		t.Errorf("the page is %s", status(page))
 	}

@@ -73,6 +73,7 @@ type fakeDoor struct {
 	// builder is every run's, and build answers what is to be built with bytes, or with a
 	// refusal's reason. builds are those asks.
 	builder string
+	makes   []policy.ArtifactKind
 	build   func(door.BuildAsk) (made []byte, refused string)
 	builds  []door.BuildAsk
 	made    map[string][]byte // by sha256
@@ -211,7 +212,7 @@ func (d *fakeDoor) Owner(_ context.Context, ask door.OwnerAsk) (door.OwnerAnswer
 	if d.unsaid != "" && strings.Contains(ask.Package.Name+" "+ask.Version+" "+ask.Asked, d.unsaid) {
 		return door.OwnerAnswer{}, fault.New(fault.ErrForbidden, "it may not leave; request r-7; see: cofferdam why")
 	}
-	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox], Builder: d.builder}, nil
+	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox], Builder: d.builder, Makes: d.makes}, nil
 }
 
 // askedFor tells whether the owner of a name was asked for.

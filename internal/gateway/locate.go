@@ -49,18 +49,12 @@ func (lo *locator) list(ctx context.Context, s subject, at *located) error {
 	}
 	if f, ok := p.At(s.route.Path); ok {
 		at.file = f
-		if _, ok := s.source.Protocol.(ecosystem.Inspector); ok {
-			at.row, err = p.Row(f.Manifest)
-		}
-		if err != nil {
-			return fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
-		}
-		return nil
+		return lo.row(p, s, f, at)
 	}
 	if s.source.builder != "" {
 		if built, of, ok := p.Built(s.source.Source, s.route.Path); ok {
 			at.file, at.of = built, &of
-			return nil
+			return lo.row(p, s, of, at)
 		}
 	}
 	for _, l := range p.Index.LeftOut {
@@ -72,6 +66,17 @@ func (lo *locator) list(ctx context.Context, s subject, at *located) error {
 		return fault.New(fault.ErrNotFound, "%s", sentence(notListed(s.route)))
 	}
 	return notListed(s.route)
+}
+
+// row reads what the page says of a file, for an Inspector.
+func (lo *locator) row(p *pages.Page, s subject, f ecosystem.File, at *located) (err error) {
+	if _, ok := s.source.Protocol.(ecosystem.Inspector); ok {
+		at.row, err = p.Row(f.Manifest)
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "what the index says of the file can't be read")
+	}
+	return nil
 }
 
 // notListed is what a file is that neither the index nor an address gives.

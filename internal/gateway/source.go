@@ -51,11 +51,11 @@ func (s *source) witness() ecosystem.Witness {
 // forRun is the source as a run meets it, which may have pages and builds of its own; see
 // door.OwnerAnswer.
 func (s *source) forRun(of door.OwnerAnswer) *source {
-	if of.Apart == s.Apart && of.Builder == s.builder {
+	if of.Apart == s.Apart && of.Builder == s.builder && slices.Equal(of.Makes, s.Makes) {
 		return s
 	}
 	with := *s
-	with.Apart, with.builder, with.Builds = of.Apart, of.Builder, of.Builder != ""
+	with.Apart, with.builder, with.Makes = of.Apart, of.Builder, of.Makes
 	return &with
 }
 

@@ -38,11 +38,12 @@ type Pinner interface {
 }
 
 // SourceBuilder is the optional ability of an installer whose client builds what is
-// installed of a source distribution. Of one ecosystem's installers one has it.
+// installed of a source distribution, or runs the install scripts of a package. Of one
+// ecosystem's installers one has it.
 type SourceBuilder interface {
-	// BuildSource is the command that fetches a source distribution by its URL, checks its
+	// BuildSource is the command that fetches what was published by its URL, checks its
 	// sha256 (hex), builds it and puts what comes of it into a folder. It gets what the
-	// build needs from the registry, and not what the package requires.
+	// build needs from the registry.
 	BuildSource(url, sha256, folder string) []string
 	// Complaint is the line of a failed build's output that says most; "": none is known
 	// to. It is whoever wrote the source that speaks.

@@ -24,7 +24,7 @@ func (nodeFamily) version(written string) (string, bool) {
 func (nodeFamily) traits() Traits {
 	return Traits{
 		OSV: "npm", Table: 'n', SpecifierExample: "^1.2.3", XRanges: true, SeveralVersions: true,
-		RequirementsOnPages: true, ProjectsHaveVersions: true, Archive: ".tgz", Between: "@",
+		RequirementsOnPages: true, ProjectsHaveVersions: true, Archive: ".tgz", Between: "@", Scripts: true,
 	}
 }
 

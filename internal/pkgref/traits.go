@@ -50,6 +50,9 @@ type Traits struct {
 	// built of them; elsewhere all files are of one kind.
 	Sources bool
 
+	// Scripts tells that packages may run something when they are installed.
+	Scripts bool
+
 	// Between is what stands between a name and a version where somebody asks for both:
 	// "left-pad@1.2.3". "": nothing does, for what follows begins with an operator.
 	Between string

@@ -43,11 +43,10 @@ func (c *compiler) artifacts(o *object) {
 		compileSdist(c, f)
 	}
 	if f, given := o.fields["install_scripts"]; given {
-		p.scripts = compileScripts(c, f)
-		c.saysEffect(f, p.scripts,
-			"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
-			"packages that run scripts when they are installed wait for a person",
-			"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
+		compileScripts(c, f)
+	}
+	if f, given := o.fields["install_in"]; given {
+		compileInstallIn(c, f)
 	}
 	if f, given := o.fields["require_hashes"]; given {
 		if p.hashes, _ = c.boolean(f); p.hashes {

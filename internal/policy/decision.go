@@ -24,6 +24,9 @@ const (
 	// KindBuilt is a wheel that was, or would be, built of a release's source
 	// distribution in a sandbox of its own. Its digest is the source's.
 	KindBuilt ArtifactKind = "built"
+	// KindRan is a package whose install scripts ran, or would run, in a sandbox of its
+	// own, and that has none any more. Its digest is that of the published package.
+	KindRan   ArtifactKind = "ran"
 	KindOther ArtifactKind = "other"
 	// KindPackage is a release's one archive, in ecosystems that have only one
 	// kind (npm's tarball, Go's module zip, a crate).
@@ -33,6 +36,10 @@ const (
 	// judged by the name.
 	KindMetadata ArtifactKind = "metadata"
 )
+
+// Made tells that a file is not its publisher's: it was, or would be, made of one in a
+// sandbox of its own.
+func (k ArtifactKind) Made() bool { return k == KindBuilt || k == KindRan }
 
 // ResolvedBy tells which step of the order in docs/policy.md decided.
 type ResolvedBy string

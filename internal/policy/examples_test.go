@@ -88,6 +88,7 @@ func TestExamplesDecide(t *testing.T) {
 		{"locked-down.yaml", "numpy", "2.1", pkgref.Python, policy.KindWheel, "deny", "packages.default"},
 		{"built-apart.yaml", "docopt", "0.6.2", pkgref.Python, policy.KindSdist, "deny", "packages.sdist"},
 		{"built-apart.yaml", "docopt", "0.6.2", pkgref.Python, policy.KindBuilt, "allow", "allowed_packages.python.docopt"},
+		{"built-apart.yaml", "esbuild", "0.25.0", pkgref.Node, policy.KindRan, "allow", "allowed_packages.node.esbuild"},
 		{"watchful.yaml", "numpy", "2.1", pkgref.Python, policy.KindWheel, "allow", "packages.default"},
 		{"watchful.yaml", "numpy", "2.1", pkgref.Python, policy.KindSdist, "hold", "packages.sdist"},
 		{"watchful.yaml", "urllib3", "1.26.17", pkgref.Python, policy.KindWheel, "deny", "blocked_packages.python.urllib3"},

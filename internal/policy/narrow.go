@@ -24,7 +24,7 @@ func (j *Judge) narrow(d Decision, f FileFacts) Decision {
 	if d.Effect != Deny {
 		d = stricter(d, observe(j.policy, j.judgeAge(f)))
 	}
-	if d.Effect != Deny && f.Scripts {
+	if d.Effect != Deny && f.Scripts && f.Kind != KindRan { // whose scripts ran elsewhere
 		d = stricter(d, observe(j.policy, j.judgeScripts(f)))
 	}
 	if d.Effect != Deny && j.policy.packages.hashes {
@@ -52,8 +52,8 @@ func (j *Judge) judgeKind(kind ArtifactKind) Decision {
 	switch kind {
 	case KindWheel, KindPackage:
 		return Decision{}
-	case KindBuilt:
-		return j.judgeBuilt()
+	case KindBuilt, KindRan:
+		return j.judgeMade(kind)
 	case KindSdist:
 		switch j.policy.packages.sdist {
 		case throwaway:
@@ -142,6 +142,9 @@ func (j *Judge) judgeScripts(f FileFacts) Decision {
 	case Hold:
 		refusal.Effect = Hold
 		refusal.Reason = reason("%s runs a script when it is installed, which waits for approval; packages.install_scripts is hold", short(j.name))
+	case throwaway:
+		refusal.Reason = reason("%s runs a script when it is installed, and only what comes of it apart is served; packages.install_scripts is throwaway", short(j.name))
+		return refusal
 	case Deny:
 		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is deny", short(j.name))
 	default:

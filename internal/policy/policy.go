@@ -82,7 +82,7 @@ type packageRules struct {
 	defaultGiven bool
 	planning     bool   // byDefault is Deny, and a plan is made: see Planning
 	sdist        Effect // "" is Deny; throwaway is possible
-	scripts      Effect // "" is Deny
+	scripts      Effect // "" is Deny; throwaway is possible
 	toolchains   Effect // "" is Deny
 	similar      Effect // "" is Deny
 	system       Effect // "" is Deny; never Hold

@@ -61,7 +61,7 @@ func drawQuestion(rt *rapid.T) question {
 	q := question{
 		name:      drawName(rt),
 		rank:      drawRank(rt),
-		kind:      rapid.SampledFrom([]policy.ArtifactKind{policy.KindWheel, policy.KindWheel, policy.KindPackage, policy.KindSdist, policy.KindBuilt, policy.KindOther}).Draw(rt, "kind"),
+		kind:      rapid.SampledFrom([]policy.ArtifactKind{policy.KindWheel, policy.KindWheel, policy.KindPackage, policy.KindSdist, policy.KindBuilt, policy.KindRan, policy.KindOther}).Draw(rt, "kind"),
 		age:       rapid.SampledFrom(ages).Draw(rt, "age"),
 		seenAge:   rapid.SampledFrom(ages).Draw(rt, "age here"),
 		known:     rapid.Bool().Draw(rt, "known"),

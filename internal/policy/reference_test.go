@@ -199,6 +199,8 @@ func (m *model) file(q question, here []string, effect policy.Effect, by policy.
 	switch {
 	case q.kind == policy.KindSdist && m.sdist == "throwaway", q.kind == policy.KindBuilt && m.sdist != "throwaway" && m.sdist != "allow":
 		stricter(policy.Deny)
+	case q.kind == policy.KindRan && m.scripts != "throwaway" && m.scripts != "allow" && !m.trustsScripts(q.name):
+		stricter(policy.Deny)
 	case q.kind == policy.KindSdist:
 		stricter(policy.Effect(m.sdist))
 	}
@@ -213,13 +215,21 @@ func (m *model) file(q question, here []string, effect policy.Effect, by policy.
 			stricter(policy.Deny)
 		}
 	}
-	if q.scripts && effect != policy.Deny && !m.runsScripts(q.name, q.rank) {
-		stricter(policy.Effect(m.scripts))
+	if q.scripts && q.kind != policy.KindRan && effect != policy.Deny && !m.runsScripts(q.name, q.rank) {
+		word := policy.Effect(m.scripts)
+		if word == "throwaway" {
+			word = policy.Deny
+		}
+		stricter(word)
 	}
 	if m.hashes && effect != policy.Deny && (q.digest == "md5" || q.digest == "" && q.complete) {
 		stricter(policy.Deny)
 	}
 	return effect, by
+}
+
+func (m *model) trustsScripts(name string) bool {
+	return slices.ContainsFunc(m.allowed, func(e modelEntry) bool { return e.name == name && e.scripts })
 }
 
 func (m *model) runsScripts(name string, rank int) bool {
@@ -307,7 +317,7 @@ func drawDocument(rt *rapid.T) *model {
 		sdist:      word("sdist", "", "deny", "hold", "allow", "throwaway"),
 		minAge:     word("min_release_age", "", "", "7d"),
 		ageSource:  word("age_source", "", "trusted", "first-seen", "ignore"),
-		scripts:    word("install_scripts", "", "deny", "hold", "allow"),
+		scripts:    word("install_scripts", "", "deny", "hold", "allow", "throwaway"),
 		toolchains: word("toolchains", "", "deny", "hold", "allow"),
 		similar:    word("similar_names", "", "deny", "hold", "allow"),
 		hashes:     rapid.Bool().Draw(rt, "require_hashes"),

@@ -1,18 +1,28 @@
 package policy
 
-import "slices"
+import (
+	"slices"
 
-// throwaway is what packages.sdist says beside an effect: a source distribution is built in
-// a sandbox that is thrown away, and what comes of it is served in its place.
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// throwaway is what packages.sdist and packages.install_scripts say beside an effect: the
+// publisher's code runs in a sandbox that is thrown away, and what comes of it is served in
+// the place of what was published.
 const throwaway = "throwaway" // of no type: no effect is this
+
+// untrusted reads allow, deny, hold or throwaway.
+func (c *compiler) untrusted(v value) (Effect, bool) {
+	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), throwaway)
+	return Effect(word), ok
+}
 
 // compileSdist reads packages.sdist.
 func compileSdist(c *compiler, v value) {
-	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), throwaway)
+	sdist, ok := c.untrusted(v)
 	if !ok {
 		return
 	}
-	sdist := Effect(word)
 	c.policy.packages.sdist = sdist
 	if sdist == throwaway {
 		c.says(v, "source distributions are built in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
@@ -25,50 +35,96 @@ func compileSdist(c *compiler, v value) {
 		"only wheels are allowed")
 }
 
-// compileScripts reads packages.install_scripts. throwaway is no value of it, and the error
-// says why.
-func compileScripts(c *compiler, v value) Effect {
-	if v.node != nil && v.node.Value == throwaway {
-		c.fail(v.node, "packages.install_scripts can't be throwaway: what a script leaves is no longer the archive whose digest is in the registry and in lockfiles, so its client would refuse it; "+
-			"use deny or hold, and install_scripts: true for the packages that you trust")
-		return ""
+// compileScripts reads packages.install_scripts.
+func compileScripts(c *compiler, v value) {
+	scripts, ok := c.untrusted(v)
+	if !ok {
+		return
 	}
-	return c.effect(v)
+	c.policy.packages.scripts = scripts
+	if scripts == throwaway {
+		c.says(v, "install scripts run in a sandbox of their own, without mounts, secrets, tools or network but for packages; "+
+			"only the files of their package that come of it are served, but for entries with install_scripts: true")
+		return
+	}
+	c.saysEffect(v, scripts,
+		"packages may run scripts when they are installed: their publishers' code runs in the sandbox",
+		"packages that run scripts when they are installed wait for a person",
+		"packages that run scripts when they are installed are denied, but for entries with install_scripts: true")
 }
 
-// judgeBuilt judges what is built of a source distribution apart from the run. That the
-// policy does not have that done is no choice that it only observes.
-func (j *Judge) judgeBuilt() Decision {
-	if sdist := j.policy.packages.sdist; sdist == throwaway || sdist == Allow {
+// compileInstallIn reads packages.install_in after both of the keys that it stands for. What
+// one of these denies stays denied; what one has run in the sandbox contradicts it.
+func compileInstallIn(c *compiler, v value) {
+	if _, ok := c.word(v, throwaway); !ok {
+		return
+	}
+	p := &c.policy.packages
+	for _, of := range []struct {
+		key  string
+		word *Effect
+	}{{"packages.sdist", &p.sdist}, {"packages.install_scripts", &p.scripts}} {
+		switch *of.word {
+		case "":
+			*of.word = throwaway
+		case Allow, Hold:
+			c.fail(v.node, "packages.install_in is throwaway, and %s is %s, which is to run in the sandbox itself: remove one of them", of.key, *of.word)
+			return
+		case Deny, throwaway:
+		}
+	}
+	c.says(v, "source distributions are built, and install scripts run, in sandboxes of their own, unless packages.sdist or packages.install_scripts denies them")
+}
+
+// judgeMade judges what is made of a published file apart from the run. That the policy does
+// not have that done is no choice that it only observes.
+func (j *Judge) judgeMade(kind ArtifactKind) Decision {
+	if word := j.policy.packages.madeApart(kind, packageKey{j.ecosystem, j.name}); word == throwaway || word == Allow {
 		return Decision{}
 	}
-	return Decision{
-		Effect: Deny, Rule: ruleKind, ResolvedBy: ByAllowlist,
-		Reason: "nothing is built of source distributions here; packages.sdist is not throwaway",
+	refusal := Decision{Effect: Deny, Rule: ruleKind, ResolvedBy: ByAllowlist}
+	if refusal.Reason = "nothing is built of source distributions here; packages.sdist is not throwaway"; kind == KindRan {
+		refusal.Reason = "install scripts do not run apart here; packages.install_scripts is not throwaway"
 	}
+	return refusal
 }
 
-// BuildsApart tells whether what is built of source distributions in sandboxes of their own
-// is offered in their place.
-func (p *Policy) BuildsApart() bool {
-	builds := false
+// madeApart is the word for what a kind of file is made of, for one package: an entry with
+// install_scripts: true has scripts run in the sandbox itself, whatever its versions.
+func (r *packageRules) madeApart(kind ArtifactKind, key packageKey) Effect {
+	switch {
+	case kind == KindBuilt:
+		return r.sdist
+	case kind != KindRan:
+		return Deny
+	case slices.ContainsFunc(r.allowed[key], func(e entry) bool { return e.installScripts }):
+		return Allow
+	}
+	return r.scripts
+}
+
+// MakesApart tells whether files of a kind (KindBuilt, KindRan) that are made of a package's
+// published ones, in sandboxes of their own, are offered in their place: one layer says so,
+// and the others leave it at that.
+func (p *Policy) MakesApart(kind ArtifactKind, project pkgref.Ref) bool {
+	makes := false
 	for _, l := range p.layers() {
-		switch l.packages.sdist {
+		switch l.packages.madeApart(kind, packageKey{project.Ecosystem, project.Name}) {
 		case throwaway:
-			builds = true
+			makes = true
 		case Allow:
 		default:
 			return false
 		}
 	}
-	return builds
+	return makes
 }
 
-// Apart is the policy of a sandbox in which a source distribution of a run under p is
-// built: it judges packages as p does, and has p's digest and limits. There is nothing else
-// in it: no names but the registries', no tools, credentials, mounts, ports or rules. What
-// would wait for a person is refused at once, and what is needed for the build comes as
-// wheels.
+// Apart is the policy of a sandbox in which something is made of a published file for a run
+// under p: it judges packages as p does, and has p's digest and limits. There is nothing
+// else in it: no names but the registries', no tools, credentials, mounts, ports or rules.
+// What would wait for a person is refused at once. Source distributions are not built in
+// it, and the install scripts that would run apart run there, since it is apart already.
 func (p *Policy) Apart() *Policy {
 	apart := &Policy{
 		source: p.source, digest: p.digest, name: p.name, version: p.version, observes: p.observes,
@@ -76,6 +132,9 @@ func (p *Policy) Apart() *Policy {
 		toolsGiven: true, ingress: true, // and lists none
 	}
 	apart.packages.sdist = Deny
+	if p.packages.scripts == throwaway {
+		apart.packages.scripts = Allow
+	}
 	apart.packages.onHold, apart.packages.maxWait = HoldFail, 0
 	apart.packages.unaccounted = UnaccountedRecord
 	for _, by := range p.narrowed {

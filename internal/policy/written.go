@@ -31,7 +31,8 @@ type (
 	ageWord         string
 	unaccounted     string
 	systemWord      string
-	sdistWord       string
+	untrustedWord   string
+	placeWord       string
 	lockWord        string
 	ecosystem       string
 	operator        string
@@ -138,7 +139,8 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[pushWord]():        {string(Allow), string(Hold), string(Deny)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},
 		reflect.TypeFor[systemWord]():      {string(Deny), string(Allow)},
-		reflect.TypeFor[sdistWord]():       {string(Deny), string(Hold), string(Allow), throwaway},
+		reflect.TypeFor[untrustedWord]():   {string(Deny), string(Hold), string(Allow), throwaway},
+		reflect.TypeFor[placeWord]():       {throwaway},
 		reflect.TypeFor[unaccounted]():     {string(UnaccountedRecord), string(UnaccountedAlarm), string(UnaccountedEnd)},
 		reflect.TypeFor[lockWord]():        {string(LockFrozen), string(LockPrefer)},
 		reflect.TypeFor[ecosystem]():       ecosystems,

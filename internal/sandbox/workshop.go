@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
 
-// Workshop is a sandbox in which a source distribution is built for another one, and
-// nothing else is done. It is thrown away.
+// Workshop is a sandbox in which a source distribution is built, or a package's install
+// scripts run, for another one, and nothing else is done. It is thrown away.
 type Workshop struct {
 	m       *Manager
 	sandbox *Sandbox
@@ -46,8 +46,12 @@ func (m *Manager) Workshop(ctx context.Context, id string, source building.Sourc
 	if engine == "" {
 		engine = isolationAuto
 	}
+	does := "builds "
+	if source.Makes == policy.KindRan {
+		does = "runs the install scripts of "
+	}
 	made, err := m.Create(ctx, Request{
-		Run: journal.NewID("build-", 6), Task: "builds " + source.File + " for " + s.info.Run, Template: s.info.Template, Engine: engine,
+		Run: journal.NewID("build-", 6), Task: does + source.File + " for " + s.info.Run, Template: s.info.Template, Engine: engine,
 		Policy: p, PolicySource: s.info.PolicySource, Lock: lock, source: &source,
 		Lifetime: Lifetime{TTL: longestWorkshop}, Owner: s.info.Owner, User: s.info.User,
 	})

@@ -1,9 +1,10 @@
-// Package building has source distributions built in sandboxes that are thrown away, for
-// runs whose policy says sdist: throwaway. What comes out is bytes that nobody has looked
-// into: it is bounded here, and inspected by the gateway like any published file.
+// Package building has source distributions built, and install scripts run, in sandboxes that
+// are thrown away, for runs whose policy says throwaway of these. What comes out is bytes
+// that nobody has looked into: it is bounded here, and inspected by the gateway like any
+// published file.
 //
-// Vocabulary: a *workshop* is a sandbox for one build; a *job* is a build that some run
-// wants; what it *made* is kept for some minutes, until the gateway has read it.
+// Vocabulary: a *workshop* is a sandbox for one build, which may be a package's scripts; its
+// *source* is the published file; a *job* is a build that some run wants; what it *made* is kept for some minutes, until the gateway has read it.
 package building
 
 import (
@@ -24,12 +25,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
-// Source is the source distribution that a workshop is for. It is admitted there by the
-// run that wants it built.
+// Source is the published file that a workshop is for. It is admitted there by the run that
+// wants something made of it.
 type Source struct {
 	Package pkgref.Ref
-	File    string // its name
-	SHA256  string // of its bytes, hex
+	Makes   policy.ArtifactKind // policy.KindBuilt or policy.KindRan
+	File    string              // its name
+	Digest  string              // that the index gives of it
+	SHA256  string              // of its bytes, hex
+	Through string              // the entry through which the run admits it
 }
 
 // Job is a build.

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // maxPackageJSON bounds a package.json; the largest real ones have some
@@ -30,18 +31,23 @@ const (
 
 // limits are those of a tarball. One client computes sizes in 32 bits, and would
 // take what lies behind a larger file for something else.
-func limits() archive.Limits { return archive.Limits{Careless: true, Unpacked: math.MaxInt32} }
+func (p *unpacking) limits() archive.Limits {
+	if p.ran {
+		return ranLimits()
+	}
+	return archive.Limits{Careless: true, Unpacked: math.MaxInt32}
+}
 
 // Inspect reads a tarball strictly and compares its package.json with the
 // manifest that resolvers were given: what it requires, runs or puts on the PATH
 // without the manifest saying so refuses it.
 func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Content) (ecosystem.Inspection, error) {
 	t, ok := tarballOf(file.Path)
-	if !ok {
+	if !ok || t.ran != (file.Kind == policy.KindRan) {
 		return ecosystem.Inspection{}, fault.Invalid("%s is not at the path of a tarball", excerpt.Of(file.Name, maxQuoted))
 	}
-	p := &unpacking{paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
-	if err := archive.TarGz(content, content.Size(), limits(), p.visit); err != nil {
+	p := &unpacking{ran: t.ran, paths: map[string]bool{}, again: map[string]bool{}, contents: contents.Files{}}
+	if err := archive.TarGz(content, content.Size(), p.limits(), p.visit); err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	if err := p.compareAgain(content); err != nil {
@@ -61,6 +67,9 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		p.find(findPeculiar)
 	}
 	scripts := p.implied(own.scripts)
+	if p.ran && (len(scripts) > 0 || own.installs || p.bundledRuns) {
+		return ecosystem.Inspection{}, fault.Invalid("the package whose scripts ran still runs something when it is installed")
+	}
 	if row != nil {
 		listed, _, err := readClaims(row)
 		if err != nil {
@@ -69,6 +78,9 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		findings, err := compare(&own, scripts, &listed)
 		if err != nil {
 			return ecosystem.Inspection{}, err
+		}
+		if p.ran { // that is why it is there
+			findings = slices.DeleteFunc(findings, func(f string) bool { return f == findScript })
 		}
 		p.find(findings...)
 	}

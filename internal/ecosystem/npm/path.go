@@ -47,6 +47,7 @@ type tarball struct {
 	project string
 	version string // canonical
 	file    string // the last segment
+	ran     bool   // it is what is left of the release when its install scripts ran: see Built
 }
 
 const tarballSuffix = ".tgz"
@@ -76,14 +77,15 @@ func tarballAt(segments []string) (t tarball, ok bool, err error) {
 		return tarball{}, true, fault.Invalid("the path names two scopes")
 	}
 	version, named := strings.CutPrefix(segments[last], bareName(project)+"-")
+	version, ran := strings.CutSuffix(version, ranSuffix)
 	version, packed := strings.CutSuffix(version, tarballSuffix)
-	if !named || !packed {
+	if !named || !packed && !ran || packed && ran {
 		return tarball{}, true, fault.Invalid("the path does not end in a tarball of %s", project)
 	}
 	if version, err = pkgref.CanonicalVersion(pkgref.Node, version); err != nil {
 		return tarball{}, true, err
 	}
-	return tarball{project, version, segments[last]}, true, nil
+	return tarball{project, version, segments[last], ran}, true, nil
 }
 
 // tarballOf reads a whole decoded path.

@@ -234,7 +234,7 @@ func (p *packument) resolve(r *release, link string) string {
 		return ""
 	}
 	t, ok := tarballOf(path)
-	if !ok || t.project != p.index.Project || t.version != r.version {
+	if !ok || t.ran || t.project != p.index.Project || t.version != r.version {
 		r.refuse("its tarball's path is not that of this release")
 		return ""
 	}

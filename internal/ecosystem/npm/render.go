@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // The rows of an index.
@@ -129,13 +130,29 @@ func (d *page) packument() {
 		first = false
 		d.quote(f.Version)
 		d.raw(":")
-		d.row(d.manifestRow(f))
+		d.release(f)
 	}
 	d.raw(`},"time":{`)
 	d.times()
 	d.raw(`}`)
 	d.about()
 	d.raw(`}`)
+}
+
+// release copies a release's manifest, or writes that of what is made of it.
+func (d *page) release(f ecosystem.File) {
+	e := d.manifestRow(f)
+	if f.Kind != policy.KindRan {
+		d.row(e)
+		return
+	}
+	if d.flush(); d.err != nil {
+		return
+	}
+	d.row(e)
+	if d.err == nil {
+		d.buf, d.err = manifestOfRan(d.buf, f)
+	}
 }
 
 func (d *page) manifestRow(f ecosystem.File) ecosystem.Extent {
@@ -219,7 +236,7 @@ func (d *page) manifest() {
 			d.err = fault.New(fault.ErrForbidden, "%s %s: %s", d.ix.Project, version, v.Reason)
 			return
 		}
-		d.row(d.manifestRow(f))
+		d.release(f)
 		return
 	}
 	for _, out := range d.ix.LeftOut {

@@ -16,6 +16,7 @@ import (
 
 // unpacking is one reading of a tarball.
 type unpacking struct {
+	ran         bool   // it comes out of a sandbox in which its install scripts ran
 	top         string // the folder that all is in
 	paths       map[string]bool
 	again       map[string]bool // paths that came again
@@ -51,6 +52,11 @@ func (p *unpacking) find(findings ...string) {
 // visit looks at a member. Clients drop the first element of each path,
 // whatever it is, so that two of them would be merged.
 func (p *unpacking) visit(m archive.Member, content io.Reader) error {
+	if p.ran {
+		if err := onlyFiles(m); err != nil {
+			return err
+		}
+	}
 	top, rest, below := strings.Cut(m.Path, "/")
 	switch {
 	case p.top == "":
@@ -145,7 +151,7 @@ func (p *unpacking) compareAgain(content ecosystem.Content) error {
 	}
 	p.find(findAgain)
 	sums := map[string][sha256.Size]byte{}
-	return archive.TarGz(content, content.Size(), limits(), func(m archive.Member, content io.Reader) error {
+	return archive.TarGz(content, content.Size(), p.limits(), func(m archive.Member, content io.Reader) error {
 		_, rest, _ := strings.Cut(m.Path, "/")
 		if !p.again[rest] {
 			return nil

@@ -61,7 +61,7 @@ type Reader struct {
 // Judge asks the door about a project's page, by its digest first. If the files'
 // times were found out for that they are in the judged page.
 func (ps *Pages) Judge(ctx context.Context, by Reader, s Source, project string, p *Page) (Judged, error) {
-	if s.Builds {
+	if len(s.Makes) > 0 {
 		p = p.offering(s)
 	}
 	ask := door.IndexAsk{

@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// offering is the page as runs see it that have source distributions built: in the place of
-// one stands what is built of it, unless its release has a file for all systems. Of several
+// offering is the page as runs see it that have things made apart: in the place of a file
+// stands what is made of it, unless its release has a file for all systems. Of several
 // source distributions of a release the first counts. It is another page, with a digest of
 // its own.
 func (p *Page) offering(s Source) *Page {
@@ -18,7 +17,7 @@ func (p *Page) offering(s Source) *Page {
 	if !ok {
 		return p
 	}
-	settled := map[string]bool{} // versions of which nothing more is built
+	settled := map[string]bool{} // versions of which nothing more is made
 	for _, f := range p.Index.Files {
 		if b.Everywhere(f) {
 			settled[f.Version] = true
@@ -26,17 +25,17 @@ func (p *Page) offering(s Source) *Page {
 	}
 	var files []ecosystem.File
 	for i, f := range p.Index.Files {
-		if f.Kind != policy.KindSdist || settled[f.Version] {
+		if settled[f.Version] {
 			continue
 		}
-		built, ok := b.Built(f)
-		if _, taken := p.byPath[built.Path]; !ok || taken {
+		made, ok := s.made(b, f)
+		if _, taken := p.byPath[made.Path]; !ok || taken {
 			continue
 		}
 		if files == nil {
 			files = slices.Clone(p.Index.Files)
 		}
-		settled[f.Version], files[i] = true, built
+		settled[f.Version], files[i] = true, made
 	}
 	if files == nil {
 		return p
@@ -52,17 +51,20 @@ func (p *Page) offering(s Source) *Page {
 	return &with
 }
 
-// Built is the file at a path that is built of one of the page's, and that one.
+// made is what is made of a file for the runs that the source is for; false: nothing.
+func (s Source) made(b ecosystem.Builder, f ecosystem.File) (ecosystem.File, bool) {
+	made, ok := b.Built(f)
+	return made, ok && slices.Contains(s.Makes, made.Kind)
+}
+
+// Built is the file at a path that is made of one of the page's, and that one.
 func (p *Page) Built(s Source, path string) (built, of ecosystem.File, ok bool) {
 	b, can := s.Protocol.(ecosystem.Builder)
 	if !can {
 		return built, of, false
 	}
 	for _, f := range p.Index.Files {
-		if f.Kind != policy.KindSdist {
-			continue
-		}
-		if built, ok = b.Built(f); ok && built.Path == path {
+		if built, ok = s.made(b, f); ok && built.Path == path {
 			built.Published = p.Published(&f)
 			return built, f, true
 		}

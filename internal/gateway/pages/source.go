@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -17,8 +18,9 @@ type Source struct {
 	Client   *upstream.Client
 	Index    string // the index's URL, also the upstream's identity in cache keys
 	Apart    string // with whom its pages are shared; "" is with all who may have them
-	// Builds tells that what is built of source distributions is offered in their place.
-	Builds bool
+	// Makes are the kinds of files that are made of published ones, in sandboxes of their
+	// own, and offered in their place.
+	Makes []policy.ArtifactKind
 	// Times finds out when releases were published of which the index does not say
 	// it, as far as it can; nil: nobody knows.
 	Times func(ctx context.Context, project string, versions []string) map[string]time.Time

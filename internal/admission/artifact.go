@@ -144,8 +144,8 @@ func (t *tenant) weigh(ctx context.Context, q question) (w weighed, err error) {
 	t.require(&w.about, q.Package)
 	w.judge = t.known.judge(w.about)
 	w.said = w.judge.File(q.facts())
-	if t.isSource(q) {
-		w.said = t.sourceDecision()
+	if isSource(t.run.Source, q) {
+		w.said = sourceDecision(t.run.Source)
 	}
 	w.decision = t.known.settle(planned(t.run.Plan, w.said))
 	if t.run.Rehearsal && q.File.Kind == policy.KindSdist && w.said.Effect != policy.Allow && w.decision.Shown() {

@@ -264,8 +264,7 @@ func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Reco
 
 // isSource tells whether a question is about the file that a workshop is for. The run that
 // wants something made of it has admitted it.
-func (t *tenant) isSource(q question) bool {
-	s := t.run.Source
+func isSource(s *building.Source, q question) bool {
 	if s == nil {
 		return false
 	}
@@ -277,18 +276,18 @@ func (t *tenant) isSource(q question) bool {
 }
 
 // sourceOf tells whether a project is the one that a workshop is for.
-func (t *tenant) sourceOf(project pkgref.Ref) bool {
-	return t.run.Source != nil && t.run.Source.Package.Project() == project.Project()
+func sourceOf(s *building.Source, project pkgref.Ref) bool {
+	return s != nil && s.Package.Project() == project.Project()
 }
 
 // sourceDecision admits the file that a workshop is for. What that requires is admitted as
 // it is in the run, through the same entry.
-func (t *tenant) sourceDecision() policy.Decision {
+func sourceDecision(s *building.Source) policy.Decision {
 	d := policy.Decision{
-		Effect: policy.Allow, Rule: "packages.sdist", ResolvedBy: policy.ByAllowlist, Through: t.run.Source.Through,
+		Effect: policy.Allow, Rule: "packages.sdist", ResolvedBy: policy.ByAllowlist, Through: s.Through,
 		Reason: "it is the source distribution that this sandbox is there to build",
 	}
-	if t.run.Source.Makes == policy.KindRan {
+	if s.Makes == policy.KindRan {
 		d.Rule, d.Reason = "packages.install_scripts", "it is the package whose install scripts this sandbox is there to run"
 	}
 	return d

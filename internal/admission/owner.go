@@ -41,8 +41,8 @@ func (c *Controller) Owner(ctx context.Context, ask door.OwnerAsk) (door.OwnerAn
 	}
 	t.require(&about, ask.Package)
 	d := t.known.judgeBy(law, about).Name()
-	if t.sourceOf(ask.Package) {
-		d = t.sourceDecision()
+	if sourceOf(t.run.Source, ask.Package) {
+		d = sourceDecision(t.run.Source)
 	}
 	out.Apart = apart(t, d)
 	out.Admitted = d.Admitted() && d.Would == "" && slices.Contains([]policy.ResolvedBy{policy.ByAllowlist, policy.ByDependency, policy.ByLockfile}, d.ResolvedBy)

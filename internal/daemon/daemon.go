@@ -196,12 +196,10 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	}
 	d.door = admission.New(admission.Config{
 		Log: d.records, FindingsKey: key, Clock: d.clock, Trust: d.gateway.trust, Leaf: leavesOf(d.hosts), TellTrust: tellTrust(d), Namespaces: namespaces(d.opts.Config, d.registries), Advisories: d.advisory,
-		Approvals:  watched.Queue(d.approvals.queue, d.telemetry),
-		Clients:    all.Asked,
-		Secrets:    d.secrets,
-		Trees:      trees{d},
-		Workshops:  workshops{d},
-		BuildDir:   d.opts.Paths.State,
+		Approvals: watched.Queue(d.approvals.queue, d.telemetry),
+		Clients:   all.Asked,
+		Secrets:   d.secrets,
+		Trees:     trees{d}, Workshops: workshops{d}, BuildDir: d.opts.Paths.State,
 		Tools:      tools,
 		Holder:     holder{d},
 		OnExceeded: func(sandbox string) { d.sandboxes.Cut(sandbox) },

@@ -12,14 +12,14 @@ import (
 const throwaway = "throwaway" // of no type: no effect is this
 
 // untrusted reads allow, deny, hold or throwaway.
-func (c *compiler) untrusted(v value) (Effect, bool) {
+func untrusted(c *compiler, v value) (Effect, bool) {
 	word, ok := c.word(v, string(Deny), string(Hold), string(Allow), throwaway)
 	return Effect(word), ok
 }
 
 // compileSdist reads packages.sdist.
 func compileSdist(c *compiler, v value) {
-	sdist, ok := c.untrusted(v)
+	sdist, ok := untrusted(c, v)
 	if !ok {
 		return
 	}
@@ -37,7 +37,7 @@ func compileSdist(c *compiler, v value) {
 
 // compileScripts reads packages.install_scripts.
 func compileScripts(c *compiler, v value) {
-	scripts, ok := c.untrusted(v)
+	scripts, ok := untrusted(c, v)
 	if !ok {
 		return
 	}

@@ -67,22 +67,8 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		p.find(findPeculiar)
 	}
 	scripts := p.implied(own.scripts)
-	if p.ran && (len(scripts) > 0 || own.installs || p.bundledRuns) {
-		return ecosystem.Inspection{}, fault.Invalid("the package whose scripts ran still runs something when it is installed")
-	}
-	if row != nil {
-		listed, _, err := readClaims(row)
-		if err != nil {
-			return ecosystem.Inspection{}, err
-		}
-		findings, err := compare(&own, scripts, &listed)
-		if err != nil {
-			return ecosystem.Inspection{}, err
-		}
-		if p.ran { // that is why it is there
-			findings = slices.DeleteFunc(findings, func(f string) bool { return f == findScript })
-		}
-		p.find(findings...)
+	if err := p.compareListed(&own, scripts, row); err != nil {
+		return ecosystem.Inspection{}, err
 	}
 	if p.bundledRuns { // which no manifest says
 		scripts = append(slices.Clone(scripts), bundledScript)
@@ -91,6 +77,30 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
 		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(), Inside: p.result(&own),
 	}, nil
+}
+
+// compareListed compares what a package says of itself with what the index says of it, which
+// is nil if there is nothing, and with what may be left of it once its scripts ran.
+func (p *unpacking) compareListed(own *claims, scripts []string, row []byte) error {
+	if p.ran && (len(scripts) > 0 || own.installs || p.bundledRuns) {
+		return fault.Invalid("the package whose scripts ran still runs something when it is installed")
+	}
+	if row == nil {
+		return nil
+	}
+	listed, _, err := readClaims(row)
+	if err != nil {
+		return err
+	}
+	findings, err := compare(own, scripts, &listed)
+	if err != nil {
+		return err
+	}
+	if p.ran { // that is why it is there
+		findings = slices.DeleteFunc(findings, func(f string) bool { return f == findScript })
+	}
+	p.find(findings...)
+	return nil
 }
 
 // implied adds the implicit script to those that a package.json has.

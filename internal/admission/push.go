@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -139,18 +140,26 @@ func (p push) decided(ctx context.Context, d policy.Decision) (door.Answer, erro
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq, Approval: d.Approval}, err
 }
 
+// shown is the name of a ref, or an option, for people. Both may have any letters, and some
+// look like others, are not seen, or have the text around them read from right to left: all
+// but ASCII is shown as its numbers. No ref has a backslash of its own.
+func shown(text string) string {
+	quoted := strconv.QuoteToASCII(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
 // refs are what is changed, a line for each ref.
 func (p push) refs() []string {
 	var lines []string
 	for _, c := range p.ask.Change.Commands {
-		old := c.Old[:min(len(c.Old), 12)]
+		old, ref := c.Old[:min(len(c.Old), 12)], shown(c.Ref)
 		switch {
 		case c.Deletes():
-			lines = append(lines, c.Ref+": deleted, was "+old)
+			lines = append(lines, ref+": deleted, was "+old)
 		case c.Creates():
-			lines = append(lines, c.Ref+": new, at "+c.New)
+			lines = append(lines, ref+": new, at "+c.New)
 		default:
-			lines = append(lines, c.Ref+": "+old+" -> "+c.New)
+			lines = append(lines, ref+": "+old+" -> "+c.New)
 		}
 	}
 	return lines
@@ -160,14 +169,22 @@ func (p push) refs() []string {
 func (p push) evidence() evidence.Evidence {
 	var findings []string
 	for _, c := range p.ask.Change.Commands {
+		ref := shown(c.Ref)
+		if ref != c.Ref {
+			findings = append(findings, ref+" has letters beyond ASCII, which are shown as their numbers")
+		}
 		switch {
 		case c.Deletes():
-			findings = append(findings, "it deletes "+c.Ref)
+			findings = append(findings, "it deletes "+ref)
 		case strings.HasPrefix(c.Ref, "refs/tags/") && !c.Creates():
-			findings = append(findings, "it moves the tag "+c.Ref+", which is there already")
+			findings = append(findings, "it moves the tag "+ref+", which is there already")
 		case !strings.HasPrefix(c.Ref, "refs/heads/") && !strings.HasPrefix(c.Ref, "refs/tags/"):
-			findings = append(findings, c.Ref+" is neither a branch nor a tag")
+			findings = append(findings, ref+" is neither a branch nor a tag")
 		}
+	}
+	var options []string
+	for _, option := range p.ask.Change.Options {
+		options = append(options, shown(option))
 	}
 	return evidence.Evidence{
 		Findings: findings,
@@ -176,7 +193,7 @@ func (p push) evidence() evidence.Evidence {
 			"contents: nobody has looked into the objects; their names bind them",
 		},
 		Host: &evidence.Host{
-			Protocol: "git", Commands: hostAsker{p.t}.commands(), Refs: p.refs(), Options: p.ask.Change.Options,
+			Protocol: "git", Commands: hostAsker{p.t}.commands(), Refs: p.refs(), Options: options,
 			Objects: int(p.ask.Change.Objects), Bytes: p.ask.Size,
 		},
 	}

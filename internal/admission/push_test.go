@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -107,11 +109,109 @@ func TestAPushThatIsDenied(t *testing.T) {
 			t.Errorf("%s: %+v %v", repository, a, err)
 		}
 	}
-	for name, ask := range map[string]door.PushAsk{"nothing": pushTo("acme/app"), "no push": {Sandbox: "sb1", Name: "git.example", Port: 443, Path: "/acme/app/git-upload-pack", Change: ask.Change}} {
+	var many []gitwire.Command
+	for i := range gitwire.MaxCommands + 1 {
+		many = append(many, gitwire.Command{Old: object("a"), New: object("b"), Ref: fmt.Sprintf("refs/heads/%d", i)})
+	}
+	for name, ask := range map[string]door.PushAsk{"nothing": pushTo("acme/app"), "too much": pushTo("acme/app", many...), "no push": {Sandbox: "sb1", Name: "git.example", Port: 443, Path: "/acme/app/git-upload-pack", Change: ask.Change}} {
 		if a, err := h.AwaitPush(t.Context(), ask); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %+v %v", name, a, err)
 		}
 	}
+}
+
+// TestAPushToAHostThatIsClosed is refused, whatever was said about the push before.
+func TestAPushToAHostThatIsClosed(t *testing.T) {
+	h := newAskingHouse(t, "fail", Limits{}, underGit(t, "fail"))
+	ask := pushTo("acme/app", moving("b"))
+	if _, err := h.AwaitPush(t.Context(), ask); err != nil {
+		t.Fatal(err)
+	}
+	h.answer(t, approval.Approved, approval.ScopeRun, h.pending(t)[0].ID)
+	if a, err := h.AwaitPush(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+		t.Fatalf("%+v %v", a, err) // the control
+	}
+	must(t, h.Narrow(t.Context(), "sb1", policy.Narrowing{Deny: []string{policy.Everything}})) // by its client
+	if a, err := h.AwaitPush(t.Context(), ask); err != nil || a.Decision.Effect != policy.Deny || a.Decision.Rule != ruleNarrowing || a.RequestID == "" {
+		t.Errorf("%+v %v", a, err)
+	}
+	must(t, h.Narrow(t.Context(), "sb1", policy.Narrowing{}))
+	if a, err := h.AwaitPush(t.Context(), ask); err != nil || !a.Decision.Allowed() {
+		t.Errorf("open again: %+v %v", a, err)
+	}
+	must(t, h.NarrowPolicy(t.Context(), "sb1", parse(t, "network_allowlist: [ other.example ]\n")))
+	if a, err := h.AwaitPush(t.Context(), ask); err != nil || a.Decision.Effect != policy.Deny || a.RequestID == "" {
+		t.Errorf("%+v %v", a, err)
+	}
+}
+
+// TestAPushCanNotLookLikeAnother: letters that turn the text around, that are not seen, or
+// that look like others, are shown as their numbers.
+func TestAPushCanNotLookLikeAnother(t *testing.T) {
+	h := newAskingHouse(t, "fail", Limits{}, underGit(t, "fail"))
+	ask := pushTo("acme/app", gitwire.Command{Old: object("a"), New: object("b"), Ref: "refs/heads/m\u0430in"},
+		gitwire.Command{Old: object("a"), New: object("0"), Ref: "refs/heads/\u05d0\"\u3164"}, moving("c"))
+	ask.Change.Options = []string{"ci.\u202eskip", `a\b`}
+	if _, err := h.AwaitPush(t.Context(), ask); err != nil {
+		t.Fatal(err)
+	}
+	seen := h.pending(t)[0].Evidence
+	want := []string{`refs/heads/m\u0430in: aaaaaaaaaaaa -> ` + object("b"), `refs/heads/\u05d0"\u3164: deleted, was aaaaaaaaaaaa`, "refs/heads/main: aaaaaaaaaaaa -> " + object("c")}
+	if !slices.Equal(seen.Host.Refs, want) {
+		t.Errorf("%q", seen.Host.Refs)
+	}
+	if !slices.Equal(seen.Host.Options, []string{`ci.\u202eskip`, `a\\b`}) {
+		t.Errorf("%q", seen.Host.Options)
+	}
+	beyond := " has letters beyond ASCII, which are shown as their numbers"
+	if want := []string{`refs/heads/m\u0430in` + beyond, `refs/heads/\u05d0"\u3164` + beyond, `it deletes refs/heads/\u05d0"\u3164`}; !slices.Equal(seen.Findings, want) {
+		t.Errorf("%q", seen.Findings)
+	}
+	if got := h.log.All(); !slices.ContainsFunc(got, func(r audit.Record) bool { return strings.Contains(r.Detail["refs"], `refs/heads/m\u0430in: `) }) {
+		t.Error("on record the letters are another")
+	}
+	hidden := pushTo("acme/\u202eapp", moving("d"))
+	if a, err := h.AwaitPush(t.Context(), hidden); !errors.Is(err, fault.ErrInvalid) || len(h.pending(t)) != 1 {
+		t.Errorf("a repository that hides: %+v %v", a, err)
+	}
+}
+
+// TestWhatAPersonIsToldOfAPush, beside its refs: what can't be undone, and what is unusual.
+func TestWhatAPersonIsToldOfAPush(t *testing.T) {
+	h := newAskingHouse(t, "fail", Limits{}, underGit(t, "fail"))
+	ask := pushTo("acme/app",
+		gitwire.Command{Old: object("a"), New: object("0"), Ref: "refs/heads/old"}, gitwire.Command{Old: object("a"), New: object("b"), Ref: "refs/tags/v1"},
+		gitwire.Command{Old: object("0"), New: object("b"), Ref: "refs/tags/v2"}, gitwire.Command{Old: object("0"), New: object("b"), Ref: "refs/notes/x"}, moving("b"))
+	if _, err := h.AwaitPush(t.Context(), ask); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"it deletes refs/heads/old", "it moves the tag refs/tags/v1, which is there already", "refs/notes/x is neither a branch nor a tag"}
+	if got := h.pending(t)[0].Evidence.Findings; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAPushWhoseSandboxEnds while it waits gets no answer, whatever a person says then.
+func TestAPushWhoseSandboxEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newAskingHouse(t, "freeze", Limits{}, underGit(t, "freeze"))
+		failed := make(chan error, 1)
+		go func() {
+			a, err := h.AwaitPush(context.Background(), pushTo("acme/app", moving("b")))
+			if err == nil {
+				t.Errorf("%+v", a)
+			}
+			failed <- err
+		}()
+		synctest.Wait()
+		request := h.pending(t)[0]
+		h.Unregister("sb1")
+		h.answer(t, approval.Approved, approval.ScopeEverywhere, request.ID)
+		if err := <-failed; err == nil {
+			t.Error("a push of what has ended was let through")
+		}
+		h.queue.Close()
+	})
 }
 
 // TestAPushThatIsKeptWaiting: its sandbox is to be frozen meanwhile, and it goes on with

@@ -2,13 +2,14 @@ package approval
 
 import (
 	"context"
+	"crypto/sha256"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Kind says what a request is about.
@@ -127,12 +128,24 @@ func checkHost(ask Ask) error {
 	switch {
 	case ask.Package != (pkgref.Ref{}) || ask.Upstream != "" || len(ask.Files) > 0:
 		return fault.Invalid("a host and a package are asked for apart")
-	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || valid(ask.Host.Name, maxHostName) != ask.Host.Name || ask.Host.Port < 1 || ask.Host.Port > 65535:
+	case ask.Host.Name == "" || len(ask.Host.Name) > maxHostName || !shows(ask.Host.Name) || ask.Host.Port < 1 || ask.Host.Port > 65535:
 		return fault.Invalid("%q is no host that a person can be asked about", valid(ask.Host.String(), maxShort))
-	case ask.Host.pushes() && (ask.Host.Repository == "" || len(ask.Host.Repository) > maxRepository || valid(ask.Host.Repository, maxRepository) != ask.Host.Repository || !policy.StrongDigest(ask.Host.Push)):
+	case ask.Host.pushes() && (ask.Host.Repository == "" || len(ask.Host.Repository) > maxRepository || !shows(ask.Host.Repository) || !digestIs(ask.Host.Push)):
 		return fault.Invalid("a push to %q is none that a person can be asked about", valid(ask.Host.String(), maxShort))
 	}
 	return nil
+}
+
+// shows tells whether a name is what it looks like: hosts and repositories have names of ASCII,
+// in which nothing hides, turns the text around or looks like another letter.
+func shows(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// digestIs tells whether a text is the digest of a push.
+func digestIs(text string) bool {
+	sum, is := strings.CutPrefix(text, "sha256:")
+	return is && len(sum) == sha256.Size*2 && strings.Trim(sum, "0123456789abcdef") == ""
 }
 
 // maxHostName is the longest name that there is.

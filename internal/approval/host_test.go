@@ -45,6 +45,27 @@ func (in *installation) answer(t *testing.T, run string, host approval.Host) str
 	return strings.Join(all, ", ")
 }
 
+// TestPushesThatAreNone: without a repository or a digest nobody could tell what is answered.
+func TestPushesThatAreNone(t *testing.T) {
+	in := install(t, approval.Limits{})
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	push := func(repository, digest string) approval.Ask {
+		return askHost("r1", approval.Host{Name: "new.example", Port: 443, Repository: repository, Push: digest})
+	}
+	if r := in.ask(t, push("acme/app", digest)); r.Kind != approval.KindPush { // the control
+		t.Errorf("%+v", r)
+	}
+	for name, bad := range map[string]approval.Ask{
+		"no repository": push("", digest), "no digest": push("acme/app", ""), "a digest that is none": push("acme/app", "sha256:x"),
+		"a weak digest": push("acme/app", "md5:"+strings.Repeat("ab", 16)), "a long name": push(strings.Repeat("x", 501), digest), "a name that hides": push("acme/\u202eapp", digest), "a name that looks like another": push("\u0430cme/app", digest),
+		"a name with an end of line": push("acme/app\n", digest), "a digest of another kind": push("acme/app", "h1:"+strings.Repeat("ab", 32)), "a host that hides": askHost("r1", approval.Host{Name: "new\u200b.example", Port: 443}),
+	} {
+		if r, err := in.Ask(t.Context(), bad); !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
 // TestHost: a host is asked for once, by its name and port, however many want it; the
 // answer is for those in its scope and for no other port, name or package.
 func TestHost(t *testing.T) {

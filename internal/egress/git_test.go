@@ -50,9 +50,45 @@ func TestGitRequests(t *testing.T) {
 		if want := line("\x02cofferdam: no (rule approval)\n") + line("\x01"+line("unpack ok\n")+line("ng refs/heads/main refused by cofferdam\n")+"0000") + "0000"; status != 200 || said != want {
 			t.Errorf("%d %q", status, said)
 		}
+		said = ""
+		e.door.answer <- door.Answer{Decision: policy.Decision{Effect: policy.Hold, Rule: "network.git", Reason: "it waits"}, Approval: "ap-1"}
+		if _, said = ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push)); !strings.Contains(said, "it waits; request ap-1; a person approves it on the host: cofferdam approvals approve ap-1; push again then") {
+			t.Errorf("what nobody has answered is told %q", said)
+		}
+		e.door.mu.Lock()
+		e.door.unable = true
+		e.door.mu.Unlock()
+		if _, said = ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push)); !strings.Contains(said, "the push could not be judged") || !strings.Contains(said, "ng refs/heads/main") {
+			t.Errorf("what nobody can be asked about is told %q", said)
+		}
 		if all := got.all(); len(all) != before {
 			t.Errorf("the host saw %q", all[before:])
 		}
+	})
+}
+
+// TestTheHostIsLeftWhileAPushWaits: the connection to it ends, and the push has another.
+func TestTheHostIsLeftWhileAPushWaits(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &seen{}
+		e := endUnder(t, gitDocument, got, "api.example")
+		c := e.client(t, http2)
+		if status, said := ask(t, c, "GET", "https://api.example/acme/app.git/info/refs?service=git-receive-pack", nil); status != 200 {
+			t.Fatalf("%d %s", status, said)
+		}
+		push := fmt.Sprintf("%04x%s0000PACK\x00\x00\x00\x02\x00\x00\x00\x01", 4+80+18, strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" refs/heads/main\x00")
+		pushed := make(chan int, 1)
+		go func() {
+			status, _ := ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push))
+			pushed <- status
+		}()
+		e.door.until(t, "the connection's end", func() bool { return len(e.door.pushes) == 2 && len(e.door.begun) == 1 && len(e.door.ended) == 1 })
+		e.door.answer <- yes()
+		if status := <-pushed; status != 200 {
+			t.Errorf("the push is answered with %d", status)
+		}
+		e.door.until(t, "another connection", func() bool { return len(e.door.begun) == 2 })
 	})
 }
 
@@ -71,7 +107,11 @@ func TestCompressedPush(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if coding != "" {
+			switch coding {
+			case "":
+			case "gzip twice":
+				r.Header["Content-Encoding"] = []string{"gzip", "gzip"}
+			default:
 				r.Header.Set("Content-Encoding", coding)
 			}
 			a, err := c.Do(r)
@@ -95,7 +135,8 @@ func TestCompressedPush(t *testing.T) {
 		}
 		want := []string{fmt.Sprintf("POST api.example /acme/app/git-receive-pack %q", push)}
 		for body, coding := range map[string]string{
-			push: "br", small.String(): "deflate", "no gzip": "gzip", "0000" + push: "", push[:40]: "", "": "", strings.Replace(push, "refs/heads/main", "refs/heads/m\x1bin", 1): "",
+			small.String() + " ": "gzip twice",
+			push:                 "br", small.String(): "deflate", "no gzip": "gzip", "0000" + push: "", push[:40]: "", "": "", strings.Replace(push, "refs/heads/main", "refs/heads/m\x1bin", 1): "",
 		} {
 			if status, said := send(body, coding); status/100 != 4 || !strings.HasPrefix(said, "cofferdam: ") {
 				t.Errorf("%.20q %s: %d %s", body, coding, status, said)

@@ -24,6 +24,9 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if coding := r.Header.Get("Content-Encoding"); coding != "" {
+		body = append([]byte(coding+" "), body...)
+	}
 	s.requests = append(s.requests, fmt.Sprintf("%s %s %s %q", r.Method, r.Host, r.RequestURI, body))
 	fmt.Fprint(w, "hello")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/egress"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -34,6 +35,7 @@ type judgingDoor struct {
 	pushes []door.PushAsk   // guarded by fakeDoor.mu
 	left   int              // of pushes, those that were given up while they waited
 	answer chan door.Answer // what each one that waits gets in turn
+	unable bool             // nobody can be asked about one
 }
 
 func (d *judgingDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
@@ -59,6 +61,9 @@ func (d *judgingDoor) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Ans
 	d.pushes = append(d.pushes, ask)
 	d.change()
 	d.mu.Unlock()
+	if d.unable {
+		return door.Answer{}, fault.New(fault.ErrUnavailable, "nobody can be asked")
+	}
 	if !ask.Wait {
 		return door.Answer{Decision: policy.Decision{Effect: policy.Hold}}, nil
 	}

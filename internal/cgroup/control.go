@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,6 +15,15 @@ func fields(path string) []string {
 		return nil
 	}
 	return strings.Fields(string(data))
+}
+
+// exists tells whether a control file is there; an older kernel lacks some.
+func exists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // writeControl writes one value. Control files take a value per write.

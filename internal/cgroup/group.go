@@ -173,7 +173,11 @@ func (g *Group) limit(h *Hierarchy, l Limits) error {
 		for _, w := range controls(c, p.version, l) {
 			path := filepath.Join(p.parent, w.file)
 			if w.optional {
-				if _, err := os.Stat(path); err != nil {
+				there, err := exists(path)
+				if err != nil {
+					return fmt.Errorf("limit %s: %w", c, err)
+				}
+				if !there {
 					continue
 				}
 			}
@@ -193,8 +197,9 @@ func (g *Group) Singly() error {
 		return nil
 	}
 	path := filepath.Join(p.parent, "memory.oom.group")
-	if _, err := os.Stat(path); err != nil {
-		return nil //nolint:nilerr // Linux before 4.19 has no such file, and ends one at a time.
+	there, err := exists(path)
+	if err != nil || !there {
+		return err // Linux before 4.19 has no such file, and ends one at a time.
 	}
 	return writeControl(path, "0")
 }

@@ -2,12 +2,15 @@ package cgroup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 )
@@ -86,6 +89,10 @@ func TestUnifiedLimitsAndStats(t *testing.T) {
 	write(t, filepath.Join(dir, "memory.oom.group"), "1")
 	if err := g.Singly(); err != nil || read(t, filepath.Join(dir, "memory.oom.group")) != "0" {
 		t.Errorf("singly: %v", err)
+	}
+	loop(t, filepath.Join(dir, "memory.oom.group"))
+	if err := g.Singly(); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("a file that can't be looked at is taken for none: %v", err)
 	}
 	if joins := g.Joins(); len(joins) != 1 || joins[0] != filepath.Join(dir, "cgroup.procs") {
 		t.Errorf("joins: %v", joins)
@@ -190,6 +197,14 @@ func replace(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".new", text)
 	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loop puts a link to itself in a file's place, at which not even root can look.
+func loop(t *testing.T, path string) {
+	t.Helper()
+	if err := errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,11 +24,13 @@ const hashedFolder = "/etc/ssl/certs"
 const maxHashed = 10
 
 // writeHashed puts a CA into the folder, if the template has one, in the place of the one that
-// it was before.
+// it was before. A link is not followed: it may lead to a folder that is mounted, and then
+// somebody else's would have the CA. The agent's log says so.
 func (a *Agent) writeHashed(before, ca []byte) error {
 	folder := a.config.Root + hashedFolder
-	if info, err := os.Lstat(folder); err != nil || !info.IsDir() || bytes.Equal(before, ca) && a.hashed(ca) != "" {
-		return nil //nolint:nilerr // Without the folder nothing reads it.
+	there, err := a.ownFolder(hashedFolder)
+	if err != nil || !there || bytes.Equal(before, ca) && a.hashed(ca) != "" {
+		return err
 	}
 	if old := a.hashed(before); old != "" {
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -41,11 +43,34 @@ func (a *Agent) writeHashed(before, ca []byte) error {
 	}
 	for i := range maxHashed {
 		path := filepath.Join(folder, fmt.Sprintf("%s.%d", hash, i))
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return replaceFile(path, ca)
+		case err != nil:
+			return err
 		}
 	}
 	return nil // that many have its name
+}
+
+// ownFolder tells whether a folder is there, and no part of its path is a link.
+func (a *Agent) ownFolder(path string) (bool, error) {
+	at := a.config.Root
+	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		at += "/" + part
+		info, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return false, nil // without it nothing reads it
+		case err != nil:
+			return false, err
+		case !info.IsDir():
+			a.log.Info("the CA is not among the system's by its name's hash: this is no folder of the template's own", "path", at, "mode", info.Mode().String())
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // hashed is the file of a CA in the folder; "": it is not there.

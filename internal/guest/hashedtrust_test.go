@@ -1,16 +1,21 @@
 package guest
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -95,5 +100,41 @@ func TestTheFolderOfCAs(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(folder, taken+".0")); err != nil || string(got) != "the template's" {
 		t.Errorf("the template's own is %q, %v", got, err)
+	}
+}
+
+// TestAFolderOfCAsElsewhere: what a link leads to is not the template's, and is left alone; a
+// folder that can't be looked at is an error.
+func TestAFolderOfCAsElsewhere(t *testing.T) {
+	t.Parallel()
+	ca := authority(t, pkix.Name{CommonName: "one"})
+	for name, link := range map[string]string{"the folder": "certs", "what it lies in": "."} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, mounted := t.TempDir(), t.TempDir()
+			var said bytes.Buffer
+			a := New(Config{Root: root, Log: slog.New(slog.NewTextHandler(&said, nil))})
+			at := filepath.Join(root, "etc/ssl", link)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Mkdir(filepath.Join(mounted, "certs"), 0o755), os.Symlink(mounted, at)); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.writeHashed(nil, ca); err != nil {
+				t.Fatal(err)
+			}
+			for _, folder := range []string{mounted, filepath.Join(mounted, "certs")} {
+				files, err := filepath.Glob(filepath.Join(folder, "*.0"))
+				if err != nil || len(files) > 0 {
+					t.Errorf("%s has %q, %v", folder, files, err)
+				}
+			}
+			if !strings.Contains(said.String(), at) {
+				t.Errorf("the log says %q", said.String())
+			}
+		})
+	}
+	root := t.TempDir()
+	a := New(Config{Root: filepath.Join(root, strings.Repeat("x", 300))}) // no name is that long
+	if err := a.writeHashed(nil, ca); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what can't be looked at: %v", err)
 	}
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
@@ -245,8 +246,8 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Room: d.clients.room, Secrets: d.secrets, Homes: d.homes,
 		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time,
 	})
-	handler := identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api)))
-	api := newServer("socket", l, handler, d.opts.Log)
+	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))
+	api := newServer("socket", backend.Lingering(l), handler, d.opts.Log)
 	api.http.ConnContext = httpapi.ConnContext
 	d.serves = append(d.serves, api)
 	return nil

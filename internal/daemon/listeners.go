@@ -62,7 +62,7 @@ func (d *Daemon) openTCP(ctx context.Context) error {
 	}
 	cfg.Address = portOf(cfg.Address, l.Addr()) // port 0 is whichever is free
 	d.opts.Config.Listen = cfg
-	l = newGuarded(l, cfg.MaxConnections)
+	l = backend.Lingering(newGuarded(l, cfg.MaxConnections)) // who lingers has a place
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}

@@ -3,11 +3,12 @@ package daemon
 import (
 	"container/list"
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // strangersEach is how many connections one address may have on which nobody has shown
@@ -109,6 +110,9 @@ func (g *guarded) Close() error {
 	return g.Listener.Close()
 }
 
+// NetConn is the connection below, as tls.Conn has it.
+func (c *guardedConn) NetConn() net.Conn { return c.Conn }
+
 // Close implements net.Conn.
 func (c *guardedConn) Close() error {
 	c.gone.Do(func() {
@@ -141,10 +145,17 @@ type connKey struct{}
 
 // guardContext is the http.Server's ConnContext.
 func guardContext(ctx context.Context, c net.Conn) context.Context {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
+	ctx = backend.LingerContext(ctx, c)
+	for {
+		if one, ok := c.(*guardedConn); ok {
+			return context.WithValue(ctx, connKey{}, one)
+		}
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return ctx
+		}
+		c = outer.NetConn()
 	}
-	return context.WithValue(ctx, connKey{}, c)
 }
 
 // known makes a request's connection somebody's, who has shown what nobody else has.

@@ -62,7 +62,8 @@ type (
 
 // ConnContext is for http.Server.ConnContext.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	uc, ok := c.(*net.UnixConn)
+	ctx = backend.LingerContext(ctx, c)
+	uc, ok := backend.Innermost(c).(*net.UnixConn)
 	if !ok {
 		return ctx
 	}

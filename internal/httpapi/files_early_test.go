@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // reading tells when the reads of a body begin and end.
@@ -35,7 +36,7 @@ func TestAnAnswerBeforeTheBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reads, left := make(chan int, 100), make(chan error, 1)
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewUnstartedServer(backend.Hurried(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // as the daemon serves it
 				r.Body = reading{r.Body, reads}
 				pace(w, r)
 				near, far := net.Pipe()
@@ -50,7 +51,8 @@ func TestAnAnswerBeforeTheBody(t *testing.T) {
 				}
 				left <- err
 				w.WriteHeader(http.StatusTooManyRequests)
-			}))
+			})))
+			server.Listener, server.Config.ConnContext = backend.Lingering(server.Listener), backend.LingerContext
 			server.EnableHTTP2 = h2
 			server.StartTLS()
 			defer server.Close()

@@ -10,11 +10,12 @@ import (
 const unreadTimeout = time.Second
 
 // Hurried is a handler whose answer does not wait for a client that does not send its
-// whole body. net/http reads the rest before it answers, if that is little and for as
+// whole body, and arrives where the connection is a Lingering listener's. net/http reads the rest before it answers, if that is little and for as
 // long as it takes: who is refused would not hear of it, and could hold a connection for
 // ever, and all that there may be. An answer of more than a few KiB is not hurried.
 func Hurried(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sends(r.Context(), r.ContentLength != 0 && r.ProtoMajor < 2)
 		if r.ContentLength != 0 {
 			// A writer of tests has no connection.
 			defer func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTimeout)) }()

@@ -50,7 +50,6 @@ func TestGitRequests(t *testing.T) {
 		if want := line("\x02cofferdam: no (rule approval)\n") + line("\x01"+line("unpack ok\n")+line("ng refs/heads/main refused by cofferdam\n")+"0000") + "0000"; status != 200 || said != want {
 			t.Errorf("%d %q", status, said)
 		}
-		said = ""
 		e.door.answer <- door.Answer{Decision: policy.Decision{Effect: policy.Hold, Rule: "network.git", Reason: "it waits"}, Approval: "ap-1"}
 		if _, said = ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push)); !strings.Contains(said, "it waits; request ap-1; a person approves it on the host: cofferdam approvals approve ap-1; push again then") {
 			t.Errorf("what nobody has answered is told %q", said)

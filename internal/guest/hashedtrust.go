@@ -56,9 +56,11 @@ func (a *Agent) writeHashed(before, ca []byte) error {
 
 // ownFolder tells whether a folder is there, and no part of its path is a link.
 func (a *Agent) ownFolder(path string) (bool, error) {
-	at := a.config.Root
-	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		at += "/" + part
+	for end := range len(path) + 1 {
+		if end == 0 || end < len(path) && path[end] != '/' {
+			continue
+		}
+		at := a.config.Root + path[:end]
 		info, err := os.Lstat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

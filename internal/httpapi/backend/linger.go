@@ -85,8 +85,8 @@ func (c *lingeringConn) Close() error {
 }
 
 func (c *lingeringConn) linger() {
-	defer c.Conn.Close() //nolint:errcheck // nothing is left to be said on it
-	if c.Conn.SetReadDeadline(time.Time{}) != nil {
+	defer c.Conn.Close()
+	if c.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
 	over, cancel := context.WithTimeout(c.life, lingerTime)

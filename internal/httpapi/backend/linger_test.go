@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -87,7 +88,7 @@ func asked(t *testing.T, c net.Conn) (answer string, err error) {
 	body, err := io.ReadAll(res.Body)
 	if err == nil {
 		var n int
-		if n, err = c.Read(make([]byte, 1)); n == 0 && err == io.EOF {
+		if n, err = c.Read(make([]byte, 1)); n == 0 && errors.Is(err, io.EOF) {
 			err = nil
 		}
 	}

@@ -100,7 +100,7 @@ func controls() []engine.Control {
 	return []engine.Control{
 		engine.ControlNoNetwork, engine.ControlOwnKernel, engine.ControlReadOnlyRoot, engine.ControlNonRootUser, engine.ControlUserMapping,
 		engine.ControlMemory, engine.ControlCPU, engine.ControlPids, engine.ControlNProc, engine.ControlDiskCap,
-		engine.ControlFreeze, engine.ControlSnapshot,
+		engine.ControlFreeze, engine.ControlSnapshot, engine.ControlSnapshotFiles,
 	}
 }
 

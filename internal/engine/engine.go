@@ -37,6 +37,8 @@ const (
 	ControlNonRootUser  Control = "non-root-user"
 	ControlFreeze       Control = "freeze"   // its instances are Freezers
 	ControlSnapshot     Control = "snapshot" // its instances are Snapshotters, and it is a Restorer
+	// ControlSnapshotFiles: the same for ContentsFiles. Who enforces ControlSnapshot enforces it, too.
+	ControlSnapshotFiles Control = "snapshot-files"
 )
 
 // Capabilities is what an engine can do on this host, now.
@@ -222,8 +224,18 @@ const (
 	ContentsFiles  Contents = "files"  // what was written to the root; started like a new instance
 )
 
+// Control is what an engine must enforce for a snapshot with such contents.
+func (c Contents) Control() Control {
+	if c == ContentsFiles {
+		return ControlSnapshotFiles
+	}
+	return ControlSnapshot
+}
+
 // Snapshotter is an Instance of which a copy can be written while it runs: an
-// engine whose Capabilities enforce ControlSnapshot makes such instances.
+// engine whose Capabilities enforce ControlSnapshot makes such instances, and so does
+// one with ControlSnapshotFiles. Of the latter, contents that it can't write are a
+// fault.ErrUnavailable.
 type Snapshotter interface {
 	Instance
 	// Snapshot writes contents to dir (absolute; made by Snapshot, a

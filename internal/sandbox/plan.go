@@ -114,7 +114,7 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 		info.Run = journal.NewID("run-", 6)
 	}
 	for _, c := range slices.Sorted(maps.Keys(caps.Missing)) {
-		if c == engine.ControlFreeze {
+		if c == engine.ControlFreeze || c == engine.ControlSnapshotFiles {
 			continue // whoever needs it was refused; nobody else has to know
 		}
 		info.Missing = append(info.Missing, string(c)+": "+caps.Missing[c])

@@ -29,7 +29,7 @@ type Config struct {
 	// Place is an empty directory for mounts that only containers see; its own parents let
 	// every user pass.
 	Place string
-	// Stage is the argv that runs Stage; an engine's name and an instance's folder follow.
+	// Stage is the argv that runs Stage; an engine's name and the folders follow.
 	Stage []string
 	// Docker is the socket of a Docker daemon, as unix://PATH; "" is the usual one.
 	Docker string
@@ -83,14 +83,17 @@ func Callers(cacheDir string) map[string]engine.Caller {
 func CallerNames() []string { return []string{wasm.Name} }
 
 // Stage is what a process of this binary does for an engine's instance, in the instance's
-// folder: before it becomes the engine's program, for as long as the instance lives, or to
-// tell the engine's program something. What else it is to know is the engine's own.
+// folder: before it becomes the engine's program, for as long as the instance lives, or, with
+// more that is the engine's own, to tell the engine's program something, or to write the
+// instance's files to the folder of a snapshot.
 func Stage(name, dir string, more []string) error {
 	switch {
 	case name == microvm.Name:
 		return microvm.Stage(dir, more)
 	case name == runc.Name && len(more) == 0:
 		return runc.Stage(dir)
+	case name == runc.Name && len(more) == 1:
+		return runc.Keep(dir, more[0])
 	case name == docker.Name && len(more) == 0:
 		return docker.Stage(dir)
 	}

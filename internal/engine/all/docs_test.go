@@ -31,6 +31,7 @@ var controls = []struct {
 	{engine.ControlDiskCap, "disks are bounded"},
 	{engine.ControlFreeze, "freezes to disk and goes on"},
 	{engine.ControlSnapshot, "snapshots with memory"},
+	{engine.ControlSnapshotFiles, "snapshots of files"},
 }
 
 // TestDocsSayWhatIsProved: the table of docs/engines.md is what the suite wrote down of

@@ -48,6 +48,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	caps := engine.Capabilities{
 		Enforces: []engine.Control{
 			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap, engine.ControlUserMapping, engine.ControlNonRootUser,
+			engine.ControlSnapshotFiles,
 		},
 		Missing: map[engine.Control]string{engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot},
 		Wall:    f.runtime.wall, NoHardware: noHardware,

@@ -102,7 +102,7 @@ func (g ground) layDisk(file string, n int, d disk) error {
 	if err := os.Mkdir(g.disk(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through
 		return err
 	}
-	if err := mounts.Loop(file, g.disk(n), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+	if _, err := mounts.Loop(file, g.disk(n), "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
 		return err
 	}
 	// The mount is all that needs the file.

@@ -42,6 +42,7 @@ func testControls(t *testing.T, s *Subject) {
 		{engine.ControlNonRootUser, testNonRootUser},
 		{engine.ControlFreeze, testFreeze},
 		{engine.ControlSnapshot, testSnapshot},
+		{engine.ControlSnapshotFiles, testFilesSnapshot},
 	} {
 		t.Run(string(c.control), func(t *testing.T) {
 			if slices.Contains(caps.Enforces, c.control) {

@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -66,11 +65,7 @@ func (b *box) wantAnew(boot, want string) {
 // hasMemory tells whether an instance has a memory of its own that can be copied.
 func (s *Subject) hasMemory(t *testing.T) bool {
 	t.Helper()
-	caps, err := s.Engine.Capabilities(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Contains(caps.Enforces, engine.ControlSnapshot)
+	return s.copies(t, engine.ContentsMemory)
 }
 
 // freezeFiles freezes into a directory of the test's own, which it returns.

@@ -36,15 +36,19 @@ func testSnapshot(t *testing.T, s *Subject) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
-	testFilesSnapshot(t, s)
 }
 
-// testFilesSnapshot is what holds of snapshots of files alone.
+// testFilesSnapshot is the control "snapshot-files": a copy has what its source had
+// written, the source does as if nothing had been, and what is not whole does not start.
 func testFilesSnapshot(t *testing.T, s *Subject) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, *Subject){
-		"files":                 testFilesOnly,
-		"a damaged files image": testDamagedSnapshot(engine.ContentsFiles),
+		"files":                  testFilesOnly,
+		"a damaged files image":  testDamagedSnapshot(engine.ContentsFiles),
+		"the source of files":    testSourceOfFiles,
+		"a full disk, files":     testFilesFullDisk,
+		"ending, files":          testFilesEnding,
+		"what files are refused": testFilesRefused,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}

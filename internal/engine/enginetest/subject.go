@@ -47,9 +47,6 @@ type Subject struct {
 	Spec func(id string) engine.Spec
 	// Own is a directory inside whose files are an instance's own.
 	Own func(id string) string
-	// Files: its snapshots hold files, though it does not declare
-	// engine.ControlSnapshot for want of memory.
-	Files bool
 	// Variant is what beside the engine and the host decides what is proved, such as
 	// "with the runtime runc"; "" where nothing does.
 	Variant string
@@ -76,9 +73,6 @@ func Suite(t *testing.T, factory Factory) {
 	t.Run("ends", func(t *testing.T) { testEnds(t, s) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, s) })
 	t.Run("controls", func(t *testing.T) { testControls(t, s) })
-	if s.Files {
-		t.Run("snapshot of files", func(t *testing.T) { testFilesSnapshot(t, s) })
-	}
 	if s.Elevated != "" {
 		t.Run("elevated", func(t *testing.T) { testElevated(t, s) })
 	}
@@ -101,6 +95,8 @@ func SuiteOfRoots(t *testing.T, factory Factory) {
 	}
 	if slices.Contains(caps.Enforces, engine.ControlSnapshot) {
 		t.Run("snapshot", func(t *testing.T) { testCopyGoesOn(t, s) })
+	}
+	if slices.Contains(caps.Enforces, engine.ControlSnapshotFiles) {
 		t.Run("files", func(t *testing.T) { testFilesOnly(t, s) })
 	}
 	s.endsEmpty(t)

@@ -68,7 +68,7 @@ func (*Engine) Capabilities(context.Context) (engine.Capabilities, error) {
 		missing[c] = "the fake engine isolates nothing"
 	}
 	missing[engine.ControlSnapshot] = noMemory
-	return engine.Capabilities{Enforces: []engine.Control{engine.ControlFreeze}, Missing: missing}, nil
+	return engine.Capabilities{Enforces: []engine.Control{engine.ControlFreeze, engine.ControlSnapshotFiles}, Missing: missing}, nil
 }
 
 // Create starts PID 1 as the keeper's child.

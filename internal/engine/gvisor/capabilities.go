@@ -43,9 +43,9 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 		caps.Enforces = append(caps.Enforces, engine.ControlFreeze)
 	}
 	if err := e.canSnapshot(); err != nil {
-		caps.Missing[engine.ControlSnapshot] = err.Error()
+		caps.Missing[engine.ControlSnapshot], caps.Missing[engine.ControlSnapshotFiles] = err.Error(), err.Error()
 	} else {
-		caps.Enforces = append(caps.Enforces, engine.ControlSnapshot)
+		caps.Enforces = append(caps.Enforces, engine.ControlSnapshot, engine.ControlSnapshotFiles)
 	}
 	e.home.Controls(&caps)
 	return caps, nil

@@ -198,3 +198,16 @@ func HostID(ids []specs.LinuxIDMapping, id uint32) int {
 	}
 	return int(ids[0].HostID)
 }
+
+// InsideID is HostID's other way: one that stands for none becomes root's.
+func InsideID(ids []specs.LinuxIDMapping, id uint32) int {
+	for _, m := range ids {
+		if id >= m.HostID && id-m.HostID < m.Size {
+			return int(m.ContainerID + id - m.HostID)
+		}
+	}
+	if len(ids) == 0 {
+		return int(id)
+	}
+	return 0
+}

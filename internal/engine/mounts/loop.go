@@ -13,36 +13,36 @@ import (
 const loopTries = 64
 
 // Loop mounts a file by a loop device, which the kernel gives back by itself when the
-// last mount of it is gone.
-func Loop(file, at, kind string, flags uintptr) error {
+// last mount of it is gone. It returns the device.
+func Loop(file, at, kind string, flags uintptr) (name string, err error) {
 	access := os.O_RDWR
 	if flags&unix.MS_RDONLY != 0 {
 		access = os.O_RDONLY
 	}
-	backing, err := os.OpenFile(file, access, 0)
+	behind, err := os.OpenFile(file, access, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer backing.Close()
-	device, err := attach(backing, flags&unix.MS_RDONLY != 0)
+	defer behind.Close()
+	device, err := attach(behind, flags&unix.MS_RDONLY != 0)
 	if err != nil {
-		return fmt.Errorf("a loop device for %s: %w", file, err)
+		return "", fmt.Errorf("a loop device for %s: %w", file, err)
 	}
 	defer device.Close() // before it no one can take the device away
 	if err := unix.Mount(device.Name(), at, kind, flags, ""); err != nil {
-		return fmt.Errorf("mount %s: %w", file, err)
+		return "", fmt.Errorf("mount %s: %w", file, err)
 	}
-	return nil
+	return device.Name(), nil
 }
 
 // attach puts a file behind a free loop device.
-func attach(backing *os.File, readOnly bool) (*os.File, error) {
+func attach(behind *os.File, readOnly bool) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer control.Close()
-	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: 4096}
+	config := unix.LoopConfig{Fd: uint32(behind.Fd()), Size: 4096}
 	config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
 	access := os.O_RDWR
 	if readOnly {

@@ -34,7 +34,7 @@ func Template(root engine.Root, at string, uids, gids []specs.LinuxIDMapping) er
 func image(file, at string) error {
 	err := unix.Mount(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV, "")
 	if errors.Is(err, unix.ENOTBLK) {
-		return Loop(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)
+		_, err = Loop(file, at, "erofs", unix.MS_RDONLY|unix.MS_NODEV)
 	}
 	return err
 }

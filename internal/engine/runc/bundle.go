@@ -80,7 +80,8 @@ type plan struct {
 	ID    string                 `json:"id"`
 	Place string                 `json:"place"`
 	Lower engine.Root            `json:"lower"`
-	Disks []disk                 `json:"disks"` // the first is the root's writable layer
+	Disks []disk                 `json:"disks"`           // the first is the root's writable layer
+	Upper string                 `json:"upper,omitempty"` // a snapshot's file, of what is in that layer at the start
 	UIDs  []specs.LinuxIDMapping `json:"uids"`
 	GIDs  []specs.LinuxIDMapping `json:"gids"`
 	// Binds are paths of the host that are shown with the owner of BindUID and BindGID as

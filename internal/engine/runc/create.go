@@ -32,6 +32,12 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
+	return e.make(ctx, spec, "")
+}
+
+// make is Create for every beginning. The spec is complete; upper is a snapshot's file, of
+// what is in the root's writable layer, or "".
+func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engine.Instance, error) {
 	if err := e.available(ctx); err != nil {
 		return nil, err
 	}
@@ -46,7 +52,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 	if err != nil {
 		return nil, err
 	}
-	inst, err := e.start(ctx, spec, ids, bundle{dir: dir})
+	inst, err := e.start(ctx, spec, ids, bundle{dir: dir}, upper)
 	if err != nil {
 		// The caller may have given up; its remains go all the same.
 		return nil, errors.Join(err, e.sweep(context.WithoutCancel(ctx), spec.ID))
@@ -80,7 +86,7 @@ func (e *Engine) group(spec engine.Spec) (*cgroup.Group, error) {
 	return group, group.Singly()
 }
 
-func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle) (engine.Instance, error) {
+func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, upper string) (engine.Instance, error) {
 	e.placing.RLock()
 	defer e.placing.RUnlock()
 	if err := errors.Join(os.MkdirAll(e.cfg.Root, 0o700), makePlace(e.cfg.Place)); err != nil {
@@ -97,7 +103,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err := mounts.Points(spec); err != nil {
 		return nil, err
 	}
-	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Lower: spec.Root, UIDs: ids.UIDs, GIDs: ids.GIDs}
+	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Lower: spec.Root, Upper: upper, UIDs: ids.UIDs, GIDs: ids.GIDs}
 	if err := b.write(spec, ids, p, path); err != nil {
 		return nil, err
 	}

@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // groupWait bounds the wait for the last dead process of a control group.
 const groupWait = 5 * time.Second
+
+// releasePause is between two looks for what is held still.
+const releasePause = 10 * time.Millisecond
 
 // Sweep destroys what is left of an instance, also processes that the keeper does not know
 // (because it, or a stage, died).
@@ -31,11 +36,14 @@ func (e *Engine) Sweep(ctx context.Context, id string) error {
 func (e *Engine) sweep(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, kept.LongestWait)
 	defer cancel()
-	killed := e.keeper.Kill(ctx, id)
-	if errors.Is(killed, fault.ErrNotFound) {
-		killed = nil
-	}
-	return errors.Join(killed, e.killStrays(ctx, id), e.removeFiles(ctx, id))
+	killed := e.ending(id, func() error {
+		err := e.keeper.Kill(ctx, id)
+		if errors.Is(err, fault.ErrNotFound) {
+			err = nil
+		}
+		return errors.Join(err, e.killStrays(ctx, id))
+	})
+	return errors.Join(killed, e.removeFiles(ctx, id))
 }
 
 // destroy is the fast way for an instance whose PID 1 the keeper tracks: SIGKILL, which
@@ -46,7 +54,7 @@ func (e *Engine) destroy(ctx context.Context, id string) error {
 		return nil
 	}
 	unknown := len(known.Pids) == 0 && known.Exit == nil
-	if err != nil || unknown || e.keeper.Kill(ctx, id) != nil {
+	if err != nil || unknown || e.ending(id, func() error { return e.keeper.Kill(ctx, id) }) != nil {
 		return e.sweep(ctx, id)
 	}
 	return e.removeFiles(ctx, id)
@@ -63,10 +71,51 @@ func (e *Engine) removeFiles(ctx context.Context, id string) error {
 	return err
 }
 
+// ending has something end the container, and meanwhile the kernel let go of what a
+// snapshot holds still: in version 1 of control groups nothing of that can be killed.
+func (e *Engine) ending(id string, kill func() error) error {
+	over := make(chan struct{})
+	var released sync.WaitGroup
+	errand.In(&released, func() {
+		tick := time.NewTicker(releasePause)
+		defer tick.Stop()
+		for {
+			e.release(id)
+			select {
+			case <-over:
+				return
+			case <-tick.C: // a snapshot may have begun meanwhile
+			}
+		}
+	})
+	err := kill()
+	close(over)
+	released.Wait()
+	return err
+}
+
+// release lets the container's processes go on, if they are held still. A container that
+// has ended has no such file.
+func (e *Engine) release(id string) {
+	r, err := e.record(id)
+	if err != nil {
+		return
+	}
+	for controller, file := range map[string][2]string{"freezer": {"freezer.state", "THAWED"}, "": {"cgroup.freeze", "0"}} {
+		if dir := r.Groups[controller]; filepath.IsAbs(dir) {
+			if f, err := os.OpenFile(filepath.Join(dir, file[0]), os.O_WRONLY, 0); err == nil {
+				_, _ = f.WriteString(file[1])
+				_ = f.Close()
+			}
+		}
+	}
+}
+
 // record is what runc writes down of a container, as far as we read it.
 type record struct {
-	Pid   int    `json:"init_process_pid"`
-	Start uint64 `json:"init_process_start"`
+	Pid    int               `json:"init_process_pid"`
+	Start  uint64            `json:"init_process_start"`
+	Groups map[string]string `json:"cgroup_paths"` // by controller; with version 2 there is one, ""
 }
 
 func (e *Engine) record(id string) (record, error) {

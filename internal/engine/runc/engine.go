@@ -6,7 +6,8 @@
 // that makes the mounts of a container in a mount namespace of its own and then becomes
 // runc, so that all of them go when the container ends and none is ever the host's; a
 // *disk* is a capped ext4 file of the instance, behind the root's writable layer and each
-// file system in memory that a sandbox asks for.
+// file system in memory that a sandbox asks for; a *snapshot* is what was written to the
+// root, packed by another stage while the container stands still.
 //
 // An instance's files are in <state>/sandboxes/<id>/runc, runc's own record of it in
 // Config.Root. Signals, waiting and the teardown go to the host's processes directly.
@@ -19,7 +20,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -35,6 +38,7 @@ type Config struct {
 	// its mounts there, in a namespace of its own.
 	Place string
 	// Stage is the argv that runs Stage; the folder of an instance follows it.
+	// For a snapshot it runs Keep, and the snapshot's folder follows that.
 	Stage []string
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.
@@ -47,6 +51,7 @@ type sandboxKeeper interface {
 
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
+	Freeze(ctx context.Context, f keeper.Freeze) error
 }
 
 // Engine is the runc engine. Safe for concurrent use.
@@ -58,6 +63,8 @@ type Engine struct {
 	ids    func() identity.Source // found out at first use
 
 	placing sync.RWMutex // held for reading while a start uses the place, for writing to remove it
+
+	images image.Checker
 
 	probing sync.Mutex // held over a probe of the host, and guards probed
 	probed  os.FileInfo

@@ -42,15 +42,21 @@ func (s site) box(t *testing.T, id string) box {
 			t.Error(err)
 		}
 	})
-	_, err = subject.Keeper.Call(t.Context(), id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
+	b := box{Subject: subject, t: t, id: id}
+	b.configure()
+	return b
+}
+
+func (b box) configure() {
+	b.t.Helper()
+	_, err := b.Keeper.Call(b.t.Context(), b.id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
 		Hostname: "sandbox", User: channel.User{Name: "agent", UID: 1000, GID: 1000, Home: "/home/agent"},
 		Env: map[string]string{"PATH": "/bin:/usr/bin"}, CAPEM: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
 		Limits: channel.ExecLimits{NProc: 100, NoFile: 1024}, Now: time.Now().UnixNano(), Seed: []byte("0123456789abcdef"),
 	}})
 	if err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
-	return box{Subject: subject, t: t, id: id}
 }
 
 // says is what a shell of a user inside prints, and its exit code.

@@ -1,7 +1,6 @@
 package runc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,20 +21,13 @@ import (
 // and output are the container's.
 func Stage(dir string) error {
 	b := bundle{dir: dir}
-	data, err := os.ReadFile(b.plan())
+	p, err := b.planned()
 	if err != nil {
-		return err
-	}
-	var p plan
-	if err := json.Unmarshal(data, &p); err != nil {
 		return fmt.Errorf("the plan of %s: %w", dir, err)
 	}
 	runtime.LockOSThread() // never unlocked: the namespace is this thread's, until it becomes runc
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make a mount namespace: %w", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
+	if err := alone(); err != nil {
+		return err
 	}
 	if err := p.mount(b); err != nil {
 		return err
@@ -47,6 +39,26 @@ func Stage(dir string) error {
 	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, environment()))
 }
 
+// alone puts this thread into a mount namespace of its own, of which no mount leaves.
+func alone() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make a mount namespace: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	return nil
+}
+
+// own gives the place directories that are nobody's business on the host, and need no
+// cleaning up.
+func own(place string) error {
+	if err := unix.Mount("tmpfs", place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=711"); err != nil {
+		return fmt.Errorf("mount at %s: %w", place, err)
+	}
+	return nil
+}
+
 // environment is runc's.
 func environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -55,13 +67,21 @@ func environment() []string {
 // mount lays everything out below the place.
 func (p plan) mount(b bundle) error {
 	at := layout{place: p.Place}
-	// Its own directories are nobody's business on the host, and need no cleaning up.
-	if err := unix.Mount("tmpfs", p.Place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=711"); err != nil {
-		return fmt.Errorf("mount at %s: %w", p.Place, err)
+	if err := own(p.Place); err != nil {
+		return err
 	}
 	for i, d := range p.Disks {
-		if err := p.mountDisk(b.disk(i), at.disk(i), at.files(i), d); err != nil {
+		device, err := p.mountDisk(b.disk(i), at.disk(i), at.files(i), d)
+		if err == nil && i == 0 {
+			err = b.remember(device)
+		}
+		if err != nil {
 			return fmt.Errorf("a disk of %d bytes: %w", d.Bytes, err)
+		}
+	}
+	if p.Upper != "" {
+		if err := readLayer(p.Upper, at.files(0), p); err != nil {
+			return fmt.Errorf("put the snapshot's files into a disk of %d bytes: %w", p.Disks[0].Bytes, err)
 		}
 	}
 	if err := mounts.Template(p.Lower, at.lower(), p.UIDs, p.GIDs); err != nil {
@@ -93,24 +113,25 @@ func (p plan) mountBind(source, at string) error {
 }
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
-func (p plan) mountDisk(file, at, files string, d disk) error {
+// It returns the device that the file is behind.
+func (p plan) mountDisk(file, at, files string, d disk) (device string, err error) {
 	if err := mounts.MakeDisk(file, d.Bytes); err != nil {
-		return err
+		return "", err
 	}
 	if err := os.Mkdir(at, 0o711); err != nil { //nolint:gosec // The sandbox's users pass through.
-		return err
+		return "", err
 	}
-	if err := mounts.Loop(file, at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
-		return err
+	if device, err = mounts.Loop(file, at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME); err != nil {
+		return "", err
 	}
 	// The mount is all that needs the file. Its blocks go with the last of the namespaces.
 	if err := os.Remove(file); err != nil {
-		return err
+		return "", err
 	}
 	if err := os.Mkdir(files, 0o700); err != nil {
-		return err
+		return "", err
 	}
-	return errors.Join(
+	return device, errors.Join(
 		os.Chown(files, identity.HostID(p.UIDs, 0), identity.HostID(p.GIDs, 0)),
 		unix.Chmod(files, d.Mode),
 	)
@@ -133,7 +154,8 @@ func (p plan) mountRoot(at layout) error {
 	if work, err = filepath.Rel(at.place, work); err != nil {
 		return err
 	}
-	options := "lowerdir=" + filepath.Base(at.lower()) + ",upperdir=" + upper + ",workdir=" + work
+	// What the layer holds is to mean the same in a copy of it, on whatever kernel.
+	options := "redirect_dir=nofollow,metacopy=off,index=off,lowerdir=" + filepath.Base(at.lower()) + ",upperdir=" + upper + ",workdir=" + work
 	if err := unix.Mount("overlay", at.root(), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return fmt.Errorf("lay the writable layer over the template: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
@@ -17,10 +18,34 @@ const roleStage = "runc-stage"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == roleStage {
-		fmt.Fprintln(os.Stderr, roleStage+":", runc.Stage(os.Args[2]))
-		os.Exit(1)
+		if err := stage(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, roleStage+":", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	enginetest.Main(m)
+}
+
+// A stage that writes a snapshot makes heldFile beside it and waits for its end if there is
+// a holdFile.
+const (
+	holdFile = "hold"
+	heldFile = "held"
+)
+
+func stage(folders []string) error {
+	if len(folders) == 1 {
+		return runc.Stage(folders[0])
+	}
+	beside := filepath.Dir(folders[1])
+	if _, err := os.Stat(filepath.Join(beside, holdFile)); err == nil {
+		if err := os.WriteFile(filepath.Join(beside, heldFile), nil, 0o600); err != nil {
+			return err
+		}
+		time.Sleep(time.Hour)
+	}
+	return runc.Keep(folders[0], folders[1])
 }
 
 // TestSuite runs the contract on an image, and what depends on the form of a root on a
@@ -105,7 +130,7 @@ func command(t *testing.T, dir string, env []string, argv ...string) {
 func (s site) layRoot(t *testing.T) {
 	t.Helper()
 	root := filepath.Join(s.dir, "root")
-	for _, dir := range []string{"etc", "usr", "tmp", "run", "dev", "proc", "sys", "home/agent", "root"} {
+	for _, dir := range []string{"etc", "usr", "tmp", "run", "dev", "proc", "sys", "home/agent", "root", "opt"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -119,6 +144,7 @@ func (s site) layRoot(t *testing.T) {
 		"etc/passwd":       "root:x:0:0::/root:/bin/sh\nagent:x:1000:1000::/home/agent:/bin/sh\n",
 		"etc/group":        "root:x:0:\nagent:x:1000:\n",
 		"home/agent/lower": "the template's\n",
+		"opt/hidden":       "the template's\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
 			t.Fatal(err)

@@ -13,8 +13,9 @@ import (
 
 // MayRestore refuses what an engine can't start here.
 func (l *Library) MayRestore(from *Origin, eng engine.Engine, caps engine.Capabilities) error {
-	if _, ok := eng.(engine.Restorer); !ok || !slices.Contains(caps.Enforces, engine.ControlSnapshot) {
-		return fault.New(fault.ErrUnavailable, "the engine %s can't make sandboxes from copies here%s", eng.Name(), caps.Because(engine.ControlSnapshot))
+	needs := from.Contents.Control()
+	if _, ok := eng.(engine.Restorer); !ok || !slices.Contains(caps.Enforces, needs) {
+		return fault.New(fault.ErrUnavailable, "the engine %s can't make sandboxes from copies here%s", eng.Name(), caps.Because(needs))
 	}
 	agent, err := l.cfg.Blueprints.Agent()
 	if err != nil {

@@ -132,10 +132,14 @@ func (l *Library) mayCopy(ctx context.Context, s Source, contents engine.Content
 			return nil, err
 		}
 	}
-	if !ok || !slices.Contains(caps.Enforces, engine.ControlSnapshot) {
-		return nil, fault.New(fault.ErrUnavailable, "the engine %s can't copy sandboxes here%s", s.Info.Engine, caps.Because(engine.ControlSnapshot))
+	switch needs := contents.Control(); {
+	case ok && slices.Contains(caps.Enforces, needs):
+		return body, nil
+	case ok && slices.Contains(caps.Enforces, engine.ControlSnapshotFiles):
+		return nil, fault.New(fault.ErrUnavailable, "the engine %s can't copy a sandbox with its memory here%s; a snapshot of its files alone can be made", s.Info.Engine, caps.Because(needs))
+	default:
+		return nil, fault.New(fault.ErrUnavailable, "the engine %s can't copy sandboxes here%s", s.Info.Engine, caps.Because(needs))
 	}
-	return body, nil
 }
 
 // imageSize is about how large an image will be. What it takes beyond that is

@@ -1,0 +1,170 @@
+package layer
+
+import (
+	"archive/tar"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+)
+
+// Read puts what Write wrote into an empty root. It follows no link.
+func Read(from io.Reader, root *os.Root, owners Owners) error {
+	r := &reader{root: root, owners: owners}
+	in := tar.NewReader(from)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return r.date()
+		}
+		if err == nil {
+			err = r.entry(h, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+type reader struct {
+	root   *os.Root
+	owners Owners
+	dirs   []*tar.Header // whose times are set when all is in them
+}
+
+func (r *reader) entry(h *tar.Header, in io.Reader) error {
+	h.Name = path.Clean(h.Name)
+	if !filepath.IsLocal(h.Name) {
+		return fmt.Errorf("%q leads out of the layer", h.Name)
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return r.directory(h)
+	case tar.TypeReg:
+		return r.file(h, in)
+	case tar.TypeLink:
+		if !filepath.IsLocal(h.Linkname) {
+			return fmt.Errorf("%q is the same file as %q, which is out of the layer", h.Name, h.Linkname)
+		}
+		return r.root.Link(h.Linkname, h.Name)
+	case tar.TypeSymlink:
+		return errors.Join(r.root.Symlink(h.Linkname, h.Name), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.dateOf(h))
+	case tar.TypeFifo:
+		return errors.Join(r.node(h, unix.S_IFIFO|uint32(h.Mode&0o7777)), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.dateOf(h))
+	case tar.TypeChar:
+		if h.Devmajor != 0 || h.Devminor != 0 {
+			return fmt.Errorf("%q is a device", h.Name)
+		}
+		return r.node(h, unix.S_IFCHR)
+	}
+	return fmt.Errorf("%q is of no kind that a layer has: %q", h.Name, h.Typeflag)
+}
+
+func (r *reader) uid(h *tar.Header) int { return identity.HostID(r.owners.UIDs, uint32(h.Uid)) }
+func (r *reader) gid(h *tar.Header) int { return identity.HostID(r.owners.GIDs, uint32(h.Gid)) }
+
+func (r *reader) directory(h *tar.Header) error {
+	if h.Name != "." {
+		if err := r.root.Mkdir(h.Name, 0o700); err != nil {
+			return err
+		}
+	}
+	f, err := r.root.OpenFile(h.Name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	r.dirs = append(r.dirs, h)
+	return errors.Join(r.dress(f, h), f.Close())
+}
+
+func (r *reader) file(h *tar.Header, in io.Reader) error {
+	size, err := strconv.ParseInt(h.PAXRecords[sizeRecord], 10, 64)
+	if err != nil || size < 0 {
+		return fmt.Errorf("%q has no size", h.Name)
+	}
+	f, err := r.root.OpenFile(h.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	err = fill(f, in, size)
+	if err == nil {
+		err = r.dress(f, h)
+	}
+	return errors.Join(err, f.Close(), r.dateOf(h))
+}
+
+// fill writes the pieces of a file.
+func fill(f *os.File, in io.Reader, size int64) error {
+	if err := f.Truncate(size); err != nil {
+		return err
+	}
+	for {
+		var head [2]int64
+		err := binary.Read(in, binary.BigEndian, &head)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		offset, length := head[0], head[1]
+		if offset < 0 || length < 0 || length > size-offset {
+			return fmt.Errorf("%s has a piece of %d bytes at %d, and %d bytes in all", f.Name(), length, offset, size)
+		}
+		if _, err := io.CopyN(io.NewOffsetWriter(f, offset), in, length); err != nil {
+			return err
+		}
+	}
+}
+
+// dress gives a file or directory its owner, its mode (in this order: a change of owners
+// takes setuid away) and its attributes.
+func (r *reader) dress(f *os.File, h *tar.Header) error {
+	if err := f.Chown(r.uid(h), r.gid(h)); err != nil {
+		return err
+	}
+	if err := r.attribute(f, h); err != nil {
+		return err
+	}
+	return unix.Fchmod(int(f.Fd()), uint32(h.Mode&0o7777))
+}
+
+// node makes a named pipe, or a whiteout.
+func (r *reader) node(h *tar.Header, mode uint32) error {
+	dir, err := r.root.OpenFile(path.Dir(h.Name), os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Mknodat(int(dir.Fd()), path.Base(h.Name), mode, 0), dir.Close())
+}
+
+// date sets the times of directories, of the innermost first.
+func (r *reader) date() error {
+	for _, h := range slices.Backward(r.dirs) {
+		if err := r.dateOf(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) dateOf(h *tar.Header) error {
+	dir, err := r.root.OpenFile(path.Dir(h.Name), os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	when, err := unix.TimeToTimespec(h.ModTime)
+	if err == nil {
+		err = unix.UtimesNanoAt(int(dir.Fd()), path.Base(h.Name), []unix.Timespec{when, when}, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return errors.Join(err, dir.Close())
+}

@@ -60,6 +60,7 @@ func parts() []part {
 		{"scan", measureScan},
 		{"call", measureCall},
 		{"auditquery", measureQueries},
+		{"engines", measureEngines},
 	}
 }
 

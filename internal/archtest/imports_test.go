@@ -59,6 +59,7 @@ func layers() []struct {
 		{"internal/engine/identity", 1},
 		{"internal/engine/kept", 2},
 		{"internal/engine/mounts", 2},
+		{"internal/engine/runc/layer", 2},
 		{"internal/engine/*", 3},
 		{"internal/engine", 1},
 		{"internal/refusal", 1},

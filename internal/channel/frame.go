@@ -207,6 +207,12 @@ type ExecLimits struct {
 	NoFile int `json:"nofile"` // RLIMIT_NOFILE
 }
 
+// LimitEach in PID 1's environment, with whatever value, says that its own limit of
+// processes is above that of commands, which it then sets for each: where the kernel
+// counts a user's processes at the start of that user's next one, too, a command that has
+// used them up would keep all others out.
+const LimitEach = "COFFERDAM_LIMIT_EACH"
+
 // Exec starts a command. Argv is passed verbatim, never through a shell.
 type Exec struct {
 	ID      string            `json:"id"` // the command's id, unique in the sandbox

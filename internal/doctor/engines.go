@@ -15,11 +15,28 @@ func engines(ctx context.Context, in Inputs) []Check {
 	for _, e := range in.Engines {
 		if in.DefaultEngine != "" && e.Name() != in.DefaultEngine {
 			all = append(all, anotherEngine(ctx, e))
-			continue
+		} else {
+			all = append(all, examineEngine(ctx, e)...)
 		}
-		all = append(all, examineEngine(ctx, e)...)
+		all = append(all, doubts(ctx, e)...)
 	}
 	return append(all, isolation(ctx, in))
+}
+
+// doubts are what an engine that can run here knows against programs of this host.
+func doubts(ctx context.Context, e engine.Engine) []Check {
+	doubter, ok := e.(engine.Doubter)
+	if !ok {
+		return nil
+	}
+	if _, err := e.Capabilities(ctx); err != nil {
+		return nil
+	}
+	var all []Check
+	for _, doubt := range doubter.Doubts(ctx) {
+		all = append(all, warn("engine "+e.Name(), "keep its package up to date, or use another engine", "%s", doubt))
+	}
+	return all
 }
 
 // isolation tells what a policy gets that asks for the strongest wall, or for one of

@@ -274,3 +274,11 @@ type Tender interface {
 	// one of them.
 	Hurry(share string) (done func())
 }
+
+// Doubter is an Engine that knows of flaws in programs that it runs and others make.
+type Doubter interface {
+	Engine
+	// Doubts are sentences for the operator, none if nothing is known against this host's
+	// programs.
+	Doubts(ctx context.Context) []string
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +52,7 @@ type Agent struct {
 	paid      *clock // that commands' timeouts run by; the host stops it while they wait for a person
 	installed installed
 	dials     dials
+	each      atomic.Int64 // the limit of processes that each command gets at its start; 0: it inherits one
 
 	mu       sync.Mutex // guards identity
 	identity *identity  // nil until configured

@@ -156,7 +156,7 @@ func (c *command) start() *startError {
 // taken for an orphan.
 func (c *command) fork(file string, attr *syscall.ProcAttr) error {
 	done, err := c.agent.reaper.start(func() (process.ID, error) {
-		pid, err := syscall.ForkExec(file, c.exec.Argv, attr)
+		pid, err := forkExec(file, c.exec.Argv, attr, uint64(c.agent.each.Load()))
 		if err != nil {
 			return process.ID{}, err
 		}

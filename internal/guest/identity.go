@@ -86,7 +86,7 @@ func (a *Agent) settleIn(ctx context.Context, c *channel.Configure) error {
 		func() error { return a.writeIdentity(c) },
 		func() error { return a.writeTrust(c.CAPEM) },
 		a.writeHooks,
-		func() error { return errors.Join(limitProcess(c.Limits), a.names.know(ctx, c.Names)) },
+		func() error { return errors.Join(a.limit(c.Limits), a.names.know(ctx, c.Names)) },
 	}
 	errs := make([]error, len(parts))
 	var all sync.WaitGroup

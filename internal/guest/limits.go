@@ -16,17 +16,22 @@ import (
 // descriptor for each listener, connection and output of a command.
 const leastFiles = 1024
 
-// limitProcess sets the hard limits on the agent, from which every command
+// limit sets the hard limits on the agent, from which every command
 // inherits them: nothing can be set between fork and exec. The agent does not
 // suffer: processes are counted by user, and where it is the same user as a
 // command CAP_SYS_RESOURCE exempts it; its own listeners and connections are
-// bounded below leastFiles.
-func limitProcess(limits channel.ExecLimits) error {
+// bounded below leastFiles. Where the engine says so, the agent keeps its own limit of
+// processes, and each command gets one at its start.
+func (a *Agent) limit(limits channel.ExecLimits) error {
 	if limits.NoFile > 0 {
 		n := uint64(max(limits.NoFile, leastFiles))
 		if err := setLimit(unix.RLIMIT_NOFILE, n); err != nil {
 			return fmt.Errorf("limit the open files to %d: %w", n, err)
 		}
+	}
+	if os.Getenv(channel.LimitEach) != "" {
+		a.each.Store(int64(limits.NProc))
+		return nil
 	}
 	if limits.NProc > 0 && os.Getenv(channel.SharedUsers) == "" {
 		if err := setLimit(unix.RLIMIT_NPROC, uint64(limits.NProc)); err != nil {

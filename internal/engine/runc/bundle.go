@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 )
@@ -175,13 +177,18 @@ func firstProcess(spec engine.Spec) *specs.Process {
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
 		"CAP_NET_ADMIN", // of its own namespace
 		"CAP_SETPCAP",   // to empty the bounding set
+		// To lower the limits of commands, which are other users'. It raises no limit: that
+		// takes the host's.
+		"CAP_SYS_RESOURCE",
 	}
 	return &specs.Process{
-		Args: spec.Init, Env: spec.Env, Cwd: "/", NoNewPrivileges: true,
+		Args: spec.Init, Env: append(slices.Clone(spec.Env), channel.LimitEach+"=1"), Cwd: "/", NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps, Inheritable: caps},
 		Rlimits: []specs.POSIXRlimit{
 			{Type: "RLIMIT_NOFILE", Soft: files(), Hard: files()},
-			{Type: "RLIMIT_NPROC", Soft: uint64(spec.Limits.Pids), Hard: uint64(spec.Limits.Pids)},
+			// What starts a command may have more processes than the command: of users that have
+			// used theirs up the next one starts all the same.
+			{Type: "RLIMIT_NPROC", Soft: uint64(2 * spec.Limits.Pids), Hard: uint64(2 * spec.Limits.Pids)},
 			{Type: "RLIMIT_CORE"},
 		},
 	}

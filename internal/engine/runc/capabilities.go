@@ -20,7 +20,6 @@ import (
 const (
 	noOwnKernel = "a container's system calls are the host kernel's, behind a filter; use the engine gvisor"
 	noFreeze    = "runc keeps no memory: it would need CRIU, which fails with newer kernels"
-	noNProc     = "a user's processes are bounded, but one who has started as many as may be gets no further command in until some end"
 	noSnapshot  = "runc keeps no memory of sandboxes, only their files; use the engine gvisor"
 )
 
@@ -33,10 +32,10 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	caps := engine.Capabilities{
 		Enforces: []engine.Control{
 			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap,
-			engine.ControlUserMapping, engine.ControlNonRootUser, engine.ControlSnapshotFiles,
+			engine.ControlUserMapping, engine.ControlNonRootUser, engine.ControlNProc, engine.ControlSnapshotFiles,
 		},
 		Missing: map[engine.Control]string{
-			engine.ControlOwnKernel: noOwnKernel, engine.ControlNProc: noNProc, engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot,
+			engine.ControlOwnKernel: noOwnKernel, engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot,
 		},
 		Wall: engine.WallContainer,
 	}

@@ -57,6 +57,7 @@ func awaitHeld(pid int) error {
 			return nil
 		}
 		if err := unix.PtraceCont(pid, int(status.StopSignal())); err != nil && !errors.Is(err, unix.ESRCH) {
+			_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
 			return fmt.Errorf("pass signal %d on: %w", status.StopSignal(), err)
 		}
 	}

@@ -177,18 +177,22 @@ func firstProcess(spec engine.Spec) *specs.Process {
 		"CAP_KILL", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER",
 		"CAP_NET_ADMIN", // of its own namespace
 		"CAP_SETPCAP",   // to empty the bounding set
+	}
+	env, processes := spec.Env, uint64(spec.Limits.Pids)
+	if noEach() == "" {
 		// To lower the limits of commands, which are other users'. It raises no limit: that
 		// takes the host's.
-		"CAP_SYS_RESOURCE",
+		caps = append(caps, "CAP_SYS_RESOURCE")
+		// Who starts a command may have more processes than the command: of a user that has
+		// used up what it may have, the next one starts all the same.
+		env, processes = append(slices.Clone(env), channel.LimitEach+"=1"), 2*processes
 	}
 	return &specs.Process{
-		Args: spec.Init, Env: append(slices.Clone(spec.Env), channel.LimitEach+"=1"), Cwd: "/", NoNewPrivileges: true,
+		Args: spec.Init, Env: env, Cwd: "/", NoNewPrivileges: true,
 		Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps, Inheritable: caps},
 		Rlimits: []specs.POSIXRlimit{
 			{Type: "RLIMIT_NOFILE", Soft: files(), Hard: files()},
-			// What starts a command may have more processes than the command: of users that have
-			// used theirs up the next one starts all the same.
-			{Type: "RLIMIT_NPROC", Soft: uint64(2 * spec.Limits.Pids), Hard: uint64(2 * spec.Limits.Pids)},
+			{Type: "RLIMIT_NPROC", Soft: processes, Hard: processes},
 			{Type: "RLIMIT_CORE"},
 		},
 	}

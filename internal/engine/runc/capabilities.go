@@ -32,18 +32,36 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	caps := engine.Capabilities{
 		Enforces: []engine.Control{
 			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap,
-			engine.ControlUserMapping, engine.ControlNonRootUser, engine.ControlNProc, engine.ControlSnapshotFiles,
+			engine.ControlUserMapping, engine.ControlNonRootUser, engine.ControlSnapshotFiles,
 		},
 		Missing: map[engine.Control]string{
 			engine.ControlOwnKernel: noOwnKernel, engine.ControlFreeze: noFreeze, engine.ControlSnapshot: noSnapshot,
 		},
 		Wall: engine.WallContainer,
 	}
+	if why := noEach(); why != "" {
+		caps.Missing[engine.ControlNProc] = why
+	} else {
+		caps.Enforces = append(caps.Enforces, engine.ControlNProc)
+	}
 	e.home.Controls(&caps)
 	if all, err := e.home.List(ctx); err == nil && len(all) == 0 {
 		e.home.Groups().Tidy() // asking leaves nothing on a host that never has such a sandbox
 	}
 	return caps, nil
+}
+
+// traceScope is the kernel's setting of who may trace whom.
+const traceScope = "/proc/sys/kernel/yama/ptrace_scope"
+
+// noEach says why the agent can't set each command's limit of processes: it holds the
+// command at its first instruction, as who traces a child of its own does. "" if it can.
+func noEach() string {
+	data, err := os.ReadFile(traceScope)
+	if scope := strings.TrimSpace(string(data)); err == nil && scope != "0" && scope != "1" {
+		return "the host's setting kernel.yama.ptrace_scope is " + scope + ", with which nobody may trace a child of its own; set it to 1: until some of a user's processes end, one who has started as many as may be gets no further command in"
+	}
+	return ""
 }
 
 // program is the path of runc; "" if there is none.

@@ -181,6 +181,28 @@ func TestASnapshotThatFails(t *testing.T) {
 	}
 }
 
+// TestFilesOnly: an engine that copies no memory copies files, and says so of the rest.
+func TestFilesOnly(t *testing.T) {
+	s := newStudio(t)
+	s.camera.filesOnly = true
+	id := s.create(s.request(house)).Info().ID
+	_, memory := s.Snapshot(t.Context(), id, "", engine.ContentsMemory)
+	_, fork := s.Fork(t.Context(), id, 1, sandbox.Lifetime{})
+	for what, err := range map[string]error{"a snapshot": memory, "a fork": fork} {
+		if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "it has no film") || !strings.Contains(err.Error(), "files alone can be made") {
+			t.Errorf("%s of memory: %v", what, err)
+		}
+	}
+	snapshot, err := s.Snapshot(t.Context(), id, "", engine.ContentsFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.run(s.create(sandbox.Request{Snapshot: snapshot.ID, User: "ben"}).Info().ID, "/bin/true")
+	if list, err := s.Snapshots(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("there are %+v (%v)", list, err)
+	}
+}
+
 // TestNoRoom is refused before anything is written.
 func TestNoRoom(t *testing.T) {
 	s := newStudio(t)

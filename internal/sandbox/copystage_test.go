@@ -43,6 +43,8 @@ type camera struct {
 	seen map[string]engine.Spec    // of what was started, by id
 	hook func(ctx context.Context) // called while a copy is being written
 	size int64                     // of memory, as Stats tells it; 0: what it is
+	// filesOnly: it copies no memory.
+	filesOnly bool
 }
 
 var _ engine.Restorer = (*camera)(nil)
@@ -52,9 +54,15 @@ func (c *camera) root(id string) string { return filepath.Join(c.dir, "roots", i
 func (c *camera) Name() string { return "camera" }
 
 func (c *camera) Capabilities(context.Context) (engine.Capabilities, error) {
-	return engine.Capabilities{Enforces: []engine.Control{
-		engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlFreeze, engine.ControlSnapshot,
-	}}, nil
+	caps := engine.Capabilities{Enforces: []engine.Control{
+		engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlFreeze, engine.ControlSnapshotFiles,
+	}}
+	if c.filesOnly {
+		caps.Missing = map[engine.Control]string{engine.ControlSnapshot: "it has no film"}
+	} else {
+		caps.Enforces = append(caps.Enforces, engine.ControlSnapshot)
+	}
+	return caps, nil
 }
 
 func (c *camera) Create(ctx context.Context, spec engine.Spec) (engine.Instance, error) {

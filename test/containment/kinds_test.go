@@ -33,19 +33,19 @@ func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
 const engineVariable = "COFFERDAM_TEST_ENGINE"
 
 // shared tells whether the engine's sandboxes have the host's kernel: they have no copies
-// and no pool, and see what that kernel shows of itself.
+// of memory and no pool, and see what that kernel shows of itself.
 func shared() bool { return os.Getenv(engineVariable) == "runc" }
 
 // kinds are how sandboxes come to be beside being made anew.
 func (s *stage) kinds() map[string]func(*testing.T) *sandbox {
 	if shared() {
-		return nil
+		return map[string]func(*testing.T) *sandbox{"restored": s.restored}
 	}
 	return map[string]func(*testing.T) *sandbox{"restored": s.restored, "claimed": s.claimed}
 }
 
 // restored is a sandbox that was made from the memory of another: its kernel, its
-// agent and its channel are copies.
+// agent and its channel are copies. Where there are no such copies it is made from files.
 func (s *stage) restored(t *testing.T) *sandbox { t.Helper(); return s.restoredUnder(t, denying()) }
 
 func (s *stage) restoredUnder(t *testing.T, law law) *sandbox {
@@ -53,7 +53,11 @@ func (s *stage) restoredUnder(t *testing.T, law law) *sandbox {
 	if s.snapshots[law.name] == "" {
 		source := s.open(t, law.apply)
 		source.probe(t, manner{}, "posture") // something has run in it
-		snapshot, err := s.client.MakeSnapshot(t.Context(), source.id, api.MakeSnapshot{Contents: "memory"})
+		contents := "memory"
+		if shared() {
+			contents = "files"
+		}
+		snapshot, err := s.client.MakeSnapshot(t.Context(), source.id, api.MakeSnapshot{Contents: contents})
 		if err != nil {
 			t.Fatalf("snapshot: %v", err)
 		}

@@ -1,11 +1,9 @@
 package docker
 
 import (
-	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,13 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/moby/moby/api/types/system"
 	"github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -201,204 +197,6 @@ func TestRootOfTheHostIsNobodyInside(t *testing.T) {
 		if owner.UID != 0 && !slices.ContainsFunc(uids, shown) {
 			t.Errorf("%+v is shown by %+v", owner, uids)
 		}
-	}
-}
-
-// TestALayerInAnArchive: all that a writable layer may have is the same after a way through
-// an archive, with the marks of what was deleted and hidden.
-func TestALayerInAnArchive(t *testing.T) {
-	from, to, archive := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "a.tar")
-	fill(t, from)
-	if err := pack(from, archive); err != nil {
-		t.Fatal(err)
-	}
-	if err := unpack(archive, to); err != nil {
-		t.Fatal(err)
-	}
-	before, after := describe(t, from), describe(t, to)
-	if before != after {
-		t.Errorf("it was\n%s\nand is\n%s", before, after)
-	}
-	if !strings.Contains(after, "hides=true") || !strings.Contains(after, "char") || !strings.Contains(after, "links=2") {
-		t.Errorf("INCONCLUSIVE: nothing of what is special: %s", after)
-	}
-}
-
-func fill(t *testing.T, dir string) {
-	t.Helper()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	for _, err := range []error{
-		os.MkdirAll(at("home/agent"), 0o755),
-		os.WriteFile(at("home/agent/file"), bytes.Repeat([]byte("content "), 5000), 0o640),
-		unix.Chmod(at("home/agent/file"), 0o4751),
-		os.Link(at("home/agent/file"), at("home/second")),
-		os.Symlink("/etc/shadow", at("home/link")),
-		unix.Mkfifo(at("home/pipe"), 0o600),
-		unix.Mknod(at("home/deleted"), unix.S_IFCHR, 0),
-		unix.Setxattr(at("home"), opaque, []byte("y"), 0),
-		os.Chown(at("home/agent"), 1000, 1001),
-		os.Lchown(at("home/link"), 7, 8),
-		os.Chtimes(at("home/agent"), time.Unix(5, 0), time.Unix(6, 0)),
-		unix.Chmod(dir, 0o711),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// describe is all of a tree, as text.
-func describe(t *testing.T, dir string) string {
-	t.Helper()
-	var b strings.Builder
-	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return err
-		}
-		name, _ := filepath.Rel(dir, path)
-		kind := map[uint32]string{unix.S_IFCHR: "char", unix.S_IFDIR: "dir", unix.S_IFREG: "file", unix.S_IFLNK: "link", unix.S_IFIFO: "pipe"}[st.Mode&unix.S_IFMT]
-		link, _ := os.Readlink(path)
-		var content []byte
-		if kind == "file" {
-			if content, err = os.ReadFile(path); err != nil {
-				return err
-			}
-		}
-		links := uint64(0)
-		if kind == "file" {
-			links = uint64(st.Nlink) //nolint:unconvert // its type differs between processors
-		}
-		line, err := json.Marshal([]any{name, kind, st.Mode, st.Uid, st.Gid, st.Rdev, link, content})
-		if err != nil {
-			return err
-		}
-		b.Write(line)
-		if kind == "dir" {
-			b.WriteString(" hides=" + fmt.Sprint(isOpaque(path)))
-		}
-		if links > 1 {
-			b.WriteString(" links=2")
-		}
-		if name == "home/agent" && st.Mtim.Sec != 6 {
-			b.WriteString(" its time is lost")
-		}
-		b.WriteByte('\n')
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-func isOpaque(dir string) bool {
-	value := make([]byte, 8)
-	n, err := unix.Lgetxattr(dir, opaque, value)
-	return err == nil && string(value[:n]) == "y"
-}
-
-// TestNothingOutsideIsArchived: what a sandbox that was not held puts in the place of what
-// was seen a moment ago is not followed.
-func TestNothingOutsideIsArchived(t *testing.T) {
-	outside, layer := t.TempDir(), t.TempDir()
-	if err := errors.Join(
-		os.WriteFile(filepath.Join(outside, "f"), []byte("secret"), 0o600), os.Mkdir(filepath.Join(outside, "d"), 0o700),
-		os.Mkdir(filepath.Join(layer, "dir"), 0o700), os.WriteFile(filepath.Join(layer, "dir", "f"), []byte("public"), 0o600),
-		os.Mkdir(filepath.Join(layer, "dir", "d"), 0o700), os.WriteFile(filepath.Join(layer, "was"), []byte("public"), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(layer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	entries := func(dir string) map[string]os.DirEntry {
-		found, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := map[string]os.DirEntry{}
-		for _, e := range found {
-			all[e.Name()] = e
-		}
-		return all
-	}
-	seen, below := entries(layer), entries(filepath.Join(layer, "dir"))
-	var out bytes.Buffer
-	p := packing{w: tar.NewWriter(&out), layer: root, seen: map[uint64]string{}}
-	if err := p.add("dir/f", below["f"], nil); err != nil {
-		t.Fatalf("INCONCLUSIVE: nothing is archived: %v", err)
-	}
-	if err := errors.Join(
-		os.Rename(filepath.Join(layer, "dir"), filepath.Join(layer, "away")), os.Symlink(outside, filepath.Join(layer, "dir")),
-	); err != nil {
-		t.Fatal(err)
-	}
-	for name, e := range map[string]os.DirEntry{"dir/f": below["f"], "dir/d": below["d"]} {
-		if err := p.add(name, e, nil); err == nil {
-			t.Errorf("%s was archived", name)
-		}
-	}
-	// Between its Lstat and its opening.
-	var st syscall.Stat_t
-	if err := errors.Join(syscall.Lstat(filepath.Join(layer, "was"), &st), os.Remove(filepath.Join(layer, "was"))); err != nil {
-		t.Fatal(err)
-	}
-	for kind, put := range map[string]func(string) error{
-		"a pipe":      func(at string) error { return unix.Mkfifo(at, 0o600) },
-		"a link":      func(at string) error { return os.Symlink(filepath.Join(outside, "f"), at) },
-		"a directory": func(at string) error { return os.Mkdir(at, 0o700) },
-	} {
-		at := filepath.Join(layer, "was")
-		if err := put(at); err != nil {
-			t.Fatal(err)
-		}
-		if kind == "a pipe" { // with somebody at its other end
-			end, err := os.OpenFile(at, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer end.Close()
-			if _, err := end.WriteString("public"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := p.addFile(&tar.Header{Name: seen["was"].Name()}, &st); err == nil {
-			t.Errorf("%s was archived as a file", kind)
-		}
-		if err := os.Remove(at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if strings.Contains(out.String(), "secret") {
-		t.Error("what is outside is in the archive")
-	}
-}
-
-// TestNoNameLeadsOutOfALayer: an archive with a name or a link that leads elsewhere is not
-// unpacked there.
-func TestNoNameLeadsOutOfALayer(t *testing.T) {
-	outside := t.TempDir()
-	for name, headers := range map[string][]header{
-		"a path above":       {{name: "../escaped", kind: '0'}},
-		"an absolute path":   {{name: outside + "/escaped", kind: '0'}},
-		"through a link":     {{name: "link", kind: '2', link: outside}, {name: "link/escaped", kind: '0'}},
-		"a hard link out":    {{name: "hard", kind: '1', link: "../../etc/passwd"}},
-		"a device of a disk": {{name: "disk", kind: '4'}},
-	} {
-		archive := filepath.Join(t.TempDir(), "a.tar")
-		writeArchive(t, archive, headers)
-		if err := unpack(archive, t.TempDir()); err == nil {
-			t.Errorf("%s was unpacked", name)
-		}
-	}
-	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
-		t.Errorf("outside there is %v (%v)", left, err)
 	}
 }
 

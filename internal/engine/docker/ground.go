@@ -12,7 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // ground is where an instance's mounts lie. All of them hang from one at its place, which
@@ -77,8 +79,12 @@ func (g ground) lay(p plan) ([]entry, error) {
 		}
 	}
 	if p.upper != "" {
-		if err := unpack(p.upper, g.files(0)); err != nil {
-			return nil, err
+		err := layer.Unpack(p.upper, g.files(0), layer.Owners{})
+		if errors.Is(err, unix.ENOSPC) {
+			return nil, fault.Wrap(fault.ErrConflict, err, "the files of the snapshot %s do not fit a disk of %d bytes", p.upper, p.disks[0].bytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unpack the snapshot %s: %w", p.upper, err)
 		}
 	}
 	if err := mounts.Template(p.lower, g.lower(), nil, nil); err != nil {

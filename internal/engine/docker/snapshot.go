@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -20,13 +21,13 @@ import (
 // Files of a snapshot.
 const (
 	recipeName = "recipe.json"
-	upperName  = "upper.tar" // what was written to the root, with what was deleted
+	upperName  = "upper" // what was written to the root, with what was deleted
 )
 
 // snapshotTimeout bounds a snapshot: a full disk takes a while.
 const snapshotTimeout = 10 * time.Minute
 
-const recipeVersion = 1
+const recipeVersion = 2
 
 // recipe says what a snapshot needs to be restored.
 type recipe struct {
@@ -102,7 +103,7 @@ func packed(ctx context.Context, t task) error {
 	if _, err := s.ContainerPause(ctx, t.Container, client.ContainerPauseOptions{}); err != nil {
 		return err
 	}
-	return s.within(ctx, func() error { return pack(ground{place: t.Place}.files(0), t.To) })
+	return s.within(ctx, func() error { return layer.Pack(ground{place: t.Place}.files(0), t.To, layer.Owners{}) })
 }
 
 // goOn is the stage that has a container go on.

@@ -179,7 +179,7 @@ func firstProcess(spec engine.Spec) *specs.Process {
 		"CAP_SETPCAP",   // to empty the bounding set
 	}
 	env, processes := spec.Env, uint64(spec.Limits.Pids)
-	if noEach() == "" {
+	if !spec.Weak && noEach() == "" {
 		// To lower the limits of commands, which are other users'. It raises no limit: that
 		// takes the host's.
 		caps = append(caps, "CAP_SYS_RESOURCE")

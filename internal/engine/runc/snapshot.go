@@ -28,7 +28,7 @@ const snapshotTimeout = 10 * time.Minute
 // Files of a snapshot.
 const (
 	recipeName = "recipe.json"
-	upperName  = "upper.tar" // what was written to the root, with what was deleted
+	upperName  = "upper" // what was written to the root, with what was deleted
 )
 
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 )
 
@@ -80,7 +81,7 @@ func (p plan) mount(b bundle) error {
 		}
 	}
 	if p.Upper != "" {
-		if err := readLayer(p.Upper, at.files(0), p); err != nil {
+		if err := layer.Unpack(p.Upper, at.files(0), p.owners()); err != nil {
 			return fmt.Errorf("put the snapshot's files into a disk of %d bytes: %w", p.Disks[0].Bytes, err)
 		}
 	}

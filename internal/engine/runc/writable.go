@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/runc/layer"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 )
 
 // writable is where the root's writable layer is, while the instance lives: behind a loop
@@ -93,33 +93,7 @@ func Keep(dir, image string) error {
 	if behind, err := backing(w.Device); err != nil || behind.Device != w.Dev || behind.Inode != w.Inode {
 		return errors.Join(fmt.Errorf("%s is another's by now: the sandbox has ended", w.Device), err)
 	}
-	return writeLayer(at.files(0), filepath.Join(image, upperName), p)
+	return layer.Pack(at.files(0), filepath.Join(image, upperName), p.owners())
 }
 
-func writeLayer(from, to string, p plan) error {
-	root, err := os.OpenRoot(from)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(layer.Write(f, root, layer.Owners{UIDs: p.UIDs, GIDs: p.GIDs}), f.Close())
-}
-
-// readLayer puts the files of a snapshot into an empty directory.
-func readLayer(from, to string, p plan) error {
-	root, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	return layer.Read(f, root, layer.Owners{UIDs: p.UIDs, GIDs: p.GIDs})
-}
+func (p plan) owners() layer.Owners { return layer.Owners{UIDs: p.UIDs, GIDs: p.GIDs} }

@@ -1,11 +1,12 @@
 // Command syscalls makes one system call after the other, each in a process of its own,
 // with arguments that no call does anything with, and prints what the kernel says: the call
-// and ok, the number of an error, or the signal that ended the process.
+// and ok, the number of an error, the signal that ended the process, or that it is stuck.
 //
 //	syscalls NUMBER[:ARGUMENT]...
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// patience bounds a call that does not come back.
+const patience = 20 * time.Second
 
 // single has a process make one call.
 const single = "--one"
@@ -49,11 +54,15 @@ func ask(call string) string {
 	if err != nil {
 		return err.Error()
 	}
-	err = exec.Command(self, single, call).Run()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = exec.CommandContext(ctx, self, single, call).Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
 		return "ok"
+	case ctx.Err() != nil:
+		return "stuck"
 	case !errors.As(err, &exit):
 		return err.Error()
 	case exit.Exited():

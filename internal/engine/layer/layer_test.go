@@ -16,7 +16,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/cofferdam-dev/cofferdam/internal/engine/runc/layer"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 )
 
 // owners map the sandbox's ids from one of the host's on.
@@ -56,7 +56,7 @@ func TestARoundTrip(t *testing.T) {
 	odd := "line\nbreak \xff =\\"
 	must(t,
 		os.Mkdir(in("d"), 0o700), os.WriteFile(in("d/f"), []byte("content"), 0o640), os.WriteFile(in(odd), nil, 0o600),
-		os.Symlink("/etc/shadow", in("d/away")), os.Link(in("d/f"), in("d/same")), unix.Mkfifo(in("pipe"), 0o600),
+		os.Symlink("/etc/shadow", in("d/away")), os.Link(in("d/f"), in("d/same")), unix.Mkfifo(in("pipe"), 0), os.Chmod(in("pipe"), 0o666),
 		unix.Mknod(in("d/deleted"), unix.S_IFCHR, 0), os.Mkdir(in("hides"), 0o755),
 		unix.Lsetxattr(in("hides"), "trusted.overlay.opaque", []byte("y"), 0), unix.Lsetxattr(in("d/f"), "user.a=b", []byte("\x00v"), 0),
 		unix.Lsetxattr(in("d/f"), "trusted.overlay.origin", []byte("x"), 0),
@@ -82,7 +82,7 @@ func TestARoundTrip(t *testing.T) {
 	out := func(name string) string { return filepath.Join(to, name) }
 	want := map[string]string{
 		"d": "drwx------ 9000000 0 2017", "d/f": "urw-r----- 9001000 9001001 2017", "d/away": "Lrwxrwxrwx 9001000 9001000", "d/same": "urw-r----- 9001000 9001001 2017",
-		odd: "-rw------- 9000000 9000000", "pipe": "prw------- 9000000 9000000", "hides": "drwxr-xr-x 9000000 9000000", "d/deleted": "Dc--------- 0 0", "sparse": "-rw------- 9000000 9000000",
+		odd: "-rw------- 9000000 9000000", "pipe": "prw-rw-rw- 9000000 9000000", "hides": "drwxr-xr-x 9000000 9000000", "d/deleted": "Dc--------- 0 0", "sparse": "-rw------- 9000000 9000000",
 	}
 	delete(want, "d") // its group was this test's, whatever that is
 	for name, want := range want {

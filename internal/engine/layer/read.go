@@ -144,7 +144,11 @@ func (r *reader) node(h *tar.Header, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Mknodat(int(dir.Fd()), path.Base(h.Name), mode, 0), dir.Close())
+	defer dir.Close() //nolint:errcheck // a directory handle
+	if err := unix.Mknodat(int(dir.Fd()), path.Base(h.Name), mode, 0); err != nil {
+		return err
+	}
+	return unix.Fchmodat(int(dir.Fd()), path.Base(h.Name), mode&0o7777, 0) // the process has a mask
 }
 
 // date sets the times of directories, of the innermost first.

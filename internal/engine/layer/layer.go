@@ -43,7 +43,7 @@ const longestPath = 4096
 // pieceHead is what comes before the bytes of a piece.
 const pieceHead = 16
 
-// Owners are the ids of the host that stand for the sandbox's.
+// Owners are the ids of the host that stand for the sandbox's; without any they are the same.
 type Owners struct {
 	UIDs, GIDs []specs.LinuxIDMapping
 }

@@ -38,7 +38,7 @@ exec "$RUNC" --root "$root" run --bundle "$bundle" "$id" </dev/null
 `
 
 // newBareContainer takes the bundle of a sandbox that lives as its model.
-func (b *bench) newBareContainer(sandbox string) (*bareContainer, error) {
+func newBareContainer(b *bench, sandbox string) (*bareContainer, error) {
 	c := &bareContainer{cofferdam: filepath.Join(b.opts.bin, "cofferdam"), dir: filepath.Join(b.dir, "container"), origin: sandbox}
 	from := filepath.Join(b.state(), "sandboxes", sandbox, containersEngine)
 	data, err := os.ReadFile(filepath.Join(from, "stage.json"))

@@ -67,7 +67,7 @@ func (b *bench) setUp(ctx context.Context) error {
 	if b.registry, err = startRegistry(b.wheels, b.npm, b.uv); err != nil {
 		return err
 	}
-	if err := b.registry.configure(b.state(), b.dir); err != nil {
+	if err := b.registry.configure(b.state(), b.dir, dockerHost(b.dir)); err != nil {
 		return err
 	}
 	b.table.Machine = machine()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -12,31 +14,58 @@ import (
 // Targets and rounds of the part engines.
 const (
 	containerRatio   = 1.3 // of a bare container
-	engineRounds     = 40
+	dockerRatio      = 1.1 // of what docker itself runs
+	engineRounds     = 20
 	engineExecRounds = 100
 	engineMemories   = 5
-	engineInstalls   = 9
+	engineCopies     = 5
+	engineInstalls   = 5
 	containersEngine = "runc"
+	dockersEngine    = "docker"
 	megabyte         = 1e6
 )
 
 // wall is an engine of this host, with what is measured of its sandboxes.
 type wall struct {
-	name                                          string
-	bare                                          *bareContainer // nil: it has no floor here
-	create, floor, exec, destroy, install, memory sample
+	name  string
+	floor *floor // nil: it has none here
+	// contents are the most that its snapshots hold: only those with memory make forks.
+	contents string
+
+	create, exec, destroy, install, memory, snapshot, restore, fork sample
+}
+
+// engineBench is the bench, with what this part starts.
+type engineBench struct {
+	*bench
+
+	docker *docker // nil where there is none
+}
+
+// floor is the least that a create takes, taking turns with it.
+type floor struct {
+	name  string
+	ratio float64 // the target; 0: none
+	once  func(context.Context) (time.Duration, error)
+	took  sample
 }
 
 // measureEngines measures the same of each engine that this host has, all taking turns:
 // create to the end of the first command, a command more, destroy, what an idle sandbox
-// uses, and an install of the same packages.
-func measureEngines(ctx context.Context, b *bench) (err error) {
+// uses, copies, and an install of the same packages. Calls are at the end.
+func measureEngines(ctx context.Context, of *bench) (err error) {
+	b := &engineBench{bench: of}
+	stop, err := b.dockerHere(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	walls, err := b.walls(ctx)
 	if err != nil {
 		return err
 	}
 	n := b.rounds(engineRounds)
-	for i := range n + 1 {
+	for i := range n + 1 { // the first warms up
 		b.progress.round("create and destroy by each engine", i, n)
 		for _, w := range walls {
 			if err := w.life(ctx, b, i > 0); err != nil {
@@ -45,7 +74,7 @@ func measureEngines(ctx context.Context, b *bench) (err error) {
 		}
 	}
 	for _, w := range walls {
-		if err := w.idle(ctx, b); err != nil {
+		if err := errors.Join(w.idle(ctx, b), w.copies(ctx, b)); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
@@ -53,27 +82,40 @@ func measureEngines(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	for _, w := range walls {
-		b.table.add(w.created())
-		b.table.add(figure("  exec /bin/true", unitTime, w.exec))
-		b.table.add(figure("  destroy", unitTime, w.destroy))
-		b.table.add(figure("  memory of an idle sandbox", unitMemory, w.memory))
-		b.table.add(figure("  pip install, ten packages, warm", unitTime, w.install))
+		w.report(&b.table)
 	}
-	return nil
+	return measureCall(ctx, of)
+}
+
+// dockerHere starts a Docker daemon at the socket that the configuration names, if there is
+// one on this machine.
+func (b *engineBench) dockerHere(ctx context.Context) (stop func() error, err error) {
+	program, err := exec.LookPath("dockerd")
+	if err != nil {
+		return func() error { return nil }, nil //nolint:nilerr // then there are no figures of it
+	}
+	if b.docker, err = b.startDocker(ctx, program); err != nil {
+		return nil, err
+	}
+	return b.docker.stop, nil
 }
 
 // walls are the engines with which this host makes a sandbox.
-func (b *bench) walls(ctx context.Context) (all []*wall, err error) {
-	for _, name := range []string{"gvisor", containersEngine, "docker", "microvm"} {
+func (b *engineBench) walls(ctx context.Context) (all []*wall, err error) {
+	for _, name := range []string{"gvisor", containersEngine, dockersEngine, "microvm"} {
 		box, err := b.behind(ctx, name, closedPolicy)
 		if err != nil {
 			b.progress.line("no figures of the engine %s: %v", name, err)
 			continue
 		}
-		w := &wall{name: name}
-		if name == containersEngine {
-			if w.bare, err = b.newBareContainer(box.ID); err != nil {
-				return nil, fmt.Errorf("the model of the bare container: %w", err)
+		w := &wall{name: name, contents: "files"}
+		if w.floor, err = b.floorOf(ctx, name, box.ID); err != nil {
+			return nil, fmt.Errorf("the floor of %s: %w", name, err)
+		}
+		if snapshot, err := b.daemon.client.MakeSnapshot(ctx, box.ID, api.MakeSnapshot{Contents: "memory"}); err == nil {
+			w.contents = "memory"
+			if err := b.daemon.client.RemoveSnapshot(ctx, snapshot.ID); err != nil {
+				return nil, err
 			}
 		}
 		if err := b.daemon.client.DestroySandbox(ctx, box.ID); err != nil {
@@ -87,14 +129,29 @@ func (b *bench) walls(ctx context.Context) (all []*wall, err error) {
 	return all, nil
 }
 
-func (b *bench) behind(ctx context.Context, engine, policy string) (api.Sandbox, error) {
+// floorOf is what stands beside an engine's create; box is a sandbox of its.
+func (b *engineBench) floorOf(ctx context.Context, engine, box string) (*floor, error) {
+	switch engine {
+	case "gvisor":
+		bare, err := b.newBareRun(ctx)
+		return &floor{name: "runsc run /bin/true", once: bare.once}, err
+	case containersEngine:
+		bare, err := newBareContainer(b.bench, box)
+		return &floor{name: "runc run /bin/true, mounts made before", ratio: containerRatio, once: bare.once}, err
+	case dockersEngine:
+		return &floor{name: "docker run, one program, no mounts", ratio: dockerRatio, once: b.docker.run}, nil
+	}
+	return nil, nil
+}
+
+func (b *engineBench) behind(ctx context.Context, engine, policy string) (api.Sandbox, error) {
 	return b.daemon.client.CreateSandbox(ctx, api.CreateSandbox{
 		Engine: engine, Template: "debian", Policy: api.Policy{Document: []byte(policy)}, Linger: true,
 	})
 }
 
 // life is one of a sandbox, and its floor.
-func (w *wall) life(ctx context.Context, b *bench, counts bool) error {
+func (w *wall) life(ctx context.Context, b *engineBench, counts bool) error {
 	began := time.Now()
 	box, err := b.behind(ctx, w.name, closedPolicy)
 	if err != nil {
@@ -104,9 +161,9 @@ func (w *wall) life(ctx context.Context, b *bench, counts bool) error {
 		return err
 	}
 	created := time.Since(began)
-	var floor time.Duration
-	if w.bare != nil { // its own place for mounts is there while a sandbox lives
-		if floor, err = w.bare.once(ctx); err != nil {
+	var least time.Duration
+	if w.floor != nil { // runc's place for mounts is there while a sandbox lives
+		if least, err = w.floor.once(ctx); err != nil {
 			return err
 		}
 	}
@@ -120,15 +177,15 @@ func (w *wall) life(ctx context.Context, b *bench, counts bool) error {
 	if counts {
 		w.create.add(created)
 		w.destroy.add(time.Since(began))
-		if w.bare != nil {
-			w.floor.add(floor)
+		if w.floor != nil {
+			w.floor.took.add(least)
 		}
 	}
 	return nil
 }
 
 // idle measures what sandboxes use that have run one command, and commands in one of them.
-func (w *wall) idle(ctx context.Context, b *bench) error {
+func (w *wall) idle(ctx context.Context, b *engineBench) error {
 	n := b.rounds(engineExecRounds)
 	for i := range engineMemories {
 		box, err := b.behind(ctx, w.name, closedPolicy)
@@ -161,8 +218,76 @@ func (w *wall) idle(ctx context.Context, b *bench) error {
 	return nil
 }
 
+// copies snapshots a sandbox, makes others of that, and forks it if the engine can.
+func (w *wall) copies(ctx context.Context, b *engineBench) error {
+	box, err := b.behind(ctx, w.name, closedPolicy)
+	if err != nil {
+		return err
+	}
+	if err := b.command(ctx, box.ID, "/bin/sh", "-c", "head -c 4000000 /dev/urandom >~/four-megabytes"); err != nil {
+		return err
+	}
+	n := b.rounds(engineCopies)
+	for i := range n + 1 {
+		b.progress.round("copies by "+w.name, i, n)
+		began := time.Now()
+		snapshot, err := b.daemon.client.MakeSnapshot(ctx, box.ID, api.MakeSnapshot{Contents: w.contents})
+		if err != nil {
+			return err
+		}
+		snapshotted := time.Since(began)
+		restored, err := b.answered(ctx, func() (*api.Sandbox, error) {
+			made, err := b.daemon.client.CreateSandbox(ctx, api.CreateSandbox{Snapshot: snapshot.ID, Linger: true})
+			return &made, err
+		})
+		if err := errors.Join(err, b.daemon.client.RemoveSnapshot(ctx, snapshot.ID)); err != nil {
+			return err
+		}
+		var forked time.Duration
+		if w.contents == "memory" {
+			if forked, err = b.answered(ctx, func() (*api.Sandbox, error) { return b.forkOf(ctx, box.ID) }); err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		w.snapshot.add(snapshotted)
+		w.restore.add(restored)
+		if w.contents == "memory" {
+			w.fork.add(forked)
+		}
+	}
+	return b.daemon.client.DestroySandbox(ctx, box.ID)
+}
+
+func (b *engineBench) forkOf(ctx context.Context, id string) (*api.Sandbox, error) {
+	forks, err := b.daemon.client.Fork(ctx, id, api.ForkSandbox{})
+	if err == nil && (len(forks) != 1 || forks[0].Sandbox == nil) {
+		err = fmt.Errorf("a fork of one came to %+v", forks)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return forks[0].Sandbox, nil
+}
+
+// answered tells how long a new sandbox takes until its first command has ended, and ends it.
+func (b *engineBench) answered(ctx context.Context, made func() (*api.Sandbox, error)) (time.Duration, error) {
+	began := time.Now()
+	box, err := made()
+	if err != nil {
+		return 0, err
+	}
+	if err := b.command(ctx, box.ID, "/bin/true"); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	return took, b.daemon.client.DestroySandbox(ctx, box.ID)
+}
+
 // installsBehind installs the same packages behind each engine in turn.
-func (b *bench) installsBehind(ctx context.Context, walls []*wall) (err error) {
+func (b *engineBench) installsBehind(ctx context.Context, walls []*wall) (err error) {
 	drivers := make([]*driver, len(walls))
 	for i, w := range walls {
 		box, err := b.behind(ctx, w.name, tenPolicy(b.wheels))
@@ -191,12 +316,32 @@ func (b *bench) installsBehind(ctx context.Context, walls []*wall) (err error) {
 	return nil
 }
 
+// report adds the rows of an engine.
+func (w *wall) report(t *table) {
+	t.add(w.created())
+	t.add(figure("  exec /bin/true", unitTime, w.exec))
+	t.add(figure("  destroy", unitTime, w.destroy))
+	t.add(figure("  memory of an idle sandbox", unitMemory, w.memory))
+	t.add(figure("  snapshot, "+w.contents, unitTime, w.snapshot))
+	t.add(figure("  a sandbox of it, to its first answer", unitTime, w.restore))
+	if w.contents == "memory" {
+		t.add(figure("  fork, to the copy's first answer", unitTime, w.fork))
+	}
+	t.add(figure("  pip install, ten packages, warm", unitTime, w.install))
+}
+
 // created is the row of a create.
 func (w *wall) created() row {
 	r := figure(w.name+": create, first command finished", unitTime, w.create)
-	if w.bare == nil {
+	if w.floor == nil {
 		return r
 	}
-	return r.beside("runc run /bin/true, mounts made before", w.floor).
-		target(fmt.Sprintf("<= %.1f x", containerRatio), w.create.median() <= containerRatio*w.floor.median())
+	r = r.beside(w.floor.name, w.floor.took)
+	if w.floor.ratio == 0 {
+		return r
+	}
+	return r.target(fmt.Sprintf("<= %.1f x", w.floor.ratio), w.create.median() <= w.floor.ratio*w.floor.took.median())
 }
+
+// dockerHost is the socket of the Docker daemon that dockerHere starts, in a bench's folder.
+func dockerHost(dir string) string { return "unix://" + filepath.Join(dir, "docker", "docker.sock") }

@@ -70,7 +70,7 @@ func (b *bench) startLife(ctx context.Context) (*life, error) {
 	if err := own.buildTemplate(ctx, b.home); err != nil {
 		return nil, err
 	}
-	if err := b.registry.configure(own.state(), own.dir); err != nil {
+	if err := b.registry.configure(own.state(), own.dir, dockerHost(own.dir)); err != nil {
 		return nil, err
 	}
 	if err := appendTo(filepath.Join(own.state(), "config.yaml"), fmt.Sprintf(

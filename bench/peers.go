@@ -109,7 +109,7 @@ type docker struct {
 func (b *bench) startDocker(ctx context.Context, engine string) (*docker, error) {
 	b.progress.say("starting docker")
 	dir := filepath.Join(b.dir, "docker")
-	if err := os.Mkdir(dir, 0o711); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil { // another part had one
 		return nil, err
 	}
 	d := &docker{socket: filepath.Join(dir, "docker.sock"), log: filepath.Join(dir, "log"), done: make(chan error, 1)}

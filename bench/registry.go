@@ -94,14 +94,15 @@ func (r *registry) close() error {
 	return nil
 }
 
-// configure has an installation use this registry and no other.
-func (r *registry) configure(state, dir string) error {
+// configure has an installation use this registry and no other, and the Docker daemon at a
+// socket, whether or not there is one.
+func (r *registry) configure(state, dir, docker string) error {
 	bundle := filepath.Join(dir, "registry-ca.pem")
 	if err := os.WriteFile(bundle, r.ca, 0o600); err != nil {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString("default_template: debian\nprobe_projects: [small]\nupstreams:\n")
+	fmt.Fprintf(&text, "default_template: debian\nprobe_projects: [small]\ndocker: { host: %q }\nupstreams:\n", docker)
 	for ecosystem, index := range map[string]string{"python": indexHost + "/simple/", "node": npmHost + "/"} {
 		fmt.Fprintf(&text, "  - ecosystem: %s\n    index: https://%s\n    ca_file: %s\n    address: %s\n", ecosystem, index, bundle, r.server.Listener.Addr())
 	}

@@ -5,12 +5,14 @@ package docker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // roleStage makes the test binary a bridge.
@@ -328,6 +331,7 @@ func (d *daemon) end(t *testing.T) {
 		t.Error(err)
 	}
 	_ = d.cmd.Wait()
+	d.endShims(t)
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Error(err)
@@ -335,6 +339,30 @@ func (d *daemon) end(t *testing.T) {
 	for line := range strings.Lines(string(mounts)) {
 		if at := strings.Fields(line)[4]; strings.HasPrefix(at, d.dir+"/") {
 			_ = unix.Unmount(at, unix.MNT_DETACH) // the daemon leaves one of its own
+		}
+	}
+}
+
+// endShims ends what a daemon that was killed had started, and the next one did not find.
+func (d *daemon) endShims(t *testing.T) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, path := range paths {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Error(err)
+		}
+		of, err := process.Of(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "\x00"+d.dir+"/exec/") {
+			if err := of.Signal(unix.SIGKILL); err != nil && !errors.Is(err, process.ErrOver) {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -185,7 +185,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	socket := filepath.Join(s.dir, string(kind)+".sock")
 	k := enginetest.StartKeeper(t, socket)
 	return &enginetest.Subject{
-		Engine: docker.New(cfg, k), Keeper: k, Socket: socket, NoWeak: s.noWeak, Variant: "with the runtime " + s.runtime,
+		Engine: docker.New(cfg, k), Keeper: k, Socket: socket, Files: true, NoWeak: s.noWeak, Variant: "with the runtime " + s.runtime,
 		Reopen: func() engine.Engine { return docker.New(cfg, k) },
 		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
 		Own:    func(string) string { return "/home/agent" },

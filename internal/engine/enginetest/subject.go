@@ -47,6 +47,9 @@ type Subject struct {
 	Spec func(id string) engine.Spec
 	// Own is a directory inside whose files are an instance's own.
 	Own func(id string) string
+	// Files: its snapshots hold files wherever it runs. Without it a host on which the engine
+	// does not declare engine.ControlSnapshotFiles is a host without them.
+	Files bool
 	// Variant is what beside the engine and the host decides what is proved, such as
 	// "with the runtime runc"; "" where nothing does.
 	Variant string
@@ -73,6 +76,9 @@ func Suite(t *testing.T, factory Factory) {
 	t.Run("ends", func(t *testing.T) { testEnds(t, s) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, s) })
 	t.Run("controls", func(t *testing.T) { testControls(t, s) })
+	if s.Files && !s.copies(t, engine.ContentsFiles) {
+		t.Errorf("it does not declare %s, so that its snapshots were not tried", engine.ControlSnapshotFiles)
+	}
 	if s.Elevated != "" {
 		t.Run("elevated", func(t *testing.T) { testElevated(t, s) })
 	}

@@ -26,7 +26,7 @@ func TestSuite(t *testing.T) {
 		k := enginetest.StartKeeper(t, filepath.Join(dir, "keeper.sock"))
 		reopen := func() engine.Engine { return fake.New(filepath.Join(dir, "state"), k) }
 		return &enginetest.Subject{
-			Engine: reopen(), Reopen: reopen, Keeper: k,
+			Engine: reopen(), Reopen: reopen, Keeper: k, Files: true,
 			Own: fake.New(filepath.Join(dir, "state"), k).Own, Socket: filepath.Join(dir, "keeper.sock"),
 			Spec: func(id string) engine.Spec {
 				root := filepath.Join(dir, "root-"+id)

@@ -193,7 +193,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	socket := filepath.Join(s.dir, string(kind)+".sock")
 	k := enginetest.StartKeeper(t, socket)
 	return &enginetest.Subject{
-		Engine: runc.New(cfg, k), Keeper: k, Socket: socket,
+		Engine: runc.New(cfg, k), Keeper: k, Socket: socket, Files: true,
 		Reopen: func() engine.Engine { return runc.New(cfg, k) },
 		Spec:   func(id string) engine.Spec { return s.spec(id, kind) },
 		Own:    func(string) string { return "/home/agent" },

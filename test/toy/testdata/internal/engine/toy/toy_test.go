@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 		own := toy.New(filepath.Join(dir, "state"), k)
 		reopen := func() engine.Engine { return toy.New(filepath.Join(dir, "state"), k) }
 		return &enginetest.Subject{
-			Engine: own, Reopen: reopen, Keeper: k, Own: own.Own, Socket: filepath.Join(dir, "keeper.sock"),
+			Engine: own, Reopen: reopen, Keeper: k, Files: true, Own: own.Own, Socket: filepath.Join(dir, "keeper.sock"),
 			Spec: func(id string) engine.Spec {
 				root := filepath.Join(dir, "root-"+id)
 				return engine.Spec{

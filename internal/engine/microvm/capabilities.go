@@ -28,7 +28,7 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	caps := engine.Capabilities{
 		Enforces: []engine.Control{
 			engine.ControlNoNetwork, engine.ControlReadOnlyRoot, engine.ControlDiskCap,
-			engine.ControlOwnKernel, engine.ControlNonRootUser, engine.ControlFreeze, engine.ControlSnapshot,
+			engine.ControlOwnKernel, engine.ControlNonRootUser, engine.ControlFreeze, engine.ControlSnapshot, engine.ControlSnapshotFiles,
 		},
 		Missing: map[engine.Control]string{engine.ControlUserMapping: noMounts, engine.ControlNProc: noNProc},
 	}

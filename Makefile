@@ -20,7 +20,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differen
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template template-now demo test test-unit test-all check bench release clean lint fmt
+.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm check bench release clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -86,7 +86,15 @@ test-all: build template
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 120m
+	@$(MAKE) --no-print-directory test-vm
 	@$(FLAKY) list
+
+# In an emulated machine with systemd and control groups of version 2. It is not run again
+# if it fails: what did is in .cofferdam/vm. The test bounds the machine, and says at what
+# step it was; -timeout is above that and the making of its disks.
+test-vm: build template
+	@sh scripts/deps long
+	$(STATIC) COFFERDAM_LONG=1 $(GO) test ./test/vm -count=1 -v -run TestGuest -timeout 120m
 
 check: deps build lint
 	$(RACE) $(GO) test -race -count=1 $(PACKAGES)

@@ -43,7 +43,7 @@ func newSite(t *testing.T) site {
 		t.Fatal(err)
 	}
 	s.layRoot(t)
-	command(t, repository(t), []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(dir, "agent", "cofferdam-guest"), "./cmd/cofferdam-guest")
+	enginetest.LayAgent(t, repository(t), filepath.Join(dir, "agent"))
 	return s
 }
 

@@ -97,7 +97,7 @@ func newSite(t *testing.T) site {
 	})
 	s := site{dir: dir, owner: 12345}
 	s.layRoot(t)
-	command(t, repository(t), []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(dir, "agent", "cofferdam-guest"), "./cmd/cofferdam-guest")
+	enginetest.LayAgent(t, repository(t), filepath.Join(dir, "agent"))
 	for _, path := range []string{dir, filepath.Join(dir, "agent")} {
 		if err := os.Chmod(path, 0o755); err != nil {
 			t.Fatal(err)

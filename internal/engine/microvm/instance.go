@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,7 +158,7 @@ func (i *Instance) launching() (keeper.Launch, error) {
 	meta, err := json.Marshal(i.Handle())
 	launch := keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta,
-		Argv: append(append([]string{}, i.engine.cfg.Stage...), b.dir),
+		Argv: slices.Concat(i.engine.cfg.Stage, []string{b.dir, doStart}),
 	}
 	if err != nil || !i.state.Grouped {
 		return launch, err
@@ -166,6 +167,8 @@ func (i *Instance) launching() (keeper.Launch, error) {
 	if err != nil {
 		return launch, err
 	}
-	launch.CgroupProcs = group.Joins()
+	// The stage joins by itself: the keeper would do that by a shell, which would be what is
+	// behind the link that the stage is started by.
+	launch.Argv = append(launch.Argv, group.Joins()...)
 	return launch, nil
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// What a stage does, beside starting a monitor.
+// What a stage does.
 const (
+	doStart    = "start"    // shut the monitor in and start it, in the control groups of some files
 	doSave     = "save"     // have the machine stand still, and write it and its disks
 	doFiles    = "files"    // have it stand still, and write the root's disk
 	doContinue = "continue" // have it go on
@@ -40,10 +41,10 @@ func inPlace(parts ...string) string { return "/" + filepath.Join(parts...) }
 // startWait bounds the start of a monitor, and the arrival of a machine.
 const startWait = time.Minute
 
-// Stage does one thing for the instance in a folder. Without an argument it shuts the monitor
-// in and starts it: standard input and output are the machine's channel, and the process that
-// was started is written down. Otherwise it tells the monitor to do something, for which
-// there may be a folder to write to.
+// Stage does one thing for the instance in a folder. To start, it shuts the monitor in:
+// standard input and output are the machine's channel, and the process that was started is
+// written down. Otherwise it tells the monitor to do something, for which there may be a
+// folder to write to.
 func Stage(dir string, args []string) error {
 	b := bundle{dir: dir}
 	var p plan
@@ -51,10 +52,10 @@ func Stage(dir string, args []string) error {
 		return err
 	}
 	switch {
-	case len(args) == 0:
+	case len(args) > 0 && args[0] == doStart:
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		defer cancel()
-		return start(ctx, b, p)
+		return start(ctx, b, p, args[1:])
 	case args[0] == doContinue && len(args) == 1:
 		return withControls(b, p, func(ctx context.Context, c controls) error { return c.Continue(ctx) })
 	case (args[0] == doSave || args[0] == doFiles) && len(args) == 2:
@@ -90,8 +91,8 @@ func dial(ctx context.Context, b bundle, p plan) (controls, error) {
 }
 
 // start starts the monitor, and has a machine arrive that is to be a copy.
-func start(ctx context.Context, b bundle, p plan) error {
-	child, err := p.shutIn(b)
+func start(ctx context.Context, b bundle, p plan, groups []string) error {
+	child, err := p.shutIn(b, groups)
 	if err != nil {
 		return err
 	}
@@ -168,13 +169,16 @@ func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
 
 // shutIn starts the monitor as a user of its own, without any right, in a root that has the
 // machine's files, the programs' libraries and nothing else, and without network interfaces.
-func (p plan) shutIn(b bundle) (*os.Process, error) {
+func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	log, err := os.OpenFile(b.log(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	runtime.LockOSThread() // never unlocked: the namespaces are this thread's, and its child's
+	if err := join(groups); err != nil {
+		return nil, err
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
 		return nil, fmt.Errorf("make namespaces: %w", err)
 	}
@@ -202,6 +206,21 @@ func (p plan) shutIn(b bundle) (*os.Process, error) {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	return child, nil
+}
+
+// join puts this thread, with what it starts, into the control groups of some files.
+func join(files []string) error {
+	for _, file := range files {
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("join a control group: %w", err)
+		}
+		_, err = f.WriteString("0")
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("join a control group: %w", err)
+		}
+	}
+	return nil
 }
 
 // credential is a user that nobody else is, and for a machine in hardware the group that may

@@ -35,7 +35,7 @@ func (m Machine) settings() error {
 		{"kernel/unprivileged_bpf_disabled", "1"},
 		{"kernel/modules_disabled", "1"},
 		{"kernel/panic_on_oops", "1"},
-		{"kernel/unknown_nmi_panic", "1"}, // a fault that nobody explains is an end, too
+		{"kernel/panic_on_unrecovered_nmi", "1"}, // a fault of the hardware is an end, too
 		{"user/max_user_namespaces", "0"},
 		{"vm/overcommit_memory", "0"},
 	} {

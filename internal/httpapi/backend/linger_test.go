@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // closing tells of the connections of a listener that were closed.
@@ -43,7 +44,7 @@ func (c *closingConn) Close() error {
 
 // refusing serves what answers before it has read a body, as the daemon does. wrap is what
 // is around the listener.
-func refusing(t *testing.T, network string, wrap func(net.Listener) net.Listener) (dial func() net.Conn, closed <-chan struct{}, l net.Listener) {
+func refusing(t *testing.T, network string, wrap func(net.Listener) net.Listener) (dial func() net.Conn, closed <-chan struct{}) {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
@@ -54,7 +55,7 @@ func refusing(t *testing.T, network string, wrap func(net.Listener) net.Listener
 		t.Fatal(err)
 	}
 	ends := make(chan struct{}, 10)
-	l = wrap(closing{inner, ends})
+	l := wrap(closing{inner, ends})
 	server := &http.Server{ConnContext: LingerContext, Handler: Hurried(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 		http.Error(w, "who are you", http.StatusUnauthorized)
@@ -68,7 +69,7 @@ func refusing(t *testing.T, network string, wrap func(net.Listener) net.Listener
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		return c
-	}, ends, l
+	}, ends
 }
 
 // part of a body, of which the server reads but the beginning.
@@ -101,7 +102,7 @@ func TestAnAnswerArrives(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
 			t.Parallel()
-			dial, closed, _ := refusing(t, network, Lingering)
+			dial, closed := refusing(t, network, Lingering)
 			c := dial()
 			if answer, err := asked(t, c); answer != "401 Unauthorized who are you" || err != nil {
 				t.Fatalf("%q, %v", answer, err)
@@ -119,23 +120,12 @@ func TestAnAnswerArrives(t *testing.T) {
 			_ = c.Close()
 			<-closed
 
-			hasty, _, _ := refusing(t, network, func(l net.Listener) net.Listener { return l })
+			hasty, _ := refusing(t, network, func(l net.Listener) net.Listener { return l })
 			if _, err := asked(t, hasty()); err == nil {
 				t.Error("the control: a connection that does not linger was not reset")
 			}
 		})
 	}
-}
-
-// TestNothingLingersAfterItsListener: the end of a server waits for nobody.
-func TestNothingLingersAfterItsListener(t *testing.T) {
-	t.Parallel()
-	dial, closed, l := refusing(t, "tcp", Lingering)
-	if _, err := asked(t, dial()); err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	<-closed
 }
 
 // halfway is a connection whose sending side can be closed.
@@ -211,4 +201,42 @@ func TestWhoLingers(t *testing.T) {
 	if LingerContext(t.Context(), near) != t.Context() {
 		t.Error("another's connection is taken for one")
 	}
+}
+
+// alone is a listener with one connection.
+type alone struct {
+	net.Listener
+	conn net.Conn
+}
+
+func (a alone) Accept() (net.Conn, error) { return a.conn, nil }
+
+func (alone) Close() error { return nil }
+
+// TestNothingLingersAfterItsListener: the end of a server waits for nobody.
+func TestNothingLingersAfterItsListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		inner := &halfway{Conn: near, over: make(chan struct{})}
+		l := Lingering(alone{conn: inner})
+		accepted, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sends(LingerContext(t.Context(), accepted), true)
+		began := time.Now()
+		_ = accepted.Close()
+		synctest.Wait()
+		select {
+		case <-inner.over:
+			t.Fatal("the control: it did not linger")
+		default:
+		}
+		_ = l.Close()
+		<-inner.over
+		if !time.Now().Equal(began) { // by the clock of the test's own
+			t.Error("its time had to pass")
+		}
+	})
 }

@@ -53,9 +53,14 @@ func TestRan(t *testing.T) {
 			t.Errorf("of what %s: %+v", name, got)
 		}
 	}
-	ix, _ := parsed(t, `{"name":"foo","versions":{`+manifest("1.0.0-rc.0cofferdam", `,"scripts":{"install":"x"}`)+`}}`)
-	if len(ix.Files) != 0 || len(ix.LeftOut) != 1 {
-		t.Errorf("a publisher takes such a name: %+v", ix.Files)
+	takes := map[string]string{
+		"1.0.0-rc.0cofferdam": manifest("1.0.0-rc.0cofferdam", `,"scripts":{"install":"x"}`),
+		"1.0.0":               strings.Replace(manifest("1.0.0", ""), "foo-1.0.0.tgz", got.Name, 1),
+	}
+	for version, text := range takes {
+		if ix, _ := parsed(t, `{"name":"foo","versions":{`+text+`}}`); len(ix.Files) != 0 || len(ix.LeftOut) != 1 {
+			t.Errorf("a publisher takes such a name for %s: %+v", version, ix.Files)
+		}
 	}
 }
 

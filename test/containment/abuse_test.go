@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // testArguments: argv and environment arrive as they are and pass no shell; a
@@ -107,15 +108,20 @@ func testStubborn(t *testing.T, s *stage) {
 	s.goldenPath(t, b)
 	b.start(t, api.StartCommand{Argv: []string{"/probe/probe", "stubborn"}, User: "root"})
 	b.start(t, api.StartCommand{Argv: []string{"/probe/probe", "listen", "0.0.0.0:7777", "x"}, Stdin: true})
-	pids := s.processes(t, b.id)
-	groups := limits(t, "*/"+b.id)
+	var living []process.ID
+	for _, pid := range s.processes(t, b.id) {
+		id, err := process.Of(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		living = append(living, id)
+	}
+	groups := limits(t, "*/"+s.group(t, b.id))
 	if err := s.client.DestroySandbox(t.Context(), b.id); err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range pids {
-		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(text), b.id) {
-			t.Errorf("process %d lives", pid)
-		}
+	for _, id := range living {
+		await(t, "process "+id.String()+" to be gone", func() bool { return !id.Is() })
 	}
 	for _, path := range groups {
 		if _, err := os.Stat(filepath.Dir(path)); err == nil {

@@ -230,7 +230,8 @@ func contents(paths []string) map[string]string {
 func testControlGroups(t *testing.T, s *stage) {
 	t.Helper()
 	b := s.open(t, nil)
-	files := limits(t, b.id)
+	name := s.group(t, b.id)
+	files := limits(t, name)
 	if len(files) == 0 {
 		t.Fatal("INCONCLUSIVE: the sandbox has no control group on this host")
 	}
@@ -244,7 +245,7 @@ func testControlGroups(t *testing.T, s *stage) {
 		}
 	}
 	for _, pid := range s.processes(t, b.id) {
-		if own := readFile(t, fmt.Sprintf("/proc/%d/cgroup", pid)); !strings.Contains(own, b.id) {
+		if own := readFile(t, fmt.Sprintf("/proc/%d/cgroup", pid)); !strings.Contains(own, name) {
 			t.Errorf("ESCAPED: the process %d left its group: %s", pid, own)
 		}
 	}

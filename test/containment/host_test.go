@@ -217,10 +217,11 @@ const apiAddress = "127.0.0.1:7433"
 func (s *stage) startDaemon(t *testing.T) {
 	t.Helper()
 	binary := repository(t, "bin", "cofferdam")
+	containers := s.startDocker(t)
 	index := s.registry.URL(registryHost, "/simple/")
 	s.write(t, "state/config.yaml", fmt.Sprintf(
 		"default_template: host\npool: [ { policy: "+denying().name+", size: 1 }, { policy: "+listing().name+", size: 1 }, { policy: "+ending().name+", size: 1 } ]\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n%s",
-		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"), s.house.config(),
+		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"), s.house.config()+containers,
 	), 0o600)
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))
 	if err != nil {

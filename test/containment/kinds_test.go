@@ -34,7 +34,7 @@ const engineVariable = "COFFERDAM_TEST_ENGINE"
 
 // shared tells whether the engine's sandboxes have the host's kernel: they have no copies
 // of memory and no pool, and see what that kernel shows of itself.
-func shared() bool { return os.Getenv(engineVariable) == "runc" }
+func shared() bool { return os.Getenv(engineVariable) == "runc" || byDocker() }
 
 // kinds are how sandboxes come to be beside being made anew.
 func (s *stage) kinds() map[string]func(*testing.T) *sandbox {

@@ -74,7 +74,7 @@ func newBareContainer(b *bench, sandbox string) (*bareContainer, error) {
 	program := filepath.Join(c.dir, "waits")
 	c.plan["runc"], c.plan["root"] = program, filepath.Join(c.dir, "root")
 	script := bytes.ReplaceAll([]byte(waits), []byte(`"$RUNC"`), []byte(c.runc))
-	return c, os.WriteFile(program, script, 0o755) //nolint:gosec // it is a program
+	return c, os.WriteFile(program, script, 0o755)
 }
 
 // once runs it; the making of the bundle and the mounts is not counted.

@@ -30,6 +30,6 @@ func Unpack(file, dir string, owners Owners) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	return Read(f, root, owners)
 }

@@ -144,7 +144,7 @@ func (r *reader) node(h *tar.Header, mode uint32) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // a directory handle
+	defer dir.Close()
 	if err := unix.Mknodat(int(dir.Fd()), path.Base(h.Name), mode, 0); err != nil {
 		return err
 	}

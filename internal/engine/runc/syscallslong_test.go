@@ -24,10 +24,10 @@ const goldenCalls = "testdata/syscalls-amd64.txt"
 const beyond = 30
 
 // untried don't come back, end one thread alone, or make the whole host write its disks.
-var untried = []string{"pause", "vfork", "exit", "sync"} //nolint:gochecknoglobals // a constant
+var untried = []string{"pause", "vfork", "exit", "sync"}
 
 // variants are calls that the filter judges by an argument.
-var variants = map[string]string{ //nolint:gochecknoglobals // a constant
+var variants = map[string]string{
 	"socket AF_UNIX": "41:1", "socket AF_NETLINK": "41:16", "socket AF_ALG": "41:38", "socket AF_VSOCK": "41:40",
 	"clone CLONE_NEWUSER": "56:0x10000000", "clone CLONE_NEWNS": "56:0x20000", "clone CLONE_NEWNET": "56:0x40000000",
 	"unshare CLONE_NEWUSER": "272:0x10000000", "unshare CLONE_FS": "272:0x200",

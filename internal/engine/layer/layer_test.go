@@ -170,6 +170,7 @@ func TestWhatIsNoLayer(t *testing.T) {
 		"a disk":               {{Typeflag: tar.TypeBlock, Name: "sda", Devmajor: 8}},
 		"no size":              {{Typeflag: tar.TypeReg, Name: "f"}},
 		"a size below nothing": {{Typeflag: tar.TypeReg, Name: "f", PAXRecords: map[string]string{"COFFERDAM.size": "-1"}}},
+		"a redirect":           {{Typeflag: tar.TypeDir, Name: "d", PAXRecords: map[string]string{"COFFERDAM.attributes": `{"trusted.overlay.redirect":"L2V0Yw=="}`}}},
 		"a host's right":       {{Typeflag: tar.TypeDir, Name: "d", PAXRecords: map[string]string{"COFFERDAM.attributes": `{"security.capability":"AAAA"}`}}},
 	} {
 		place := t.TempDir()

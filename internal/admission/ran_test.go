@@ -66,6 +66,19 @@ func TestScriptsThatRanAreOnRecord(t *testing.T) {
 	}
 }
 
+// TestOneWordIsNotTheOther: where source distributions may be built in the run itself, nothing
+// is made of them because scripts run apart.
+func TestOneWordIsNotTheOther(t *testing.T) {
+	t.Parallel()
+	h, s := newBuildingHouse(t, "packages: { default: allow, sdist: allow, install_scripts: throwaway }\n", writes("a wheel"))
+	if a, err := h.Build(t.Context(), toBuild("docopt", "0.6.2")); err != nil || a.Built != nil || len(s.jobs) != 0 {
+		t.Errorf("%+v, %v, %d jobs", a, err, len(s.jobs))
+	}
+	if a, err := h.Build(t.Context(), toRun("esbuild")); err != nil || a.Built == nil {
+		t.Errorf("scripts do not run: %+v, %v", a, err) // the control
+	}
+}
+
 // TestAWorkshopForScripts has the package as it was published, and what that requires through
 // the entry by which the run has it. Scripts of these may run there.
 func TestAWorkshopForScripts(t *testing.T) {

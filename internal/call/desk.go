@@ -153,7 +153,8 @@ func (d *Desk) tool(made Done) func(ctx context.Context, name, arguments string)
 		}
 		reply := engine.ToolReply{Refusal: answer.Reason, Approval: answer.Approval}
 		if answer.Outcome == door.ToolHeld {
-			reply.Refusal += "; a person approves it on the host: cofferdam approvals approve " + answer.Approval + "; call it again then, in the run " + made.Run
+			// The run ends with the call, so an answer for it alone has to be asked for.
+			reply.Refusal += "; a person approves it on the host: " + door.ApproveCommand(answer.Approval) + " --scope run; call it again then, in the run " + made.Run
 		}
 		return reply
 	}

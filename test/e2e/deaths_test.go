@@ -16,12 +16,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
-// fewDeaths are the points of the normal run, one or two of each kind of thing that a
-// daemon does.
+// fewDeaths are the points of the normal run, one for each kind of thing that a daemon
+// does.
 func fewDeaths() []faultpoint.Point {
 	return []faultpoint.Point{
-		faultpoint.CreateLaunched, faultpoint.ExecStarted, faultpoint.FreezeWritten, faultpoint.ThawRunning,
-		faultpoint.DestroyGone, faultpoint.SnapshotSealed, faultpoint.ForkRestored, faultpoint.RecoverAdopted,
+		faultpoint.CreateLaunched, faultpoint.ExecStarted, faultpoint.FreezeWritten, faultpoint.DestroyGone,
+		faultpoint.ForkRestored, faultpoint.RecoverAdopted,
 	}
 }
 

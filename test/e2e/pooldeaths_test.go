@@ -24,9 +24,9 @@ const inPool = 2
 // there is one or none, and nothing is left on the host.
 func TestDaemonWithAPoolDies(t *testing.T) {
 	t.Parallel()
-	points := []faultpoint.Point{faultpoint.CreateConfigured, faultpoint.CreateRunning}
+	points := []faultpoint.Point{faultpoint.CreateRunning}
 	if os.Getenv("COFFERDAM_LONG") != "" {
-		points = append(points, faultpoint.CreateJournaled, faultpoint.CreateRegistered, faultpoint.CreateRecorded, faultpoint.CreateLaunched,
+		points = append(points, faultpoint.CreateConfigured, faultpoint.CreateJournaled, faultpoint.CreateRegistered, faultpoint.CreateRecorded, faultpoint.CreateLaunched,
 			faultpoint.CreateRemembered, faultpoint.CreateListed)
 	}
 	const without = "default_template: debian\nlisten: { address: \"127.0.0.1:0\" }\n"

@@ -25,6 +25,9 @@ import (
 const held = `echo waiting; read a; echo "on with $a"`
 
 func TestDataJavaScript(t *testing.T) {
+	if !long() {
+		t.Skip("set COFFERDAM_LONG=1 for it: the same program speaks to real sandboxes always (TestDaemon)")
+	}
 	for _, version := range javaScriptVersions() {
 		t.Run(version, func(t *testing.T) {
 			dir := javaScript(t, version)
@@ -34,6 +37,9 @@ func TestDataJavaScript(t *testing.T) {
 }
 
 func TestDataPython(t *testing.T) {
+	if !long() {
+		t.Skip("set COFFERDAM_LONG=1 for it: the same program speaks to real sandboxes always (TestDaemon)")
+	}
 	for _, version := range pythonVersions() {
 		t.Run(version, func(t *testing.T) {
 			python := python(t, version)

@@ -2,10 +2,10 @@
 
 package audit
 
-// In ordinary runs each call fails once, in one of the four ways, and the power at
-// every third.
+// In ordinary runs every second call fails once, in one of the four ways, and the power
+// at every third.
 const (
 	mutations   = 750
-	faultStride = 4
+	faultStride = 8
 	crashStride = 3
 )

@@ -23,7 +23,7 @@ func TestControlOfADaemon(t *testing.T) {
 	for _, version := range pythonVersions() {
 		t.Run("python "+version, func(t *testing.T) {
 			if !long() {
-				t.Skip("set COFFERDAM_LONG=1 for it: the same program speaks to pretended sandboxes always (TestControlPython)")
+				t.Skip("set COFFERDAM_LONG=1 for it: the same questions are put from JavaScript always")
 			}
 			run(t, d.clientsOf(t, "py-"+version), 11, python(t, version), "control.py")
 		})

@@ -17,6 +17,9 @@ func TestControlJavaScript(t *testing.T) {
 
 // TestControlPython does the same in Python.
 func TestControlPython(t *testing.T) {
+	if !long() {
+		t.Skip("set COFFERDAM_LONG=1 for it: the same questions are put from JavaScript always (TestControlOfADaemon)")
+	}
 	for _, version := range pythonVersions() {
 		t.Run(version, func(t *testing.T) {
 			interpreter := python(t, version)

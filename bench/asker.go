@@ -71,6 +71,9 @@ func (a *asker) open(ctx context.Context, one ask) (sample, error) {
 			time.Sleep(openPause)
 			l, err = dialLine(ctx, one.Host)
 		}
+		if err == nil { // one that is never used is closed before the others' turn
+			_, _, err = l.get(one.Path)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -143,7 +143,7 @@ func (n *network) flood(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	flooding := func(verb string) error {
-		_, err := n.box.asker.do(ask{Verb: verb, Host: passed().address(), Path: "/files/" + smallWheel().file, Connections: floodLines})
+		_, err := n.box.asker.do(ask{Verb: verb, Host: passed().address(), Path: smallPath(), Connections: floodLines})
 		return err
 	}
 	var calm, flooded sample

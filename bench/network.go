@@ -225,13 +225,16 @@ func (n *network) open(box *farBox, count int) error {
 }
 
 func (f *farBox) open(to way, count int) error {
-	_, err := f.asker.do(ask{Verb: "open", Host: to.address(), Connections: count})
+	_, err := f.asker.do(ask{Verb: "open", Host: to.address(), Path: smallPath(), Connections: count})
 	return err
 }
 
+// smallPath is of a file of few bytes.
+func smallPath() string { return "/files/" + smallWheel().file }
+
 // ask makes so many small requests on each of so many connections, all at once.
 func (f *farBox) ask(to way, connections, each int) (sample, error) {
-	got, err := f.asker.do(ask{Verb: "ask", Host: to.address(), Path: "/files/" + smallWheel().file, Connections: connections, Count: each})
+	got, err := f.asker.do(ask{Verb: "ask", Host: to.address(), Path: smallPath(), Connections: connections, Count: each})
 	return got.Samples, err
 }
 

@@ -51,6 +51,9 @@ type Capabilities struct {
 	Wall Wall `json:"wall"`
 	// NoHardware is why it is not WallHardware, of an engine that could have it elsewhere.
 	NoHardware string `json:"no_hardware,omitempty"`
+	// By is the program of the host's that makes the wall, where there could be several, and
+	// why it is no better one.
+	By string `json:"by,omitempty"`
 }
 
 // Because is why a control is missing, in brackets behind a blank; "" where nobody knows.

@@ -33,9 +33,13 @@ func agentCapabilities() []int {
 
 // TakeChannel takes the channel away from stdin and stdout, puts nothing in
 // their place, and makes sure that no other descriptor reaches a command. The channel is
-// one socket that is both, a machine's port that is both, or a pipe for each direction.
+// one socket that is both, one on which the host connects, a machine's port that is both, or
+// a pipe for each direction.
 func TakeChannel() (io.ReadWriteCloser, error) {
-	conn, err := takeSocket()
+	conn, err := takeListener()
+	if errors.Is(err, errNoListener) {
+		conn, err = takeSocket()
+	}
 	if errors.Is(err, unix.ENOTSOCK) {
 		conn, err = takePort()
 	}

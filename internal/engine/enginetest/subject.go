@@ -108,6 +108,34 @@ func SuiteOfRoots(t *testing.T, factory Factory) {
 	s.endsEmpty(t)
 }
 
+// SuiteOfChannels runs what of the contract depends on how a channel is carried: it is whole
+// over freezes and snapshots, and ends with what is at its end. Of copies there is nothing.
+func SuiteOfChannels(t *testing.T, factory Factory) {
+	t.Helper()
+	s := factory(t)
+	for _, one := range []struct {
+		name string
+		test func(*testing.T, *Subject)
+	}{
+		{"life", testLife},
+		{"restart", testRestart},
+		{"ends", testEnds},
+		{"a process counts on", testCountsOn},
+		{"much output", testMuchOutput},
+		{"a terminal", testTerminal},
+		{"frozen twice", testFreezeTwice},
+		{"a request on its way", testRequestOnItsWay},
+		{"a damaged image", testDamagedImage},
+		{"destroyed while frozen", testDestroyFrozen},
+		{"ended while frozen", testFreezeEnding},
+		{"asked twice for the same", testFreezeAgain},
+		{"the source goes on", testSourceGoesOn},
+	} {
+		t.Run(one.name, func(t *testing.T) { one.test(t, s) })
+	}
+	s.endsEmpty(t)
+}
+
 // endsEmpty: what the tests made they have ended.
 func (s *Subject) endsEmpty(t *testing.T) {
 	t.Helper()

@@ -48,8 +48,11 @@ func copiedName(n int) string { return "copy-" + strconv.Itoa(n) }
 // plan is what a stage reads.
 type plan struct {
 	Machine machine  `json:"machine"`
+	Kind    string   `json:"kind,omitempty"` // of monitor
 	Program string   `json:"program"`
-	UID     int      `json:"uid"` // the monitor's, which nobody else has
+	Carrier []string `json:"carrier,omitempty"` // argv, behind the program, of what carries a channel
+	Device  string   `json:"device,omitempty"`  // of KVM
+	UID     int      `json:"uid"`               // the monitor's, which nobody else has
 	Kernel  string   `json:"kernel"`
 	Root    string   `json:"root"`  // the template's image
 	Disks   []int64  `json:"disks"` // sizes; the first is the root's writable layer
@@ -78,16 +81,36 @@ func load(path string, v any) error {
 	return nil
 }
 
-// monitorOf is the monitor's process, as the stage wrote it down.
-func (b bundle) monitorOf() (process.ID, error) {
-	var id process.ID
-	if err := load(b.running(), &id); err != nil {
-		return id, fmt.Errorf("what runs the machine is not on record: %w", err)
+// processes are the monitor's, and those that it needs beside, as the stage wrote them down.
+func (b bundle) processes() ([]process.ID, error) {
+	var ids []process.ID
+	err := load(b.running(), &ids)
+	if err != nil { // a stage of an older keeper's wrote the one
+		ids = make([]process.ID, 1)
+		err = load(b.running(), &ids[0])
 	}
-	if !process.Ordinary(id.Pid) || id.Start == 0 {
-		return id, fault.New(fault.ErrUnavailable, "the record says that process %v runs the machine", id)
+	if err != nil {
+		return nil, fmt.Errorf("what runs the machine is not on record: %w", err)
 	}
-	return id, nil
+	for _, id := range ids {
+		if !process.Ordinary(id.Pid) || id.Start == 0 {
+			return nil, fault.New(fault.ErrUnavailable, "the record says that process %v runs the machine", id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fault.New(fault.ErrUnavailable, "the record says that nothing runs the machine")
+	}
+	return ids, nil
+}
+
+// reachable is a path of a file in the monitor's folder that is short enough for a socket's
+// name, until it is closed.
+func (b bundle) reachable(name string) (path string, closed func(), err error) {
+	dir, err := os.Open(b.own())
+	if err != nil {
+		return "", nil, err
+	}
+	return filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), name), func() { _ = dir.Close() }, nil
 }
 
 // firstRoot writes what the kernel unpacks at its start.

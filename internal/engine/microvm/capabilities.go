@@ -3,6 +3,7 @@ package microvm
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -38,6 +39,10 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 		caps.Wall, caps.NoHardware = engine.WallEmulated, h.kvm.why()
 		caps.Missing[hardware] = notHardware
 	}
+	caps.By = h.version
+	if h.passed != "" {
+		caps.By += " (" + h.passed + ")"
+	}
 	e.home.Controls(&caps)
 	if all, err := e.home.List(ctx); err == nil && len(all) == 0 {
 		e.home.Groups().Tidy() // asking leaves nothing on a host that never has such a sandbox
@@ -47,14 +52,6 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 
 // hardware tells whether machines are the processor's.
 func (h *host) hardware() bool { return h.kvm == kvmFast }
-
-// program is the path of QEMU; "" if there is none.
-func (e *Engine) program() string {
-	if e.cfg.QEMU != "" {
-		return e.cfg.QEMU
-	}
-	return firstOf("/usr/local/bin/qemu-system-x86_64", "/usr/bin/qemu-system-x86_64")
-}
 
 // firstOf is the first of some files that there is; "" for none.
 func firstOf(paths ...string) string {
@@ -81,35 +78,56 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	if e.uid != 0 {
 		return nil, fault.New(fault.ErrUnavailable, "the engine microvm needs a daemon that is root, to shut its monitors in; gvisor runs without")
 	}
-	path := e.program()
-	if path == "" {
-		return nil, fault.New(fault.ErrUnavailable, "there is no QEMU, which the engine microvm needs: install the package qemu-system-x86")
-	}
 	for tool, program := range map[string]string{"mkfs.ext4 (package e2fsprogs)": mkfsDisk(), "mkfs.erofs (package erofs-utils)": mkfsImage()} {
 		if program == "" {
 			return nil, fault.New(fault.ErrUnavailable, "the engine microvm needs %s: install it", tool)
 		}
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "QEMU is missing at %s: install the package qemu-system-x86", path)
-	}
 	e.probing.Lock()
 	defer e.probing.Unlock()
-	if h := e.probed; h != nil && os.SameFile(h.program, info) && h.program.ModTime().Equal(info.ModTime()) {
+	if h := e.probed; h != nil && h.sees(e.programs()) {
 		return h, nil
 	}
-	h := &host{program: info}
+	h, err := e.probe(ctx)
+	if err == nil {
+		e.probed = h
+	}
+	return h, err
+}
+
+// probe looks at the host anew.
+func (e *Engine) probe(ctx context.Context) (*host, error) {
+	h := &host{programs: e.programs()}
+	for _, program := range h.programs {
+		info, err := os.Stat(program)
+		if err != nil {
+			return nil, err
+		}
+		h.found = append(h.found, info)
+	}
+	var err error
 	if h.kernel, err = findKernel(e.cfg.Kernel); err != nil {
 		return nil, err
 	}
-	if h.modules, err = h.kernel.load(); err != nil {
+	if h.choice, h.version, err = e.choose(ctx); err != nil {
 		return nil, err
 	}
-	if h.version, err = e.monitor().version(ctx); err != nil {
+	if h.modules, err = h.kernel.load(h.monitor().modules()); err != nil {
+		return nil, err
+	}
+	if h.image, err = h.monitor().image(h.kernel, e.kernels()); err != nil {
 		return nil, err
 	}
 	h.kvm = e.kvm()
-	e.probed = h
 	return h, nil
+}
+
+// sees tells whether the host has the same programs as when it was probed.
+func (h *host) sees(programs []string) bool {
+	return slices.Equal(programs, h.programs) && !slices.ContainsFunc(h.found, func(was os.FileInfo) bool {
+		return !slices.ContainsFunc(programs, func(program string) bool {
+			now, err := os.Stat(program)
+			return err == nil && os.SameFile(now, was) && now.ModTime().Equal(was.ModTime())
+		})
+	})
 }

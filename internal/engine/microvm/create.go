@@ -76,7 +76,7 @@ func (e *Engine) check(ctx context.Context, spec engine.Spec, h *host) (layout, 
 	case spec.Limits.MemoryBytes < leastMiB<<20:
 		return layout{}, fault.Invalid("a machine needs at least %d MB of memory", leastMiB)
 	}
-	for _, path := range []string{spec.Root.Path, h.kernel.image} {
+	for _, path := range []string{spec.Root.Path, h.image} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return layout{}, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
@@ -128,7 +128,7 @@ func (e *Engine) begin(ctx context.Context, spec engine.Spec, h *host, l layout,
 // plan is what the stage is to do.
 func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginning) plan {
 	p := plan{
-		Program: e.program(), UID: uid, Kernel: h.kernel.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: environment(),
+		Kind: h.kind, Program: h.program, Carrier: e.cfg.Stage[1:], Device: e.device, UID: uid, Kernel: h.image, Root: spec.Root.Path, Disks: l.disks, Images: len(l.images), Env: environment(),
 		Machine: machine{
 			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
 			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: h.hardware(), Disks: l.devices(),
@@ -179,7 +179,13 @@ func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, 
 	}
 	first := boot.Machine{
 		Modules: names, Root: rootSerial, Scratch: diskName(0), Mounts: l.mounts, Init: spec.Init, Env: spec.Env, Hostname: spec.Hostname,
+		Vsock: h.monitor().vsock(),
 		Tasks: guestTasks + 2*spec.Limits.Pids, NProc: uint64(spec.Limits.Pids), Files: noFile,
+	}
+	if h.monitor().unnamed() {
+		for _, d := range p.Machine.Disks {
+			first.Devices = append(first.Devices, d.Serial)
+		}
 	}
 	if err := b.firstRoot(first, agent, h.modules, l.files); err != nil {
 		return err

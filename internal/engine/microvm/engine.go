@@ -1,8 +1,9 @@
 // Package microvm runs each sandbox in a small machine with a kernel of its own and no network
 // device.
 //
-// Vocabulary: a *monitor* is the program that runs a machine, QEMU; its *controls* are the
-// socket by which it is told to stand still or to write the machine down. The *stage* is a
+// Vocabulary: a *monitor* is the program that runs a machine, Firecracker or QEMU; its
+// *controls* are the socket by which it is told to stand still or to write the machine down.
+// A *carrier* is a process that carries the channel for a monitor that does not. The *stage* is a
 // process of this binary that shuts the monitor in and starts it. The *first root* is what
 // the kernel unpacks when it starts: the agent, which lays out the rest (internal/guest/boot),
 // and the kernel's modules. A *disk* is a sparse file of the instance with a file system of
@@ -16,6 +17,8 @@ package microvm
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -32,7 +35,11 @@ const Name = "microvm"
 
 // Config says where things are. All paths are absolute.
 type Config struct {
-	QEMU string // the program; "" looks where distributions put it
+	QEMU        string // the program; "" looks where distributions put it
+	Firecracker string // the same, where it is installed by hand
+	// Monitor is the one program that machines are run by; "" takes Firecracker where it is
+	// there and KVM proves itself, else QEMU.
+	Monitor string
 	// Kernel is a directory with boot/vmlinuz-RELEASE and lib/modules/RELEASE; "" is the
 	// host's own.
 	Kernel   string
@@ -66,6 +73,7 @@ type Engine struct {
 	ids    func() identity.Source // found out at first use, as the three below
 	khz    func() int
 	kvm    func() verdict
+	device string        // of KVM
 	images image.Checker // knows which snapshots have not changed since they were verified
 
 	probing sync.Mutex // held over a probe of the host, and guards probed
@@ -74,9 +82,12 @@ type Engine struct {
 
 // host is what of this host machines are made with.
 type host struct {
-	program os.FileInfo // the monitor that was probed
+	programs []string // with these the host was probed
+	found    []os.FileInfo
+	choice
 	version string
 	kernel  kernel
+	image   string // of the kernel, as the monitor boots it
 	modules []module
 	kvm     verdict
 }
@@ -100,8 +111,12 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 			v, _ := probeKVM(kvmDevice) // the verdict says what matters
 			return v
 		}),
+		device: kvmDevice,
 	}
 }
+
+// kernels is where images of kernels are kept that had to be unpacked.
+func (e *Engine) kernels() string { return filepath.Join(e.cfg.StateDir, "kernels") }
 
 // kvmDevice is where the kernel offers machines in hardware.
 const kvmDevice = "/dev/kvm"
@@ -127,9 +142,6 @@ func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, er
 	return e.instance(h.ID, st), nil
 }
 
-// monitor is the one that runs machines.
-func (e *Engine) monitor() monitor { return qemu{program: e.program()} }
-
 // bundle is where an instance's files are.
 func (e *Engine) bundle(id string) bundle { return bundle{dir: e.home.Path(id)} }
 
@@ -137,6 +149,6 @@ func (e *Engine) bundle(id string) bundle { return bundle{dir: e.home.Path(id)} 
 func (e *Engine) strays(id string) kept.Strays {
 	self, _ := os.Executable() // without one no stage is told from others
 	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
-		return kept.Runs(pid, e.program()) || kept.Runs(pid, self)
+		return slices.ContainsFunc(append(e.programs(), self), func(program string) bool { return kept.Runs(pid, program) })
 	}}
 }

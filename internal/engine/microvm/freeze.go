@@ -201,6 +201,7 @@ func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Cont
 		if err != nil {
 			return err
 		}
+		p.Kind, p.Program, p.Kernel = h.kind, h.program, h.image
 		p.Machine.Hardware, p.Machine.KHz = h.hardware(), i.engine.rate(h)
 	}
 	if err := os.Remove(b.socket()); err != nil && !errors.Is(err, os.ErrNotExist) { // of the monitor before

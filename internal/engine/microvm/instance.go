@@ -17,7 +17,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // state is what a Handle carries.
@@ -112,11 +111,11 @@ func killsIn(path string) (int64, error) {
 
 // track hands the monitor to the keeper.
 func (e *Engine) track(ctx context.Context, id string) error {
-	monitor, err := e.bundle(id).monitorOf()
+	processes, err := e.bundle(id).processes()
 	if err != nil {
 		return err
 	}
-	return e.keeper.Track(ctx, id, []process.ID{monitor})
+	return e.keeper.Track(ctx, id, processes)
 }
 
 // Bounds of a start: emulated machines on a busy host take their time.

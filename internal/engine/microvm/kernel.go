@@ -19,9 +19,10 @@ type kernel struct {
 	modules string // the directory of its modules
 }
 
-// needed are the modules that a machine needs, unless they are part of the kernel.
+// needed are the modules that every machine needs, unless they are part of the kernel; a
+// monitor's machines need some more.
 func needed() []string {
-	return []string{"virtio_mmio", "virtio_console", "virtio_blk", "erofs", "overlay"}
+	return []string{"virtio_mmio", "virtio_blk", "erofs", "overlay"}
 }
 
 const imagePrefix = "vmlinuz-"
@@ -98,8 +99,9 @@ type module struct {
 	data []byte
 }
 
-// load reads the modules that a machine needs, each after those that it depends on.
-func (k kernel) load() ([]module, error) {
+// load reads the modules that a machine needs, with those of its monitor, each after those
+// that it depends on.
+func (k kernel) load(more []string) ([]module, error) {
 	files, err := k.files()
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (k kernel) load() ([]module, error) {
 	for line := range strings.Lines(string(builtin)) {
 		inside[moduleName(strings.TrimSpace(line))] = true
 	}
-	return inOrder(needed(), func(name string) (*module, []string, error) {
+	return inOrder(slices.Concat(needed(), more), func(name string) (*module, []string, error) {
 		if inside[name] {
 			return nil, nil, nil
 		}

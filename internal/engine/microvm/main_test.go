@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker/firecrackertest"
 )
 
 // roleStage makes the test binary the stage of a machine.
@@ -19,6 +20,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if firecrackertest.Is(os.Args) {
+		os.Exit(firecrackertest.Program(os.Args))
 	}
 	enginetest.Main(m)
 }

@@ -30,26 +30,57 @@ type disk struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// monitor is a program that runs machines, whose channel is its stdin and stdout.
+// monitor is a program that runs machines.
 type monitor interface {
 	// version is what the program says it is; an error if it can't run.
 	version(ctx context.Context) (string, error)
-	// command is the argv that runs a machine.
-	command(m machine) []string
-	// dial connects to the controls of a machine that runs.
-	dial(ctx context.Context, socket string) (controls, error)
+	// modules are those of the kernel that the machine's channel needs, and vsock the port on
+	// which its agent waits for it; 0 if it is no such channel.
+	modules() []string
+	vsock() uint32
+	// unnamed: it does not tell its machines the serials of their disks, which come in the
+	// order of the plan.
+	unnamed() bool
+	// image is the file of a kernel that it boots, which it may make in a directory.
+	image(k kernel, dir string) (string, error)
+	// start starts the monitor of a plan, shut in, and what it needs beside; the monitor is
+	// the first.
+	start(b bundle, p plan, groups []string) ([]*os.Process, error)
+	// dial connects to the controls of a machine.
+	dial(ctx context.Context, b bundle) (controls, error)
+	// confined tells whether a monitor that runs has what holds it that is its own to put on.
+	confined(pid int) error
+}
+
+// Kinds of monitors.
+const (
+	kindQEMU        = "qemu"
+	kindFirecracker = "firecracker"
+)
+
+// monitor is the one that runs a plan's machine.
+func (p plan) monitor() monitor { return monitorOf(p.Kind, p.Program) }
+
+func monitorOf(kind, program string) monitor {
+	if kind == kindFirecracker {
+		return fire{program: program}
+	}
+	return qemu{program: program}
 }
 
 // controls are those of one machine. Each ends with its context.
 type controls interface {
 	Close() error
+	// Begin has a machine run that is no copy.
+	Begin(ctx context.Context, m machine) error
 	// Stop has the machine stand still, Continue go on.
 	Stop(ctx context.Context) error
 	Continue(ctx context.Context) error
-	// Save writes memory and devices, not disks, of a machine that stands still; Load reads
-	// them into one that is Arriving.
-	Save(ctx context.Context, to *os.File) error
-	Load(ctx context.Context, from *os.File) error
+	// Write writes memory, devices and the channel's state, not disks, of a machine that
+	// stands still to an image's folder; Read reads them into one that is Arriving, which
+	// stands still then.
+	Write(ctx context.Context, b bundle, dir string) error
+	Read(ctx context.Context, b bundle, dir string) error
 }
 
 // ask bounds one answer of a monitor's.

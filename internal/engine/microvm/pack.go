@@ -21,7 +21,7 @@ const packMagic = "cofferdam disk 1"
 
 // pack writes a packed disk.
 func pack(from, to string) error {
-	disk, err := os.Open(from)
+	disk, err := os.OpenFile(from, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // the monitor may have put anything there
 	if err != nil {
 		return err
 	}
@@ -29,6 +29,9 @@ func pack(from, to string) error {
 	info, err := disk.Stat()
 	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fault.New(fault.ErrUnavailable, "%s is no disk any more", from)
 	}
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

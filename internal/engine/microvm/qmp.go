@@ -24,7 +24,7 @@ type qmp struct {
 	from *bufio.Reader
 }
 
-var _ controls = (*qmp)(nil)
+var _ controls = qemuControls{}
 
 // mostQMP bounds a line of QEMU's.
 const mostQMP = 1 << 20

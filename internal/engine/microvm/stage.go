@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -24,6 +23,7 @@ const (
 	doSave     = "save"     // have the machine stand still, and write it and its disks
 	doFiles    = "files"    // have it stand still, and write the root's disk
 	doContinue = "continue" // have it go on
+	doCarry    = "carry"    // carry a channel for as long as the machine lives
 )
 
 // Names in a monitor's root.
@@ -46,6 +46,9 @@ const startWait = time.Minute
 // written down. Otherwise it tells the monitor to do something, for which there may be a
 // folder to write to.
 func Stage(dir string, args []string) error {
+	if len(args) > 0 && args[0] == doCarry {
+		return carry(args[1:])
+	}
 	b := bundle{dir: dir}
 	var p plan
 	if err := load(b.plan(), &p); err != nil {
@@ -73,33 +76,23 @@ const saveWait = 4 * time.Minute
 func withControls(b bundle, p plan, do func(context.Context, controls) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveWait)
 	defer cancel()
-	c, err := dial(ctx, b, p)
+	c, err := p.monitor().dial(ctx, b)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(ctx, c), c.Close())
 }
 
-// dial connects to the monitor's controls by a name that is short enough for a socket.
-func dial(ctx context.Context, b bundle, p plan) (controls, error) {
-	dir, err := os.Open(b.own())
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return qemu{program: p.Program}.dial(ctx, filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), socketName))
-}
-
 // start starts the monitor, and has a machine arrive that is to be a copy.
 func start(ctx context.Context, b bundle, p plan, groups []string) error {
-	child, err := p.shutIn(b, groups)
+	started, err := p.monitor().start(b, p, groups)
 	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})
 	var state *os.ProcessState
 	errand.Go(func() {
-		state, _ = child.Wait() // a wait that fails has no state
+		state, _ = started[0].Wait() // a wait that fails has no state
 		close(ended)
 	})
 	began, cancel := context.WithCancelCause(ctx)
@@ -111,40 +104,46 @@ func start(ctx context.Context, b bundle, p plan, groups []string) error {
 		case <-began.Done():
 		}
 	})
-	err = p.bringUp(began, b, child.Pid)
+	err = p.bringUp(began, b, started)
 	if err != nil {
 		err = errors.Join(context.Cause(began), err)
-		_ = child.Kill()
+		for _, process := range started {
+			_ = process.Kill()
+		}
 		<-ended
 	}
 	return err
 }
 
-// bringUp waits for the monitor and writes down which process it is.
-func (p plan) bringUp(ctx context.Context, b bundle, pid int) error {
+// bringUp waits for the monitor and writes down which processes there are.
+func (p plan) bringUp(ctx context.Context, b bundle, started []*os.Process) error {
 	c, err := awaitControls(ctx, b, p)
 	if err != nil {
 		return fmt.Errorf("the monitor does not answer: %w", err)
 	}
 	defer c.Close() //nolint:errcheck // what it was told it has answered
-	if p.Arrive != "" {
-		stream, err := os.Open(filepath.Join(p.Arrive, machineName))
-		if err != nil {
-			return err
-		}
-		defer stream.Close()
-		if err := c.Load(ctx, stream); err != nil {
-			return fmt.Errorf("read the machine: %w", err)
-		}
-		if err := c.Continue(ctx); err != nil {
-			return err
-		}
+	if p.Arrive == "" {
+		err = c.Begin(ctx, p.Machine)
+	} else if err = c.Read(ctx, b, p.Arrive); err != nil {
+		err = fmt.Errorf("read the machine: %w", err)
+	} else {
+		err = c.Continue(ctx)
 	}
-	id, err := process.Of(pid)
+	if err == nil {
+		err = p.monitor().confined(started[0].Pid)
+	}
 	if err != nil {
 		return err
 	}
-	return save(b.running(), id)
+	var ids []process.ID
+	for _, one := range started {
+		id, err := process.Of(one.Pid)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	return save(b.running(), ids)
 }
 
 // awaitControls connects as soon as the monitor listens.
@@ -152,7 +151,7 @@ func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
-		c, err := dial(ctx, b, p)
+		c, err := p.monitor().dial(ctx, b)
 		if err == nil {
 			return c, nil
 		}

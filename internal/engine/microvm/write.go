@@ -2,7 +2,6 @@ package microvm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,10 +20,7 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 	}
 	disks := recipe{Disks: p.Disks[:1]}
 	if memory {
-		if err := drain(ctx, b, c); err != nil {
-			return err
-		}
-		if err := writeMachine(ctx, c, filepath.Join(dir, machineName)); err != nil {
+		if err := c.Write(ctx, b, dir); err != nil {
 			return err
 		}
 		disks.Disks = p.Disks
@@ -39,14 +35,6 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 	}
 	// One that was killed meanwhile has ended, whatever was written of it.
 	return c.Stop(ctx)
-}
-
-func writeMachine(ctx context.Context, c controls, path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.Save(ctx, f), f.Close())
 }
 
 // drainWait bounds how long what the machine has said is on its way to the keeper.
@@ -90,10 +78,11 @@ const drainLooks = 3
 
 // channelOf is the monitor's end of the channel.
 func channelOf(b bundle) (*os.File, error) {
-	id, err := b.monitorOf()
+	all, err := b.processes()
 	if err != nil {
 		return nil, err
 	}
+	id := all[0]
 	process, err := unix.PidfdOpen(id.Pid, 0)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ func Run() error {
 			return fmt.Errorf("load %s: %w", name, err)
 		}
 	}
-	channel, err := openPort()
+	channel, err := m.openChannel()
 	if err != nil {
 		return err
 	}
@@ -103,6 +104,26 @@ func await(what string, found func() (bool, error)) error {
 	}
 }
 
+// openChannel is what becomes the agent's stdin and stdout: the port that is the channel, or
+// the socket on which the agent waits for it.
+func (m Machine) openChannel() (int, error) {
+	if m.Vsock == 0 {
+		return openPort()
+	}
+	fd, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("make the channel's socket: %w", err)
+	}
+	err = unix.Bind(fd, &unix.SockaddrVM{CID: unix.VMADDR_CID_ANY, Port: m.Vsock})
+	if err == nil {
+		err = unix.Listen(fd, 1)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("wait for the channel on the port %d: %w", m.Vsock, err)
+	}
+	return fd, nil
+}
+
 // openPort opens the channel, and waits until the host has its end: a port without is at
 // its end for who reads it.
 func openPort() (int, error) {
@@ -135,7 +156,18 @@ func openPort() (int, error) {
 }
 
 // device is the path of the block device with a serial.
-func device(serial string) (path string, err error) {
+func (m Machine) device(serial string) (path string, err error) {
+	if len(m.Devices) > 0 {
+		at := slices.Index(m.Devices, serial)
+		if at < 0 || at >= 26 {
+			return "", fmt.Errorf("there is no device %s", serial)
+		}
+		path = "/dev/vd" + string(rune('a'+at))
+		return path, await("device "+path, func() (bool, error) {
+			_, err := os.Stat(path)
+			return err == nil, nil
+		})
+	}
 	err = await("device "+serial, func() (bool, error) {
 		found, err := filepath.Glob("/sys/block/*/serial")
 		for _, name := range found {

@@ -28,7 +28,7 @@ func (m Machine) layOut() error {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // nothing was written to it
-	p := place{in}
+	p := place{in, m}
 	if err := p.own(); err != nil {
 		return err
 	}
@@ -42,11 +42,11 @@ func (m Machine) layOut() error {
 
 // mountRoot lays the writable layer over the template.
 func (m Machine) mountRoot() error {
-	template, err := device(m.Root)
+	template, err := m.device(m.Root)
 	if err != nil {
 		return err
 	}
-	disk, err := device(m.Scratch)
+	disk, err := m.device(m.Scratch)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,10 @@ func (m Machine) mountRoot() error {
 }
 
 // place is the sandbox's root, in which no link leads out.
-type place struct{ root *os.Root }
+type place struct {
+	root *os.Root
+	of   Machine
+}
 
 // on has do mount something at a path inside, which is made if it is not there.
 func (p place) on(path string, file bool, do func(target string) error) error {
@@ -155,7 +158,7 @@ func (p place) mount(m Mount) error {
 	case Memory:
 		return p.fileSystem("tmpfs", m.Destination, "tmpfs", flags, fmt.Sprintf("size=%d,mode=%04o", m.Bytes, m.Mode))
 	case Image:
-		at, err := device(m.Source)
+		at, err := p.of.device(m.Source)
 		if err != nil {
 			return err
 		}
@@ -178,7 +181,7 @@ func (p place) mount(m Mount) error {
 
 // disk shows a directory of a disk: its own top has what belongs to its file system.
 func (p place) disk(m Mount, flags uintptr) error {
-	at, err := device(m.Source)
+	at, err := p.of.device(m.Source)
 	if err != nil {
 		return err
 	}

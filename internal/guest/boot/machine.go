@@ -24,9 +24,15 @@ type Machine struct {
 	Modules []string `json:"modules"` // names in ModuleDir, in the order in which they are loaded
 	Root    string   `json:"root"`    // serial of the template's device (EROFS)
 	Scratch string   `json:"scratch"` // serial of the disk (ext4) behind the root's writable layer
-	Mounts  []Mount  `json:"mounts"`  // in order
-	Init    []string `json:"init"`    // the agent's argv
+	// Devices are the serials in the order in which the machine has its devices, of a host
+	// that does not tell the machine; else none.
+	Devices []string `json:"devices,omitempty"`
+	Mounts  []Mount  `json:"mounts"` // in order
+	Init    []string `json:"init"`   // the agent's argv
 	Env     []string `json:"env"`
+	// Vsock is the port on which the agent waits for the host to bring its channel, below
+	// 1024, where nobody else in the sandbox may listen; 0: the channel is the virtio port.
+	Vsock uint32 `json:"vsock,omitempty"`
 	// Hostname until the agent is told another.
 	Hostname string `json:"hostname"`
 	// Tasks bounds all processes and threads of the machine, beside the kernel's own.

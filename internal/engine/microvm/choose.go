@@ -1,0 +1,109 @@
+package microvm
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// choice is the monitor that machines are run by.
+type choice struct {
+	kind    string
+	program string
+	passed  string // why it is no other that would be preferred; ""
+}
+
+func (c choice) monitor() monitor { return monitorOf(c.kind, c.program) }
+
+// What to do about a monitor that is not there.
+const (
+	getQEMU        = "install the package qemu-system-x86"
+	getFirecracker = "put the program of a release of Firecracker at /usr/local/bin/firecracker"
+)
+
+// programs are the paths of those that may be chosen, as far as they are there.
+func (e *Engine) programs() []string {
+	all := []string{e.cfg.Monitor}
+	if e.cfg.Monitor == "" {
+		all = []string{e.firecracker(), e.qemu()}
+	}
+	var there []string
+	for _, program := range all {
+		if firstOf(program) != "" {
+			there = append(there, program)
+		}
+	}
+	return there
+}
+
+func (e *Engine) qemu() string {
+	if e.cfg.QEMU != "" {
+		return e.cfg.QEMU
+	}
+	return firstOf("/usr/local/bin/qemu-system-x86_64", "/usr/bin/qemu-system-x86_64")
+}
+
+func (e *Engine) firecracker() string {
+	if e.cfg.Firecracker != "" {
+		return e.cfg.Firecracker
+	}
+	return firstOf("/usr/local/bin/firecracker", "/usr/bin/firecracker")
+}
+
+// choose takes Firecracker where it can run machines, which only hardware can have it do, and
+// else QEMU.
+func (e *Engine) choose(ctx context.Context) (c choice, version string, err error) {
+	if e.cfg.Monitor != "" {
+		return e.named(ctx)
+	}
+	c = choice{kind: kindFirecracker, program: e.firecracker()}
+	if version, err = e.usable(ctx, c); err == nil {
+		return c, version, nil
+	}
+	passed := "Firecracker is not used: " + err.Error()
+	c = choice{kind: kindQEMU, program: e.qemu(), passed: passed}
+	switch {
+	case c.program == "":
+		return c, "", fault.New(fault.ErrUnavailable, "there is no QEMU, which the engine microvm needs: %s (%s)", getQEMU, passed)
+	case firstOf(c.program) == "":
+		return c, "", fault.New(fault.ErrUnavailable, "QEMU is missing at %s: %s", c.program, getQEMU)
+	}
+	version, err = c.monitor().version(ctx)
+	return c, version, err
+}
+
+// named is the monitor that the configuration names.
+func (e *Engine) named(ctx context.Context) (c choice, version string, err error) {
+	if _, err := os.Stat(e.cfg.Monitor); err != nil {
+		return c, "", fault.Wrap(fault.ErrUnavailable, err, "the monitor that machine_monitor names in the configuration is missing: %s, or %s, and name it, or neither", getQEMU, getFirecracker)
+	}
+	c = choice{kind: kindQEMU, program: e.cfg.Monitor}
+	version, no := c.monitor().version(ctx)
+	if no == nil {
+		return c, version, nil
+	}
+	c.kind = kindFirecracker
+	version, err = e.usable(ctx, c)
+	if err != nil && !strings.HasPrefix(version, "Firecracker") { // it is neither
+		err = errors.Join(no, err)
+	}
+	return c, version, err
+}
+
+// usable is what a Firecracker calls itself that can run machines here, with an error if it
+// can't.
+func (e *Engine) usable(ctx context.Context, c choice) (version string, err error) {
+	if c.program == "" || firstOf(c.program) == "" {
+		return "", fault.New(fault.ErrUnavailable, "there is none; %s", getFirecracker)
+	}
+	if version, err = c.monitor().version(ctx); err != nil {
+		return "", err
+	}
+	if v := e.kvm(); v != kvmFast {
+		return version, fault.New(fault.ErrUnavailable, "it needs hardware, and %s", v.why())
+	}
+	return version, nil
+}

@@ -1,0 +1,249 @@
+package firecrackertest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// Hardware is what guests run on: each is a process of the host, whose stdin and stdout are
+// the socket on which it waits for its channel. Paused means stopped, with all that it
+// started. What is saved is the process itself, while its monitor is gone; a guest that is
+// loaded a second time is another process, at its begin.
+type Hardware struct {
+	Device string // the socket
+	Port   uint32 // on which guests wait
+	// Run is the command of a guest, with a name that no other has.
+	Run func(name string) *exec.Cmd
+
+	dir    string
+	ending sync.WaitGroup
+
+	mu     sync.Mutex // guards the rest
+	count  int
+	guests map[string]*guestProcess // by their monitor's id
+	kept   map[string]*guestProcess // by their word: saved, and without a monitor
+	loads  []string                 // words that were loaded
+}
+
+// guestProcess is a guest.
+type guestProcess struct {
+	cmd    *exec.Cmd
+	socket string
+	word   string
+	life   net.Conn // of its monitor
+	paused bool
+	saved  bool
+}
+
+// NewHardware makes one in a directory with a short name, until the test ends.
+func NewHardware(t *testing.T, dir string, port uint32, run func(name string) *exec.Cmd) *Hardware {
+	t.Helper()
+	h := &Hardware{Device: filepath.Join(dir, "hw"), Port: port, Run: run, dir: dir, guests: map[string]*guestProcess{}, kept: map[string]*guestProcess{}}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", h.Device)
+	if err == nil {
+		err = os.Chmod(h.Device, 0o666) // monitors are other users
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	errand.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			errand.Go(func() { h.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		h.mu.Lock()
+		for _, all := range []map[string]*guestProcess{h.guests, h.kept} {
+			for _, p := range all {
+				_ = p.cmd.Process.Kill()
+			}
+		}
+		h.mu.Unlock()
+		h.ending.Wait()
+	})
+	return h
+}
+
+// Break has the guest of a monitor die of what only hardware can do.
+func (h *Hardware) Break(id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.guests[id]
+	if p == nil {
+		return fmt.Errorf("there is no guest of %s", id)
+	}
+	return p.life.Close()
+}
+
+// Loads are the words of guests that were loaded, in turn.
+func (h *Hardware) Loads() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.loads)
+}
+
+// serve does one order. The connection of a start or load is the guest's life.
+func (h *Hardware) serve(conn net.Conn) {
+	defer conn.Close()
+	var o order
+	line, err := bufio.NewReader(conn).ReadBytes('\n')
+	if err != nil || json.Unmarshal(line, &o) != nil {
+		return
+	}
+	var stream net.Conn
+	found, err := h.do(o, conn, &stream)
+	if err != nil {
+		found.Error = err.Error()
+	}
+	if json.NewEncoder(conn).Encode(found) != nil || err != nil {
+		return
+	}
+	switch o.Do {
+	case "start", "load":
+		_, _ = io.Copy(io.Discard, conn)
+		h.lost(o.ID, conn)
+	case "connect":
+		errand.Go(func() {
+			_, _ = io.Copy(stream, conn)
+			_ = stream.Close()
+		})
+		_, _ = io.Copy(conn, stream)
+	}
+}
+
+func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o.Do == "start" {
+		return outcome{}, h.start(o.ID, life)
+	}
+	if o.Do == "load" {
+		return outcome{}, h.load(o, life)
+	}
+	p := h.guests[o.ID]
+	if p == nil {
+		return outcome{}, fmt.Errorf("there is no guest of %s", o.ID)
+	}
+	switch o.Do {
+	case "pause":
+		p.paused = true
+		return outcome{}, signal(p.cmd.Process.Pid, unix.SIGSTOP)
+	case "resume":
+		p.paused, p.saved = false, false
+		return outcome{}, signal(p.cmd.Process.Pid, unix.SIGCONT)
+	case "save":
+		p.saved = true
+		return outcome{Word: p.word}, nil
+	case "connect":
+		if o.Port != h.Port {
+			return outcome{}, errors.New("nobody waits on that port")
+		}
+		var err error
+		*stream, err = (&net.Dialer{}).DialContext(context.Background(), "unix", p.socket)
+		return outcome{}, err
+	}
+	return outcome{}, fmt.Errorf("it can't %s", o.Do)
+}
+
+// start starts a guest. Needs mu.
+func (h *Hardware) start(id string, life net.Conn) error {
+	if h.guests[id] != nil {
+		return fmt.Errorf("there is a guest of %s already", id)
+	}
+	h.count++
+	word := fmt.Sprintf("guest-%d", h.count)
+	p := &guestProcess{socket: filepath.Join(h.dir, word), word: word, life: life}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	listener.SetUnlinkOnClose(false)
+	file, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	p.cmd = h.Run(word)
+	p.cmd.Stdin, p.cmd.Stdout = file, file
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	errand.In(&h.ending, func() { _ = p.cmd.Wait() })
+	h.guests[id] = p
+	return nil
+}
+
+// load makes a guest of what was saved. Needs mu.
+func (h *Hardware) load(o order, life net.Conn) error {
+	h.loads = append(h.loads, o.Word)
+	p := h.kept[o.Word]
+	if p == nil { // its source goes on
+		return h.start(o.ID, life)
+	}
+	delete(h.kept, o.Word)
+	p.life = life
+	h.guests[o.ID] = p
+	return nil
+}
+
+// lost takes away the guest of a monitor that is gone, unless it was saved.
+func (h *Hardware) lost(id string, life net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.guests[id]
+	if p == nil || p.life != life {
+		return
+	}
+	delete(h.guests, id)
+	if p.paused && p.saved {
+		h.kept[p.word] = p
+		return
+	}
+	_ = signal(p.cmd.Process.Pid, unix.SIGKILL)
+}
+
+// signal reaches a process and all that it started.
+func signal(pid int, sig unix.Signal) error {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	reached := map[int]bool{pid: true}
+	for more := true; more; {
+		more = false
+		table, err := process.Table()
+		if err != nil {
+			return err
+		}
+		for _, p := range table {
+			if reached[p.Parent] && !reached[p.Pid] {
+				reached[p.Pid], more = true, true
+				_ = unix.Kill(p.Pid, sig) // it may have ended
+			}
+		}
+	}
+	return nil
+}

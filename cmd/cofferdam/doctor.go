@@ -98,7 +98,7 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	engines := all.Engines(all.Config{
 		Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),
 		Docker: cfg.Docker.Host, Grounds: paths.Grounds(), Probe: []string{self, "probe"},
-		Kernel: cfg.GuestKernel, Agent: embedded.Binary,
+		Kernel: cfg.GuestKernel, Monitor: cfg.MachineMonitor, Agent: embedded.Binary,
 	}, parent)
 	store := template.NewStore(paths.Templates(), template.Options{})
 	return doctor.Examine(ctx, doctor.Inputs{

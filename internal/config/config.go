@@ -42,6 +42,10 @@ type Config struct {
 	// distribution's package has them, for engines that boot a kernel of their own; empty:
 	// the newest of the host's, one made for clouds first.
 	GuestKernel string `yaml:"guest_kernel"`
+	// MachineMonitor is the path of the program that runs machines with a kernel of their own,
+	// a Firecracker or a QEMU; empty: Firecracker where it is installed and KVM proves itself,
+	// else QEMU.
+	MachineMonitor string `yaml:"machine_monitor"`
 	// Upstreams override what discovery finds.
 	Upstreams []Upstream `yaml:"upstreams"`
 	// Namespaces are names that belong to one upstream.

@@ -194,6 +194,11 @@ func TestEngine(t *testing.T) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}
 	}
+	in.DefaultEngine, in.Engines = "another", []engine.Engine{liar{caps: engine.Capabilities{Wall: engine.WallEmulated, By: "this (that is not used: there is none)"}}}
+	if got := find(t, Examine(t.Context(), in), "engine liar").Sentence; !strings.Contains(got, "wall: emulated-machine, by this (that is not used: there is none);") {
+		t.Errorf("what makes the wall: %s", got)
+	}
+	in.DefaultEngine = ""
 	if !r.Healthy() {
 		t.Errorf("warnings are no failure:\n%s", text)
 	}

@@ -83,7 +83,7 @@ func anotherEngine(ctx context.Context, e engine.Engine) Check {
 			enforced = append(enforced, string(control))
 		}
 	}
-	return ok(name, "on request; wall: %s; enforces %s; has no %s", wallOf(caps), strings.Join(enforced, ", "), strings.Join(lacks, ", "))
+	return ok(name, "on request; wall: %s%s; enforces %s; has no %s", wallOf(caps), by(caps), strings.Join(enforced, ", "), strings.Join(lacks, ", "))
 }
 
 func examineEngine(ctx context.Context, e engine.Engine) []Check {
@@ -96,7 +96,7 @@ func examineEngine(ctx context.Context, e engine.Engine) []Check {
 	for _, c := range caps.Enforces {
 		enforced = append(enforced, string(c))
 	}
-	all := []Check{ok(name, "wall: %s; enforces %s", wallOf(caps), strings.Join(enforced, ", "))}
+	all := []Check{ok(name, "wall: %s%s; enforces %s", wallOf(caps), by(caps), strings.Join(enforced, ", "))}
 	for _, control := range controls() {
 		if reason, missing := caps.Missing[control]; missing {
 			all = append(all, warn(name, "", "no %s: %s", control, reason))
@@ -107,6 +107,14 @@ func examineEngine(ctx context.Context, e engine.Engine) []Check {
 			"without root: daemon, keeper and gateway are this user's, so a flaw in one reaches the others"))
 	}
 	return all
+}
+
+// by is what makes an engine's wall, where there could be several programs.
+func by(caps engine.Capabilities) string {
+	if caps.By == "" {
+		return ""
+	}
+	return ", by " + caps.By
 }
 
 // wallOf is the word for an engine's wall.

@@ -40,6 +40,8 @@ type Config struct {
 	Probe []string
 	// Kernel is a directory with a kernel for engines that boot one; "" is the host's root.
 	Kernel string
+	// Monitor is the program that runs machines; "" is the best that there is.
+	Monitor string
 	// Agent is the guest agent's program.
 	Agent func() ([]byte, error)
 }
@@ -58,7 +60,7 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 			Probe: append(slices.Clone(cfg.Probe), docker.Name),
 		}, k),
 		microvm.New(microvm.Config{
-			Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name),
+			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name),
 		}, k),
 	} {
 		engines[e.Name()] = e

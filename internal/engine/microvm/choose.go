@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -69,7 +70,7 @@ func (e *Engine) choose(ctx context.Context) (c choice, version string, err erro
 	case c.program == "":
 		return c, "", fault.New(fault.ErrUnavailable, "there is no QEMU, which the engine microvm needs: %s (%s)", getQEMU, passed)
 	case firstOf(c.program) == "":
-		return c, "", fault.New(fault.ErrUnavailable, "QEMU is missing at %s: %s", c.program, getQEMU)
+		return c, "", fault.New(fault.ErrUnavailable, "QEMU is missing at %s: %s (%s)", c.program, getQEMU, passed)
 	}
 	version, err = c.monitor().version(ctx)
 	return c, version, err
@@ -77,6 +78,9 @@ func (e *Engine) choose(ctx context.Context) (c choice, version string, err erro
 
 // named is the monitor that the configuration names.
 func (e *Engine) named(ctx context.Context) (c choice, version string, err error) {
+	if !filepath.IsAbs(e.cfg.Monitor) {
+		return c, "", fault.New(fault.ErrUnavailable, "machine_monitor in the configuration must be an absolute path, which %q is not", e.cfg.Monitor)
+	}
 	if _, err := os.Stat(e.cfg.Monitor); err != nil {
 		return c, "", fault.Wrap(fault.ErrUnavailable, err, "the monitor that machine_monitor names in the configuration is missing: %s, or %s, and name it, or neither", getQEMU, getFirecracker)
 	}

@@ -20,6 +20,7 @@ import (
 type stand struct {
 	dir      string
 	hardware *firecrackertest.Hardware
+	image    string // of which guests are copies
 }
 
 func newStand(t *testing.T) *stand {
@@ -49,8 +50,11 @@ func newStand(t *testing.T) *stand {
 		t.Fatal(err)
 	}
 	s := &stand{dir: dir}
-	s.hardware = firecrackertest.NewHardware(t, dir, microvm.ChannelPort, func(name string) *exec.Cmd {
+	s.hardware = firecrackertest.NewHardware(t, dir, microvm.ChannelPort, func(name string, copied bool) *exec.Cmd {
 		argv := enginetest.PlainInit(t, filepath.Join(dir, "root-"+name))
+		if copied {
+			argv = []string{argv[0], roleCopy, argv[2], filepath.Join(s.image, "line.json")}
+		}
 		cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it goes with its monitor
 		cmd.Env = []string{"PATH=/usr/bin:/bin"}
 		return cmd

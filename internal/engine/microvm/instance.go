@@ -60,6 +60,7 @@ func (i *Instance) Wait(ctx context.Context) (engine.Exit, error) {
 var (
 	agentEnded = regexp.MustCompile(`Kernel panic - not syncing: Attempted to kill init! exitcode=0x([0-9a-f]{8})`)
 	panicked   = regexp.MustCompile(`Kernel panic - not syncing: (.*)`)
+	broken     = regexp.MustCompile(`MicroVM stopped with an error: \w+`) // Firecracker's own words
 	noMemory   = regexp.MustCompile(`(?i)panic.*(out of memory|deadlocked on memory)`)
 )
 
@@ -79,6 +80,8 @@ func ending(exit engine.Exit, words []byte) engine.Exit {
 		}
 	case panicked.Match(words):
 		exit.Code, exit.Reason = 134, "the sandbox's kernel panicked"
+	case exit.Code != 0 && broken.Match(words):
+		exit.Reason = "the machine's monitor stopped with an error"
 	}
 	return exit
 }

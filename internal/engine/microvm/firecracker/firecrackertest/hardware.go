@@ -29,8 +29,9 @@ import (
 type Hardware struct {
 	Device string // the socket
 	Port   uint32 // on which guests wait
-	// Run is the command of a guest, with a name that no other has.
-	Run func(name string) *exec.Cmd
+	// Run is the command of a guest, with a name that no other has; of one that is loaded
+	// while its source goes on, it is to be as good as a copy as it can.
+	Run func(name string, copied bool) *exec.Cmd
 
 	dir    string
 	ending sync.WaitGroup
@@ -53,7 +54,7 @@ type guestProcess struct {
 }
 
 // NewHardware makes one in a directory with a short name, until the test ends.
-func NewHardware(t *testing.T, dir string, port uint32, run func(name string) *exec.Cmd) *Hardware {
+func NewHardware(t *testing.T, dir string, port uint32, run func(name string, copied bool) *exec.Cmd) *Hardware {
 	t.Helper()
 	h := &Hardware{Device: filepath.Join(dir, "hw"), Port: port, Run: run, dir: dir, guests: map[string]*guestProcess{}, kept: map[string]*guestProcess{}}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", h.Device)
@@ -137,7 +138,7 @@ func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if o.Do == "start" {
-		return outcome{}, h.start(o.ID, life)
+		return outcome{}, h.start(o.ID, life, false)
 	}
 	if o.Do == "load" {
 		return outcome{}, h.load(o, life)
@@ -168,7 +169,7 @@ func (h *Hardware) do(o order, life net.Conn, stream *net.Conn) (outcome, error)
 }
 
 // start starts a guest. Needs mu.
-func (h *Hardware) start(id string, life net.Conn) error {
+func (h *Hardware) start(id string, life net.Conn, copied bool) error {
 	if h.guests[id] != nil {
 		return fmt.Errorf("there is a guest of %s already", id)
 	}
@@ -186,7 +187,7 @@ func (h *Hardware) start(id string, life net.Conn) error {
 		return err
 	}
 	defer file.Close()
-	p.cmd = h.Run(word)
+	p.cmd = h.Run(word, copied)
 	p.cmd.Stdin, p.cmd.Stdout = file, file
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.cmd.Start(); err != nil {
@@ -202,7 +203,7 @@ func (h *Hardware) load(o order, life net.Conn) error {
 	h.loads = append(h.loads, o.Word)
 	p := h.kept[o.Word]
 	if p == nil { // its source goes on
-		return h.start(o.ID, life)
+		return h.start(o.ID, life, true)
 	}
 	delete(h.kept, o.Word)
 	p.life = life

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker/firecrackertest"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -37,6 +38,15 @@ func TestByFirecracker(t *testing.T) {
 		t.Fatalf("%v\n%s", err, source.log())
 	}
 	source.answers()
+	t.Run("a monitor without a filter", func(t *testing.T) {
+		_, err := subject.Engine.Create(t.Context(), s.spec(firecrackertest.Unfiltered))
+		if !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "without its filter of system calls") {
+			t.Errorf("%v", err)
+		}
+		if left := subject.Traces(firecrackertest.Unfiltered); len(left) > 0 {
+			t.Errorf("it left %v", left)
+		}
+	})
 	t.Run("copies share memory", func(t *testing.T) { testFireCopies(t, s, subject, image) })
 	t.Run("what is in a monitor's place", func(t *testing.T) { testTaken(t, source) })
 	t.Run("hardware that fails", func(t *testing.T) { testFireBreaks(t, s, source) })

@@ -109,7 +109,7 @@ func (e *Engine) probe(ctx context.Context) (*host, error) {
 	if h.kernel, err = findKernel(e.cfg.Kernel); err != nil {
 		return nil, err
 	}
-	if h.choice, h.version, err = e.choose(ctx); err != nil {
+	if h.choice, h.version, err = e.choose(ctx, h.kernel); err != nil {
 		return nil, err
 	}
 	if h.modules, err = h.kernel.load(h.monitor().modules()); err != nil {

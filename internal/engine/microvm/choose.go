@@ -56,12 +56,12 @@ func (e *Engine) firecracker() string {
 
 // choose takes Firecracker where it can run machines, which only hardware can have it do, and
 // else QEMU.
-func (e *Engine) choose(ctx context.Context) (c choice, version string, err error) {
+func (e *Engine) choose(ctx context.Context, k kernel) (c choice, version string, err error) {
 	if e.cfg.Monitor != "" {
-		return e.named(ctx)
+		return e.named(ctx, k)
 	}
 	c = choice{kind: kindFirecracker, program: e.firecracker()}
-	if version, err = e.usable(ctx, c); err == nil {
+	if version, err = e.usable(ctx, c, k); err == nil {
 		return c, version, nil
 	}
 	passed := "Firecracker is not used: " + err.Error()
@@ -77,7 +77,7 @@ func (e *Engine) choose(ctx context.Context) (c choice, version string, err erro
 }
 
 // named is the monitor that the configuration names.
-func (e *Engine) named(ctx context.Context) (c choice, version string, err error) {
+func (e *Engine) named(ctx context.Context, k kernel) (c choice, version string, err error) {
 	if !filepath.IsAbs(e.cfg.Monitor) {
 		return c, "", fault.New(fault.ErrUnavailable, "machine_monitor in the configuration must be an absolute path, which %q is not", e.cfg.Monitor)
 	}
@@ -90,16 +90,16 @@ func (e *Engine) named(ctx context.Context) (c choice, version string, err error
 		return c, version, nil
 	}
 	c.kind = kindFirecracker
-	version, err = e.usable(ctx, c)
+	version, err = e.usable(ctx, c, k)
 	if err != nil && !strings.HasPrefix(version, "Firecracker") { // it is neither
 		err = errors.Join(no, err)
 	}
 	return c, version, err
 }
 
-// usable is what a Firecracker calls itself that can run machines here, with an error if it
-// can't.
-func (e *Engine) usable(ctx context.Context, c choice) (version string, err error) {
+// usable is what a Firecracker calls itself that can run machines here, of a kernel, with an
+// error if it can't.
+func (e *Engine) usable(ctx context.Context, c choice, k kernel) (version string, err error) {
 	if c.program == "" || firstOf(c.program) == "" {
 		return "", fault.New(fault.ErrUnavailable, "there is none; %s", getFirecracker)
 	}
@@ -109,5 +109,9 @@ func (e *Engine) usable(ctx context.Context, c choice) (version string, err erro
 	if v := e.kvm(); v != kvmFast {
 		return version, fault.New(fault.ErrUnavailable, "it needs hardware, and %s", v.why())
 	}
-	return version, nil
+	if _, err := c.monitor().image(k, e.kernels()); err != nil {
+		return version, err
+	}
+	_, err = k.load(c.monitor().modules())
+	return version, err
 }

@@ -89,6 +89,34 @@ func TestAMonitorThatComes(t *testing.T) {
 	}
 }
 
+// TestAKernelThatItCantBoot: then QEMU, which can, is taken.
+func TestAKernelThatItCantBoot(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"can't be unpacked": func(dir string) error { return os.Remove(filepath.Join(dir, "boot/vmlinux-6.1.0")) },
+		"has no module vmw_vsock_virtio_transport": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "lib/modules/6.1.0/modules.builtin"), []byte("kernel/"+strings.Join(append(needed(), qemu{}.modules()...), ".ko\nkernel/")+".ko\n"), 0o644)
+		},
+	} {
+		dir := t.TempDir()
+		program := filepath.Join(dir, "qemu")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nprintf 'QEMU emulator version 7.2\\nmicrovm x\\n'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fire := filepath.Join(dir, "fire")
+		if err := os.WriteFile(fire, []byte("#!/bin/sh\necho Firecracker v1.16.1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		e := New(Config{Firecracker: fire, QEMU: program, Kernel: bootable(t), StateDir: dir}, nil)
+		e.uid, e.kvm = 0, func() verdict { return kvmFast }
+		if err := spoil(e.cfg.Kernel); err != nil {
+			t.Fatal(err)
+		}
+		if caps, err := e.Capabilities(t.Context()); err != nil || !strings.HasPrefix(caps.By, "QEMU") || !strings.Contains(caps.By, name) {
+			t.Errorf("%s: by %q, %v", name, caps.By, err)
+		}
+	}
+}
+
 // bootable is a kernel with everything in it, for every monitor.
 func bootable(t *testing.T) string {
 	t.Helper()

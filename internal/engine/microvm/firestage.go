@@ -67,6 +67,7 @@ func (f fire) shutIn(b bundle, p plan, groups []string) ([]*os.Process, error) {
 
 // begin starts the carrier, as the first process of the namespace, and the monitor.
 func (fire) begin(p plan, o *opened, who *syscall.Credential) ([]*os.Process, error) {
+	unix.Umask(0o077) // who connects to the machine's socket is the host for its agent
 	run := func(argv []string, files ...*os.File) (*os.Process, error) {
 		child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Dir: "/", Env: p.Env, Files: files, Sys: &syscall.SysProcAttr{Credential: who}})
 		if err != nil {

@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -218,5 +219,57 @@ func TestNobodyReads(t *testing.T) {
 	}
 	if err := New().Restore(State{Pending: make([]byte, window+1)}); !errors.Is(err, ErrBroken) {
 		t.Errorf("a state with more than a window: %v", err)
+	}
+}
+
+// TestWhatComesOverALineThatWasLost: it is not counted, and not passed on, since the other end
+// sends it again.
+func TestWhatComesOverALineThatWasLost(t *testing.T) {
+	for name, pass := range map[string]func(e *End, l *line, p []byte) bool{
+		"read": func(e *End, l *line, p []byte) bool { return e.count(l, len(p)) },
+		"delivered": func(e *End, l *line, p []byte) bool {
+			var out bytes.Buffer
+			return e.pass(l, &out, p) != nil || out.Len() > 0
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := New(), New()
+			defer a.Close() //nolint:errcheck // it can't fail
+			defer b.Close() //nolint:errcheck // it can't fail
+			join(t, a, b)
+			if _, err := b.Write([]byte("word")); err != nil {
+				t.Fatal(err)
+			}
+			l, err := a.current()
+			if err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, 10)
+			n, err := a.data(l, buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			join(t, a, b)
+			if pass(a, l, buf[:n]) {
+				t.Error("it was taken for new")
+			}
+			got := make([]byte, 4)
+			if _, err := io.ReadFull(a, got); err != nil || string(got) != "word" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestMoreThanWasSent: an end that says that it has what waits to be sent lies.
+func TestMoreThanWasSent(t *testing.T) {
+	e := New()
+	if _, err := e.Write([]byte("word")); err != nil {
+		t.Fatal(err)
+	}
+	l := &line{from: bufio.NewReader(bytes.NewReader(binary.BigEndian.AppendUint64(nil, 4)))}
+	e.line = l
+	if err := e.heard(l); !errors.Is(err, ErrBroken) {
+		t.Errorf("%v", err)
 	}
 }

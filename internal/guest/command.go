@@ -150,14 +150,21 @@ func (c *command) fork(p program) error {
 	var told *os.File
 	var root process.ID
 	done, err := c.agent.reaper.start(func() (process.ID, error) {
-		pid, reading, err := p.begin()
+		begin := p.begin
+		if p.processes == 0 && alone() {
+			begin = p.beginAlone
+		}
+		pid, reading, err := begin()
 		if err != nil {
 			return process.ID{}, err
 		}
 		told = reading
 		if root, err = process.Of(pid); err != nil { // nothing could be told of its tree
 			_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
-			return process.ID{}, fmt.Errorf("look at the process that was started: %w", errors.Join(err, told.Close()))
+			if told != nil {
+				err = errors.Join(err, told.Close())
+			}
+			return process.ID{}, fmt.Errorf("look at the process that was started: %w", err)
 		}
 		c.agent.commands.started(c, root)
 		return root, nil
@@ -165,12 +172,15 @@ func (c *command) fork(p program) error {
 	if err != nil {
 		return err
 	}
+	c.done = done
+	if told == nil {
+		return nil
+	}
 	defer told.Close()
 	if err := c.agent.reaper.await(root, told, c.agent.clock, startBound); err != nil {
 		c.agent.commands.started(c, process.ID{})
 		return err
 	}
-	c.done = done
 	return nil
 }
 

@@ -6,11 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -60,7 +63,7 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 			return nil
 		}
 	}
-	data, err := p.rewrite.Resolver.WriteLock(docs, result)
+	data, err := p.rewrite.Resolver.WriteLock(docs, withSources(made, result))
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
@@ -73,6 +76,25 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	}
 	p.stderr.Say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
 	return nil
+}
+
+// withSources adds to what was chosen the digests of the sources of which it is built apart:
+// by these a run is held to the lockfile, whatever comes of the next build.
+func withSources(made api.Plan, result installer.Result) installer.Result {
+	sources := map[string]string{}
+	for _, r := range made.Releases {
+		if r.Kind == string(policy.KindBuilt) && installer.StrongDigest(r.Digest) {
+			sources[r.Name+" "+r.Version] = r.Digest
+		}
+	}
+	result.Choices = slices.Clone(result.Choices)
+	for i, c := range result.Choices {
+		ref, err := pkgref.New(result.Ecosystem, c.Name, c.Version)
+		if source := sources[ref.Name+" "+ref.Version]; err == nil && source != "" && !slices.Contains(c.Digests, source) {
+			result.Choices[i].Digests = append(slices.Clone(c.Digests), source)
+		}
+	}
+	return result
 }
 
 // write puts the file there whole or not at all. One that came to be there

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -63,7 +63,10 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 			return nil
 		}
 	}
-	data, err := p.rewrite.Resolver.WriteLock(docs, withSources(made, result))
+	data, err := p.rewrite.Resolver.WriteLock(docs, result)
+	if err == nil {
+		data, err = withSources(data, p.lock.path, made)
+	}
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
@@ -78,23 +81,23 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	return nil
 }
 
-// withSources adds to what was chosen the digests of the sources of which it is built apart:
-// by these a run is held to the lockfile, whatever comes of the next build.
-func withSources(made api.Plan, result installer.Result) installer.Result {
-	sources := map[string]string{}
+// withSources adds to what a lockfile pins the digests of the sources of which it is built apart:
+// by these a run is held to it, whatever comes of the next build.
+func withSources(lock []byte, file string, made api.Plan) ([]byte, error) {
+	pinner, ecosystem, can := pinnerOf(file)
 	for _, r := range made.Releases {
-		if r.Kind == string(policy.KindBuilt) && installer.StrongDigest(r.Digest) {
-			sources[r.Name+" "+r.Version] = r.Digest
+		if !can || r.Kind != string(policy.KindBuilt) || strings.Contains(string(lock), strings.TrimPrefix(r.Digest, "sha256:")) {
+			continue
+		}
+		ref, err := pkgref.New(ecosystem, r.Name, r.Version)
+		if err != nil {
+			return nil, err
+		}
+		if lock, err = pinner.Pin(lock, ref, []string{r.Digest}); err != nil {
+			return nil, err
 		}
 	}
-	result.Choices = slices.Clone(result.Choices)
-	for i, c := range result.Choices {
-		ref, err := pkgref.New(result.Ecosystem, c.Name, c.Version)
-		if source := sources[ref.Name+" "+ref.Version]; err == nil && source != "" && !slices.Contains(c.Digests, source) {
-			result.Choices[i].Digests = append(slices.Clone(c.Digests), source)
-		}
-	}
-	return result
+	return lock, nil
 }
 
 // write puts the file there whole or not at all. One that came to be there

@@ -6,11 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -61,6 +64,9 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 		}
 	}
 	data, err := p.rewrite.Resolver.WriteLock(docs, result)
+	if err == nil {
+		data, err = withSources(data, p.lock.path, made)
+	}
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
@@ -73,6 +79,25 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	}
 	p.stderr.Say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
 	return nil
+}
+
+// withSources adds to what a lockfile pins the digests of the sources of which it is built apart:
+// by these a run is held to it, whatever comes of the next build.
+func withSources(lock []byte, file string, made api.Plan) ([]byte, error) {
+	pinner, ecosystem, can := pinnerOf(file)
+	for _, r := range made.Releases {
+		if !can || r.Kind != string(policy.KindBuilt) || strings.Contains(string(lock), strings.TrimPrefix(r.Digest, "sha256:")) {
+			continue
+		}
+		ref, err := pkgref.New(ecosystem, r.Name, r.Version)
+		if err != nil {
+			return nil, err
+		}
+		if lock, err = pinner.Pin(lock, ref, []string{r.Digest}); err != nil {
+			return nil, err
+		}
+	}
+	return lock, nil
 }
 
 // write puts the file there whole or not at all. One that came to be there

@@ -357,20 +357,22 @@ func socketPair() (net.Conn, *os.File, error) {
 func (g *gatewayProcess) prepareCache() error {
 	root := g.d.opts.Paths.Cache()
 	own := filepath.Join(root, ArtifactsDir)
-	for _, dir := range []string{root, filepath.Join(root, "etc"), own} {
+	for _, dir := range []string{root, filepath.Join(root, "etc")} {
 		// A daemon with another umask may have made them, and shut the gateway out.
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // the gateway's user passes through
 			return err
 		}
 	}
-	if os.Geteuid() == 0 {
-		if err := g.refreshResolver(); err != nil {
-			return err
-		}
-		uid := g.d.opts.Config.GatewayUID
-		if err := os.Lchown(own, uid, uid); err != nil {
-			return err
-		}
+	// At no moment do others see what was installed here.
+	if err := errors.Join(os.MkdirAll(own, 0o700), os.Chmod(own, 0o700)); err != nil { //nolint:gosec // a directory must be passable for its owner
+		return err
 	}
-	return os.Chmod(own, 0o700) //nolint:gosec // a directory must be passable for its owner
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	uid := g.d.opts.Config.GatewayUID
+	if err := os.Lchown(own, uid, uid); err != nil {
+		return err
+	}
+	return g.refreshResolver()
 }

@@ -28,7 +28,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
 		RuncDir: p.Runc(), Place: p.Place(), Stage: []string{"/proc/self/exe", "stage"}, // the keeper's own link
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
-		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary,
+		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
 	}, d.keeper)
 	copies, err := snapshots.Open(snapshots.Config{
 		Dir: p.Snapshots(), Log: d.opts.Log, ColdAfter: time.Duration(d.opts.Config.Snapshots.ColdAfter),

@@ -278,19 +278,22 @@ func TestHostOverTLS(t *testing.T) {
 func TestHostsThatAreNotReached(t *testing.T) {
 	at := newPlace(t)
 	d := &fakeDoor{allowed: hosts()}
-	dial := uplinkTo(t, d, egress.Limits{HelloTime: 200 * time.Millisecond}, pinned(t, at.Addr()))
+	dial := uplinkTo(t, d, egress.Limits{HelloTime: time.Hour}, pinned(t, at.Addr()))
+	brief := uplinkTo(t, d, egress.Limits{HelloTime: time.Millisecond}, pinned(t, at.Addr()))
 	first := firstHello(t, "inside.example")
-	for _, c := range []struct{ name, sent, want string }{
-		{"api.example", "SSH-2.0-x\r\n\x00", "network.http"}, // its first letter could begin a request
-		{"api.example", "\x00\x01", "network.protocol"},
-		{"api.example", "", "network.protocol"},
-		{"api.example", "\x16\x03\x01\x00\x02\x01\x00", "network.tls"}, // and no more
-		{"api.example", "\x16\x03\x01\x00\x00", "network.tls"},
-		{"inside.example", first, "network.address"},
-		{"nowhere.example", strings.ReplaceAll(firstHello(t, "nowhere.example"), "inside.example", "nowhere.example"), "network.unresolved"},
+	for _, c := range []struct {
+		name, sent, want string
+		dial             func() net.Conn
+	}{
+		{"api.example", "SSH-2.0-x\r\n\x00", "network.http", dial}, // its first letter could begin a request
+		{"api.example", "\x00\x01", "network.protocol", dial},
+		{"api.example", "", "network.protocol", brief}, // its time is over
+		{"api.example", "\x16\x03\x01\x00\x00", "network.tls", dial},
+		{"inside.example", first, "network.address", dial},
+		{"nowhere.example", strings.ReplaceAll(firstHello(t, "nowhere.example"), "inside.example", "nowhere.example"), "network.unresolved", dial},
 	} {
 		before := len(d.rejected)
-		conn := to(t, dial(), c.name, 443)
+		conn := to(t, c.dial(), c.name, 443)
 		if _, err := io.WriteString(conn, c.sent); err != nil {
 			t.Fatal(err)
 		}
@@ -299,6 +302,7 @@ func TestHostsThatAreNotReached(t *testing.T) {
 			return len(d.rejected) > before && strings.HasPrefix(d.rejected[len(d.rejected)-1], c.want+" "+c.name+":443 ")
 		})
 	}
+	begunTLS(t, d, pinned(t, at.Addr()))
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "index.example", Port: 80}); r.OK || !strings.Contains(r.Error, "is a registry") {
 		t.Errorf("a registry past the gateway: %+v", r)
 	}
@@ -316,6 +320,25 @@ func TestHostsThatAreNotReached(t *testing.T) {
 	if at.reached() != 0 || len(d.begun) != 0 {
 		t.Errorf("%d connections, %v", at.reached(), d.begun)
 	}
+}
+
+// begunTLS has a client begin a handshake and say no more. That it began must be read in time,
+// on however busy a machine.
+func begunTLS(t *testing.T, d *fakeDoor, dialer *outbound.Dialer) {
+	t.Helper()
+	for limit := 10 * time.Millisecond; limit < time.Minute; limit *= 4 {
+		before := len(d.rejected)
+		conn := to(t, uplinkTo(t, d, egress.Limits{HelloTime: limit}, dialer)(), "api.example", 443)
+		_, _ = io.WriteString(conn, "\x16\x03\x01\x00\x02\x01\x00") // it may have been ended
+		_, _ = io.ReadAll(conn)
+		d.until(t, "its end", func() bool { return len(d.rejected) > before })
+		if said := d.rejected[len(d.rejected)-1]; strings.HasPrefix(said, "network.tls api.example:443 ") {
+			return
+		} else if !strings.HasPrefix(said, "network.protocol api.example:443 ") {
+			t.Errorf("it ended with %q", said)
+		}
+	}
+	t.Error("a handshake that was begun is never told as one")
 }
 
 // firstHello is a real client's first message.

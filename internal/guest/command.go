@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +26,7 @@ type command struct {
 	dir   string
 	stdio *stdio // set before runs is closed
 
-	root     process.ID    // guarded by commands.mu; zero until it runs
+	root     process.ID    // guarded by commands.mu; zero until it is forked
 	runs     chan struct{} // closed when it has been started
 	over     chan struct{} // closed when the host has its exit, or never will
 	done     <-chan unix.WaitStatus
@@ -128,21 +127,14 @@ func (c *command) start() *startError {
 		return notExecutable("the command's input and output could not be made: %v", err)
 	}
 	defer stdio.closeChild()
-	attr := &syscall.ProcAttr{
-		Dir:   c.dir,
-		Env:   c.env,
-		Files: stdio.descriptors(),
-		Sys: &syscall.SysProcAttr{
-			Setsid:  true,
-			Setctty: c.exec.PTY != nil, // descriptor 0
-			Credential: &syscall.Credential{
-				Uid: uint32(c.user.UID), Gid: uint32(c.user.GID),
-				NoSetGroups: !isRoot(), // only tests run the agent as somebody else
-			},
-		},
+	p := program{
+		argv: c.exec.Argv, env: c.env, dir: c.dir, files: stdio.child, terminal: c.exec.PTY != nil,
+		uid: c.user.UID, gid: c.user.GID, groups: isRoot(), // only tests run the agent as somebody else
+		processes: uint64(c.agent.each.Load()),
 	}
 	failed = launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
-		return c.fork(file, attr)
+		p.file = file
+		return c.fork(p)
 	})
 	if failed != nil {
 		stdio.close()
@@ -152,24 +144,44 @@ func (c *command) start() *startError {
 	return nil
 }
 
-// fork starts file and makes the process known before it can be collected, or
-// taken for an orphan.
-func (c *command) fork(file string, attr *syscall.ProcAttr) error {
+// fork starts a program and makes its process known before it can be collected, or taken for
+// an orphan.
+func (c *command) fork(p program) error {
+	var told *os.File
+	var root process.ID
 	done, err := c.agent.reaper.start(func() (process.ID, error) {
-		pid, err := forkExec(file, c.exec.Argv, attr, uint64(c.agent.each.Load()))
+		begin := p.begin
+		if p.processes == 0 && alone() {
+			begin = p.beginAlone
+		}
+		pid, reading, err := begin()
 		if err != nil {
 			return process.ID{}, err
 		}
-		root, err := process.Of(pid)
-		if err != nil { // nothing could be told of its tree
+		told = reading
+		if root, err = process.Of(pid); err != nil { // nothing could be told of its tree
 			_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
+			if told != nil {
+				err = errors.Join(err, told.Close())
+			}
 			return process.ID{}, fmt.Errorf("look at the process that was started: %w", err)
 		}
 		c.agent.commands.started(c, root)
 		return root, nil
 	})
+	if err != nil {
+		return err
+	}
 	c.done = done
-	return err
+	if told == nil {
+		return nil
+	}
+	defer told.Close()
+	if err := c.agent.reaper.await(root, told, c.agent.clock, startBound); err != nil {
+		c.agent.commands.started(c, process.ID{})
+		return err
+	}
+	return nil
 }
 
 // path is the PATH of the command's own environment.

@@ -43,6 +43,11 @@ func (c *commands) find(id string) *command {
 
 // pid is that of a command's first process; 0 until it runs.
 func (c *commands) pid(cmd *command) int {
+	select {
+	case <-cmd.runs:
+	default:
+		return 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return cmd.root.Pid
@@ -55,7 +60,7 @@ func (c *commands) release(id string) {
 	delete(c.running, id)
 }
 
-// started makes known the first process of a reserved command.
+// started makes known the first process of a reserved command; none, if it became nothing.
 func (c *commands) started(cmd *command, root process.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,62 +3,224 @@ package guest
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"os"
 	"syscall"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// forkExec is syscall.ForkExec of a program that may have at most so many processes of its
-// user; 0: as many as the agent may. The limit is set before the program's first
-// instruction: the kernel holds it there for who traces it. It takes CAP_SYS_RESOURCE, of
-// the sandbox's own users. Needs reaper.mu, since it waits for the child.
-func forkExec(file string, argv []string, attr *syscall.ProcAttr, processes uint64) (pid int, err error) {
-	if processes == 0 {
-		return syscall.ForkExec(file, argv, attr)
-	}
-	runtime.LockOSThread() // the thread that starts it is the one that traces it
-	defer runtime.UnlockOSThread()
-	held, sys := *attr, *attr.Sys
-	sys.Ptrace = true
-	held.Sys = &sys
-	if pid, err = syscall.ForkExec(file, argv, &held); err != nil {
-		return 0, err
-	}
-	if err := awaitHeld(pid); err != nil {
-		return 0, err
-	}
-	err = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: processes, Max: processes}, nil)
-	if err != nil {
-		err = fmt.Errorf("limit its processes to %d: %w", processes, err)
-		_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
-	}
-	if gone := unix.PtraceDetach(pid); err == nil && gone != nil && !errors.Is(gone, unix.ESRCH) { // ESRCH: it was killed meanwhile
-		err = fmt.Errorf("let it go on: %w", gone)
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
-	return pid, err
+// program is what a child becomes.
+type program struct {
+	file      string
+	argv, env []string
+	dir       string
+	files     [3]*os.File
+	terminal  bool // the first of them becomes its controlling terminal
+	uid, gid  int
+	groups    bool // it loses the supplementary groups, which takes a right
+	// processes is how many its user may have; 0: as many as the agent may. What is more than
+	// the agent may takes CAP_SYS_RESOURCE.
+	processes uint64
 }
 
-// awaitHeld returns when the program is held at its first instruction. Signals that arrive
-// before that are passed on.
-func awaitHeld(pid int) error {
-	for {
-		var status unix.WaitStatus
-		_, err := unix.Wait4(pid, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
+// child is a program laid out for a child, which may not allocate.
+type child struct {
+	file, dir *byte
+	argv, env []*byte
+	fds       [3]int
+	told      int // the pipe's end
+	terminal  bool
+	uid, gid  int
+	groups    bool
+	raised    *unix.Rlimit // nil: as it is
+	processes *unix.Rlimit // nil: as it is
+	failure   syscall.Errno
+}
+
+// begin forks a child that becomes the program in a session of its own, without waiting for
+// it: between its fork and its exec, processes of its user can stop it, and the owner of the
+// program's file can have the kernel wait for him. It is told of by told, which the caller
+// closes.
+//
+// syscall.ForkExec is not used because its child has the agent's memory: the agent's thread
+// stands still in the kernel until the exec, with the right to run Go code, and where that is
+// the only one, or memory is collected meanwhile, so does the whole agent.
+func (p *program) begin() (pid int, told *os.File, err error) {
+	c, err := p.lay()
+	if err != nil {
+		return 0, nil, err
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer tell.Close()
+	c.told = int(tell.Fd())
+	for i, file := range p.files {
+		c.fds[i] = int(file.Fd())
+		if c.fds[i] >= len(c.fds) {
 			continue
-		case err != nil:
-			return fmt.Errorf("wait until the program is there: %w", err)
-		case !status.Stopped():
-			return errors.New("the program was killed before its first instruction")
-		case status.StopSignal() == unix.SIGTRAP:
-			return nil
 		}
-		if err := unix.PtraceCont(pid, int(status.StopSignal())); err != nil && !errors.Is(err, unix.ESRCH) {
-			_ = unix.Kill(pid, unix.SIGKILL) // not collected yet: the number is its own
-			return fmt.Errorf("pass signal %d on: %w", status.StopSignal(), err)
+		// Out of the way of those that it gets.
+		if c.fds[i], err = unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, len(c.fds)); err != nil {
+			return 0, nil, errors.Join(err, told.Close())
 		}
+		defer unix.Close(c.fds[i]) //nolint:errcheck // another descriptor of what the caller has
+	}
+	syscall.ForkLock.Lock()
+	pid, errno := c.fork()
+	syscall.ForkLock.Unlock()
+	if errno != 0 {
+		return 0, nil, errors.Join(errno, told.Close())
+	}
+	return pid, told, nil
+}
+
+// beginAlone is begin where nothing in the sandbox can hold a child up. It costs least, most of
+// all with a kernel in user space: the child has the agent's memory until its exec, which has
+// happened when it returns, so that there is nothing to be told. It knows no limit of processes.
+func (p *program) beginAlone() (pid int, told *os.File, err error) {
+	pid, err = syscall.ForkExec(p.file, p.argv, &syscall.ProcAttr{
+		Dir: p.dir, Env: p.env, Files: []uintptr{p.files[0].Fd(), p.files[1].Fd(), p.files[2].Fd()},
+		Sys: &syscall.SysProcAttr{
+			Setsid: true, Setctty: p.terminal, // descriptor 0
+			Credential: &syscall.Credential{Uid: uint32(p.uid), Gid: uint32(p.gid), NoSetGroups: !p.groups},
+		},
+	})
+	return pid, nil, err
+}
+
+// alone tells whether the agent is all that runs in its sandbox. Needs reaper.mu, for that to
+// stay so: without it nothing is started.
+func alone() bool {
+	if os.Getpid() != 1 {
+		return false
+	}
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return false
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	processes := 0
+	for _, name := range names {
+		if name[0] >= '0' && name[0] <= '9' {
+			processes++
+		}
+	}
+	return err == nil && processes == 1
+}
+
+func (p *program) lay() (*child, error) {
+	c := &child{terminal: p.terminal, uid: p.uid, gid: p.gid, groups: p.groups}
+	var err error
+	if c.file, err = syscall.BytePtrFromString(p.file); err != nil {
+		return nil, err
+	}
+	if c.dir, err = syscall.BytePtrFromString(p.dir); err != nil {
+		return nil, err
+	}
+	if c.argv, err = syscall.SlicePtrFromStrings(p.argv); err != nil {
+		return nil, err
+	}
+	if c.env, err = syscall.SlicePtrFromStrings(p.env); err != nil {
+		return nil, err
+	}
+	if p.processes == 0 {
+		return c, nil
+	}
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		return nil, fmt.Errorf("read the limit of processes: %w", err)
+	}
+	if own.Max < p.processes {
+		c.raised = &unix.Rlimit{Cur: own.Cur, Max: p.processes}
+	}
+	c.processes = &unix.Rlimit{Cur: p.processes, Max: p.processes}
+	return c, nil
+}
+
+// fork makes the child, which becomes the program or tells why not. It neither allocates nor
+// calls what may grow the stack: of the threads that would have to help, the child has none.
+//
+//go:norace
+//go:noinline
+//go:nocheckptr
+func (c *child) fork() (int, syscall.Errno) {
+	var i int
+	beforeFork()
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid != 0 || errno != 0 {
+		afterFork()
+		return int(pid), errno
+	}
+	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); c.failure != 0 {
+		goto failed
+	}
+	afterForkInChild()
+	if c.raised != nil {
+		if _, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(c.raised)), 0, 0, 0); c.failure != 0 {
+			goto failed
+		}
+	}
+	if c.groups {
+		if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); c.failure != 0 {
+			goto failed
+		}
+	}
+	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETGID, uintptr(c.gid), 0, 0); c.failure != 0 {
+		goto failed
+	}
+	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETUID, uintptr(c.uid), 0, 0); c.failure != 0 {
+		goto failed
+	}
+	// After it has become the user, who may have more already: he could start nothing by which
+	// he has fewer.
+	if c.processes != nil {
+		if _, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(c.processes)), 0, 0, 0); c.failure != 0 {
+			goto failed
+		}
+	}
+	if _, _, c.failure = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); c.failure != 0 {
+		goto failed
+	}
+	for i = range len(c.fds) {
+		if _, _, c.failure = syscall.RawSyscall(unix.SYS_DUP3, uintptr(c.fds[i]), uintptr(i), 0); c.failure != 0 {
+			goto failed
+		}
+	}
+	if c.terminal {
+		if _, _, c.failure = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1); c.failure != 0 {
+			goto failed
+		}
+	}
+	_, _, c.failure = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0])))
+failed:
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure))
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, codeNotBegun, 0, 0)
+	}
+}
+
+// codeNotBegun is the exit code of a child that became no program.
+const codeNotBegun = 253
+
+// began waits until a child has become its program, or has been killed, which its status
+// tells; the error is the kernel's refusal, or os.ErrDeadlineExceeded.
+func began(told *os.File, within time.Duration) error {
+	var failure syscall.Errno
+	if err := told.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	n, err := told.Read(unsafe.Slice((*byte)(unsafe.Pointer(&failure)), unsafe.Sizeof(failure))) //nolint:gosec // what the child wrote as such
+	switch {
+	case n == int(unsafe.Sizeof(failure)):
+		return failure
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	default:
+		return nil // its end was closed by the exec, or by its death
 	}
 }

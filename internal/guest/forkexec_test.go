@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // TestForkExecLimits: a program has its limit, nobody traces it, and its end is there to be
@@ -51,22 +55,85 @@ func TestForkExecHoldsFromTheBegin(t *testing.T) {
 	}
 }
 
+// TestForkExecLosesGroups: a command is in its user's group, and in none of the agent's.
+func TestForkExecLosesGroups(t *testing.T) {
+	before, err := unix.Getgroups()
+	if err == nil {
+		err = syscall.Setgroups([]int{4242}) // of all threads
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Setgroups(before) })
+	for groups, want := range map[bool]string{true: "1000", false: "1000 4242"} { // the latter is the control
+		text, _, err := runProgram(program{file: "/usr/bin/id", argv: []string{"id", "-G"}, uid: 1000, gid: 1000, groups: groups})
+		if err != nil || text != want {
+			t.Errorf("it is in the groups %q, not %q (%v)", text, want, err)
+		}
+	}
+}
+
+// TestAStartIsGivenUp: one that never begins fails in its time, and its process is gone.
+func TestAStartIsGivenUp(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own")
+	program := program{file: own, argv: []string{"own"}, dir: "/", files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: os.Getuid(), gid: os.Getgid()}
+	text, err := os.ReadFile("/bin/true")
+	if err == nil {
+		err = os.WriteFile(own, text, 0o700) //nolint:gosec // a program
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	r := newReaper()
+	var told *os.File
+	var root process.ID
+	_, err = r.start(func() (process.ID, error) {
+		pid, reading, err := program.begin()
+		if err != nil {
+			return process.ID{}, err
+		}
+		told = reading
+		root, err = process.Of(pid)
+		return root, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	if err := r.await(root, told, newClock(), time.Millisecond); !errors.Is(err, errHeldUp) {
+		t.Errorf("it was waited for: %v", err)
+	}
+	if status, err := awaitChild(root.Pid); err != nil || status.Signal() != unix.SIGKILL {
+		t.Errorf("it ended with %d (%v)", status, err)
+	}
+}
+
 func runLimited(file string, argv []string, limit uint64) (text string, status unix.WaitStatus, err error) {
+	return runProgram(program{file: file, argv: argv, uid: os.Getuid(), gid: os.Getgid(), processes: limit})
+}
+
+func runProgram(p program) (text string, status unix.WaitStatus, err error) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		return "", 0, err
 	}
 	defer out.Close()
-	pid, err := forkExec(file, argv, &syscall.ProcAttr{
-		Env: []string{"PATH=/bin:/usr/bin"}, Files: []uintptr{0, in.Fd(), in.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
-	}, limit)
+	p.env, p.dir, p.files = []string{"PATH=/bin:/usr/bin"}, "/", [3]*os.File{os.Stdin, in, in}
+	pid, told, err := p.begin()
 	if err := errors.Join(err, in.Close()); err != nil {
 		return "", 0, err
 	}
+	defer told.Close()
+	refused := began(told, time.Minute)
 	data, err := io.ReadAll(out)
-	if err != nil {
-		return "", 0, err
-	}
-	status, err = awaitChild(pid)
-	return strings.TrimSpace(string(data)), status, err
+	status, gone := awaitChild(pid)
+	return strings.TrimSpace(string(data)), status, errors.Join(refused, err, gone)
 }

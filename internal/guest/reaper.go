@@ -15,13 +15,12 @@ import (
 // reaper collects every dead child: those that the agent started, and the
 // orphans that PID 1 inherits. Nothing else in the process may wait.
 type reaper struct {
-	// mu is held while a child is started and while children are collected, so
+	// mu is held while a child is forked and while children are collected, so
 	// that a status is never taken before somebody waits for it and a pid is
 	// never signalled after it was freed; and while a tree is looked for and
 	// signalled, so that no child is seen that nobody knows yet.
 	mu      sync.Mutex
 	waiting map[int]awaited
-	newest  uint64 // when the last child was started
 }
 
 // awaited is a child that was started and not collected yet: its number is its own.
@@ -34,19 +33,16 @@ func newReaper() *reaper {
 	return &reaper{waiting: map[int]awaited{}}
 }
 
-// start runs begin, which starts a child, and gives the channel on which the
-// child's status will arrive, once.
+// start runs begin, which forks a child and does not wait for it, and gives the channel on
+// which the child's status will arrive, once.
 func (r *reaper) start(begin func() (process.ID, error)) (<-chan unix.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	begun := r.watchStart()
 	id, err := begin()
-	begun()
 	if err != nil {
 		return nil, err
 	}
 	done := make(chan unix.WaitStatus, 1)
-	r.newest = id.Start
 	r.waiting[id.Pid] = awaited{id: id, done: done}
 	return done, nil
 }

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"time"
 
@@ -9,66 +10,60 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
-// How long a start may take before it is helped on, and how often it is helped.
+// How long a start may take before it is helped on, how often it is helped and for how long
+// at a time, and when it is given up.
 const (
 	startTimeout = 200 * time.Millisecond
 	startHelp    = 5 * time.Millisecond
+	helpLimit    = time.Second
+	startBound   = 30 * time.Second
 )
 
-// watchStart helps a start on that is held up: between its fork and its exec a
-// child can be stopped by other processes of its user, and with it whoever waits
-// for the reaper, a command's timeout among them. The function that it returns
-// ends the watching, and returns when it has ended. Needs mu until then.
-func (r *reaper) watchStart() (begun func()) {
-	over, ended := make(chan struct{}), make(chan struct{})
-	late := time.AfterFunc(startTimeout, func() {
-		defer close(ended)
-		r.helpOn(over)
-	})
-	return func() {
-		if !late.Stop() {
-			close(over)
-			<-ended
+// errHeldUp says why a child never became its program.
+var errHeldUp = errors.New("other processes of the sandbox held it up before its first instruction")
+
+// await waits until a child has become its program. One that is held up is helped on, and
+// killed when that has been of no use for so long; nobody but its own start waits for it
+// meanwhile.
+func (r *reaper) await(id process.ID, told *os.File, clock *clock, bound time.Duration) error {
+	until := clock.read() + bound
+	for {
+		err := began(told, startTimeout)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if clock.read() > until {
+			_ = id.Signal(unix.SIGKILL) // it may have begun meanwhile: its start has failed all the same
+			return errHeldUp
+		}
+		if err := r.helpOn(id, told); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
 		}
 	}
 }
 
-// helpOn waits until the start is over. Where it is what was stopped, nothing runs
-// from then on but the agent and what it starts: who stopped it once would again.
-func (r *reaper) helpOn(over <-chan struct{}) {
-	tick := time.NewTicker(startHelp)
-	defer tick.Stop()
-	still := false
-	for {
-		stopped := r.stoppedStarts()
-		if len(stopped) > 0 && !still {
-			still = true
-			holdStill(unix.SIGSTOP)
-			defer holdStill(unix.SIGCONT)
-		}
-		for _, id := range stopped {
+// helpOn has a child go on that has been stopped. Nothing runs meanwhile but the agent and
+// what it starts: who stopped it once would again. It returns what began says.
+func (r *reaper) helpOn(id process.ID, told *os.File) error {
+	if !stopped(id) {
+		return os.ErrDeadlineExceeded
+	}
+	r.mu.Lock() // nobody else stops or continues all
+	defer r.mu.Unlock()
+	holdStill(unix.SIGSTOP)
+	defer holdStill(unix.SIGCONT)
+	for end := time.Now().Add(helpLimit); ; {
+		if stopped(id) {
 			_ = id.Signal(unix.SIGCONT) // it may have begun meanwhile
 		}
-		select {
-		case <-over:
-			return
-		case <-tick.C:
+		if err := began(told, startHelp); !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
+			return err
 		}
 	}
 }
 
-// stoppedStarts are the stopped children of the agent that it has not told of:
-// what is being started, and orphans that are as young. Needs mu.
-func (r *reaper) stoppedStarts() []process.ID {
-	table, err := process.Table()
-	if err != nil {
-		return nil
-	}
-	var found []process.ID
-	for pid, p := range table {
-		if known := r.waiting[pid]; p.Stopped && p.Parent == os.Getpid() && known.id != p.ID && p.Start >= r.newest {
-			found = append(found, p.ID)
-		}
-	}
-	return found
+// stopped tells whether a process is.
+func stopped(id process.ID) bool {
+	p, err := process.Read(id.Pid)
+	return err == nil && p.ID == id && p.Stopped
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +18,9 @@ import (
 // stageVariable holds the agent's path in a process that is to become PID 1 of
 // a sandbox for tests.
 const stageVariable = "GUEST_TEST_STAGE"
+
+// agentVariable holds what the agent has of an environment beside the canary.
+const agentVariable = "GUEST_TEST_AGENT"
 
 // leakedFD is a descriptor that the stage leaves open for the agent, as a
 // careless runtime would.
@@ -51,7 +55,7 @@ func enterSandbox() {
 	must(err)
 	must(unix.Dup3(root, leakedFD, 0))
 	agent := os.Getenv(stageVariable)
-	must(syscall.Exec(agent, []string{agent}, []string{"HOST_CANARY=secret"}))
+	must(syscall.Exec(agent, []string{agent}, append(strings.Fields(os.Getenv(agentVariable)), "HOST_CANARY=secret")))
 }
 
 func must(err error) {
@@ -88,7 +92,7 @@ var buildAgent = sync.OnceValues(func() (string, error) {
 })
 
 // startSandbox needs root: a sandbox has two users.
-func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.Reply) *sandboxed {
+func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.Reply, env ...string) *sandboxed {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Fatal("this test makes namespaces and users: run the tests as root")
@@ -106,7 +110,7 @@ func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.R
 		t.Fatal(err)
 	}
 	stage := exec.Command(self)
-	stage.Env = []string{stageVariable + "=" + binary}
+	stage.Env = []string{stageVariable + "=" + binary, agentVariable + "=" + strings.Join(env, " ")}
 	stage.Stdin, stage.Stdout, stage.Stderr = guestEnd, guestEnd, os.Stderr
 	stage.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
@@ -124,9 +128,9 @@ func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.R
 }
 
 // configured starts a sandbox whose default user is uid 1000.
-func configured(t *testing.T, names []string, open func(channel.Open, *channel.Conn) channel.Reply) *sandboxed {
+func configured(t *testing.T, names []string, open func(channel.Open, *channel.Conn) channel.Reply, env ...string) *sandboxed {
 	t.Helper()
-	s := startSandbox(t, open)
+	s := startSandbox(t, open, env...)
 	s.mustCall(channel.Call{Kind: channel.CallConfigure, Configure: sandboxConfigure(names)})
 	return s
 }

@@ -93,11 +93,6 @@ func (s *stdio) usePipeForInput(stdin bool) error {
 	return nil
 }
 
-// descriptors are the child's three, for ForkExec.
-func (s *stdio) descriptors() []uintptr {
-	return []uintptr{s.child[0].Fd(), s.child[1].Fd(), s.child[2].Fd()}
-}
-
 func (s *stdio) resize(size channel.WindowSize) error {
 	if s.terminal == nil {
 		return errors.New("the command has no terminal to resize")

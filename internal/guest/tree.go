@@ -170,9 +170,8 @@ func (t *tree) kill() int {
 
 // sweep kills what is there now, the command's own process before any is stopped:
 // the end of a member has gVisor send SIGHUP to a process group of which some are
-// stopped, and a command that is killed is told as killed. The lock is held from the stop to the end of it:
-// a child that was stopped before its exec would hold up who started it, and he
-// has the lock.
+// stopped, and a command that is killed is told as killed. The lock is held from the stop to
+// the end of it: nobody else stops or continues anything meanwhile.
 func (t *tree) sweep(all bool) int {
 	t.reaper.mu.Lock()
 	defer t.reaper.mu.Unlock()

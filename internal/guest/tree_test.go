@@ -235,8 +235,22 @@ func TestOrphansAreReaped(t *testing.T) {
 // what has been forked for the next command and does not run yet, ends at its
 // timeout, and so do the others.
 func TestAStopperHoldsUpNoAgent(t *testing.T) {
-	s := configured(t, nil, nil)
-	stopper := s.start(channel.Exec{ID: "stopper", Argv: []string{"sh", "-c", "echo ready; while :; do kill -STOP -1; done"}, Timeout: 800})
+	s := configured(t, nil, nil, oneProcessor)
+	const stop = "echo ready; while :; do kill -STOP -1; done"
+	// One that nothing ends: the others begin all the same.
+	stopper := s.start(channel.Exec{ID: "for ever", Argv: []string{"sh", "-c", stop}})
+	stopper.until("ready")
+	for i := range 4 {
+		if exit := s.start(channel.Exec{ID: strconv.Itoa(i), Argv: []string{"true"}, Timeout: 100}).wait(); exit.Code != 0 && !exit.TimedOut {
+			t.Errorf("%+v", exit)
+		}
+	}
+	stopper.sendJSON(channel.FrameSignal, channel.Signal{Name: "KILL"})
+	if exit := stopper.wait(); exit.Code != 137 {
+		t.Errorf("%+v", exit)
+	}
+
+	stopper = s.start(channel.Exec{ID: "stopper", Argv: []string{"sh", "-c", stop}, Timeout: 800})
 	stopper.until("ready")
 	var others []*execution
 	for i := range 8 {
@@ -249,6 +263,34 @@ func TestAStopperHoldsUpNoAgent(t *testing.T) {
 		if exit := e.wait(); exit.Code != 0 && !exit.TimedOut {
 			t.Errorf("%+v", exit)
 		}
+	}
+}
+
+// oneProcessor is the environment of an agent that runs one goroutine at a time, as in a
+// sandbox that has a single processor.
+const oneProcessor = "GOMAXPROCS=1"
+
+// TestAStartThatIsHeldUpHoldsUpNoOther: the owner of a program can have the kernel keep the
+// program's start waiting for him. The agent goes on meanwhile.
+func TestAStartThatIsHeldUpHoldsUpNoOther(t *testing.T) {
+	s := configured(t, nil, nil, oneProcessor)
+	const hold = `cp /bin/true /media/own && exec perl -e '
+		$| = 1; $SIG{IO} = sub { print "waited for\n" }; $SIG{USR1} = sub { exit };
+		open my $f, "<", "/media/own" or die $!; fcntl($f, 1024, 1) or die "F_SETLEASE: $!"; print "ready\n"; sleep 1 while 1'`
+	owner := s.start(channel.Exec{ID: "owner", Argv: []string{"sh", "-c", hold}})
+	owner.until("ready")
+	held := s.start(channel.Exec{ID: "held", Argv: []string{"/media/own"}})
+	owner.until("waited for")
+	another := s.run(channel.Exec{ID: "another", Argv: []string{"grep", "BREAKING", "/proc/locks"}})
+	if another.exit.Code != 0 {
+		t.Errorf("when another has begun nothing is held up any more: %+v", another.exit)
+	}
+	owner.sendJSON(channel.FrameSignal, channel.Signal{Name: "USR1"})
+	if exit := held.wait(); exit.Code != 0 {
+		t.Errorf("once it is let go: %+v", exit)
+	}
+	if exit := owner.wait(); exit.Code != 0 {
+		t.Errorf("%+v", exit)
 	}
 }
 

@@ -46,16 +46,17 @@ func Only(name string, read func([]byte) (Result, error)) func(Documents) (Resul
 // Locked reads a lockfile of that name with the reader that holds installs to it.
 func Locked(name string) func([]byte) (Result, error) {
 	return func(data []byte) (Result, error) {
-		lock, err := lockfile.Parse(name, data)
+		lock, unpinned, err := lockfile.ParseResolved(name, data)
 		if err != nil {
 			return Result{}, err
 		}
-		return OfLock(lock, nil), nil
+		return OfLock(lock, unpinned, nil), nil
 	}
 }
 
-// OfLock lists a lockfile's releases, each once, but for those that skip names.
-func OfLock(lock *lockfile.Lockfile, skip map[pkgref.Ref]bool) Result {
+// OfLock lists a lockfile's releases, each once, but for those that skip names. The unpinned
+// ones have no digest.
+func OfLock(lock *lockfile.Lockfile, unpinned []pkgref.Ref, skip map[pkgref.Ref]bool) Result {
 	out := Result{Ecosystem: lock.Ecosystem}
 	for name, pins := range lock.Pins {
 		byVersion := map[string]int{}
@@ -74,6 +75,16 @@ func OfLock(lock *lockfile.Lockfile, skip map[pkgref.Ref]bool) Result {
 					out.Choices[at].Digests = append(out.Choices[at].Digests, d)
 				}
 			}
+		}
+	}
+	known := map[pkgref.Ref]bool{}
+	for _, c := range out.Choices {
+		known[pkgref.Ref{Ecosystem: lock.Ecosystem, Name: c.Name, Version: c.Version}] = true
+	}
+	for _, ref := range unpinned {
+		if !known[ref] && !skip[ref] {
+			known[ref] = true
+			out.Choices = append(out.Choices, Choice{Name: ref.Name, Version: ref.Version})
 		}
 	}
 	return out

@@ -54,6 +54,19 @@ func formatOf(base string) (reader, pkgref.Ecosystem) {
 // Parse reads a lockfile. Its format is told by the last part of its name. The
 // error is ErrInvalid and reads "name:line: sentence".
 func Parse(name string, data []byte) (*Lockfile, error) {
+	return parse(name, data, &builder{})
+}
+
+// ParseResolved reads what a resolver left in a lockfile's format. What it could not pin is no
+// error but named: a file that is made only when somebody wants it has no digest before. What
+// has such entries can hold no run.
+func ParseResolved(name string, data []byte) (lock *Lockfile, unpinned []pkgref.Ref, err error) {
+	b := &builder{resolved: true}
+	lock, err = parse(name, data, b)
+	return lock, b.unpinned, err
+}
+
+func parse(name string, data []byte, b *builder) (*Lockfile, error) {
 	read, ecosystem := formatOf(path.Base(name))
 	switch {
 	case read == nil:
@@ -61,7 +74,7 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 	case len(data) > MaxBytes:
 		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
 	}
-	b := &builder{name: name, ecosystem: ecosystem, pins: map[string][]policy.Pin{}, requires: map[pkgref.Ref][]Requirement{}}
+	b.name, b.ecosystem, b.pins, b.requires = name, ecosystem, map[string][]policy.Pin{}, map[pkgref.Ref][]Requirement{}
 	if err := b.text(data); err != nil {
 		return nil, err
 	}
@@ -80,6 +93,9 @@ type builder struct {
 	requires  map[pkgref.Ref][]Requirement
 	count     int // of pins
 	values    int // of a document
+
+	resolved bool         // unpinned releases are no error
+	unpinned []pkgref.Ref // those
 }
 
 // wrong is an error in a line.
@@ -133,6 +149,10 @@ func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
 // pin adds a release. It must have a digest, since one without would let any
 // file of the release in, or none.
 func (b *builder) pin(line int, ref pkgref.Ref, digests []string) error {
+	if len(digests) == 0 && b.resolved && len(b.unpinned) < maxPins {
+		b.unpinned = append(b.unpinned, ref)
+		return nil
+	}
 	if len(digests) == 0 {
 		return b.wrong(line, "%s has no hash; %s", ref.Name+" "+ref.Version, lockAgain)
 	}

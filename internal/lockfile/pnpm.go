@@ -79,7 +79,8 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	if err != nil {
 		return err
 	}
-	if at == 0 || resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil {
+	made := b.resolved && at == 0 && resolution.get("tarball") != nil // whose URL is no published tarball's
+	if (at == 0 && !made) || resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil {
 		return b.wrong(resolution.line, "%q comes from a repository or a URL, or has no hash; only releases of a registry can be locked", excerpt.Of(key, maxQuoted))
 	}
 	bare, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "(")
@@ -90,6 +91,9 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	ref, err := b.ref(line, bare[:cut], bare[cut+1:])
 	if err != nil {
 		return err
+	}
+	if made {
+		return b.pin(line, ref, nil)
 	}
 	if err := b.npmTarball(resolution, "tarball", ref); err != nil {
 		return err

@@ -4,6 +4,7 @@ package all
 
 import (
 	"io"
+	"log/slog"
 	"path/filepath"
 	"slices"
 
@@ -44,6 +45,7 @@ type Config struct {
 	Monitor string
 	// Agent is the guest agent's program.
 	Agent func() ([]byte, error)
+	Log   *slog.Logger // what goes wrong in the background; nil: nobody is told
 }
 
 // Engines makes every engine, by the name that a policy's `isolation` and
@@ -57,7 +59,7 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 		}, k),
 		docker.New(docker.Config{
 			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name),
-			Probe: append(slices.Clone(cfg.Probe), docker.Name),
+			Probe: append(slices.Clone(cfg.Probe), docker.Name), Log: cfg.Log,
 		}, k),
 		microvm.New(microvm.Config{
 			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name),

@@ -174,7 +174,7 @@ func firstOf(ctx context.Context, s service, container string) (*held, error) {
 		handle, err = process.Open(id)
 	}
 	if errors.Is(err, process.ErrOver) {
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil //nolint:nilnil // its exit tells the rest
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hold the container's process %d: %w", pid, err)
@@ -184,12 +184,22 @@ func firstOf(ctx context.Context, s service, container string) (*held, error) {
 		handle.Close()
 		return nil, err
 	}
-	h := &held{Handle: handle, ID: id}
-	// The service may not hear of a full memory: it asks when the group is gone.
-	if group, err := cgroup.OfProcess(id.Pid); err == nil {
-		h.oom, _ = group.WatchOOM() // without it, what the service says is all there is
+	return &held{Handle: handle, ID: id, oom: watched(id)}, nil
+}
+
+// watched is the watch on a process's memory: the service may not hear that it is full, because
+// it asks when the group is gone. Without a watch, what the service says is all there is, which
+// the container's log says.
+func watched(id process.ID) *cgroup.OOMWatch {
+	group, err := cgroup.OfProcess(id.Pid)
+	var watch *cgroup.OOMWatch
+	if err == nil {
+		watch, err = group.WatchOOM()
 	}
-	return h, nil
+	if err != nil && id.Is() {
+		fmt.Fprintln(os.Stderr, "the container's memory can't be watched, so that an end for want of it may not be told as one:", err)
+	}
+	return watch
 }
 
 // first is the number of a container's first process; 0: it has ended, or been removed.

@@ -103,7 +103,7 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 	p.upper = upper
 	var entries []entry
 	err = s.within(ctx, func() error {
-		entries, err = g.lay(p)
+		entries, err = g.lay(ctx, p)
 		return err
 	})
 	if err != nil {

@@ -28,6 +28,8 @@ type pretender struct {
 	security  []string
 	// inspect says of a container what is asked for the nth time, from 0 on; nil: nothing.
 	inspect func(n int) (status int, body string)
+	// other answers what else is asked; nil: it knows nothing else.
+	other http.HandlerFunc
 }
 
 func (p pretender) listen(t *testing.T) (host string) {
@@ -58,6 +60,9 @@ func (p pretender) listen(t *testing.T) (host string) {
 			status, body := p.inspect(int(asked.Add(1) - 1))
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, body)
+			return
+		case p.other != nil:
+			p.other(w, r)
 			return
 		default:
 			w.WriteHeader(http.StatusTeapot)

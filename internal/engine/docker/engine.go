@@ -17,6 +17,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -49,6 +50,7 @@ type Config struct {
 	Stage []string
 	// Probe is the argv of a static program that runs Probe; its first element is a path.
 	Probe []string
+	Log   *slog.Logger // what goes wrong in the background; nil: nobody is told
 }
 
 // sandboxKeeper is what this engine needs of the keeper.
@@ -73,6 +75,8 @@ type Engine struct {
 	found   *finding
 
 	importing sync.Mutex // held while a skeleton is looked for or imported
+
+	listing, tending complaint
 }
 
 var (
@@ -84,6 +88,9 @@ var (
 func New(cfg Config, k sandboxKeeper) *Engine {
 	if cfg.Host == "" {
 		cfg.Host = DefaultHost
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	sum := sha256.Sum256([]byte(cfg.StateDir))
 	return &Engine{
@@ -106,7 +113,9 @@ func (e *Engine) List(ctx context.Context) ([]string, error) {
 	for _, id := range ids {
 		seen[id] = true
 	}
-	for id := range e.leftBehind(ctx) {
+	left, err := e.leftBehind(ctx)
+	e.listing.tell(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be found out", err)
+	for id := range left {
 		if !seen[id] {
 			ids = append(ids, id)
 		}
@@ -129,7 +138,7 @@ func (e *Engine) Tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {
-		e.removeOrphans(ctx)
+		e.tending.tell(ctx, e.cfg.Log, "what the Docker daemon has left of sandboxes can't be removed; it is tried again", e.removeOrphans(ctx))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -60,7 +60,7 @@ type entry struct {
 
 // lay makes everything, and tells what the root's top directory has. It must run within
 // the service's mounts. What it made before an error, taken takes away.
-func (g ground) lay(p plan) ([]entry, error) {
+func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 	if err := os.MkdirAll(filepath.Dir(g.place), 0o700); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (g ground) lay(p plan) ([]entry, error) {
 		return nil, fmt.Errorf("keep the mounts of %s to itself: %w", g.place, err)
 	}
 	for i, d := range p.disks {
-		if err := g.layDisk(filepath.Join(p.folder, "disk-"+strconv.Itoa(i)), i, d); err != nil {
+		if err := g.layDisk(ctx, filepath.Join(p.folder, "disk-"+strconv.Itoa(i)), i, d); err != nil {
 			return nil, fmt.Errorf("a disk of %d bytes: %w", d.bytes, err)
 		}
 	}
@@ -101,8 +101,8 @@ func (g ground) lay(p plan) ([]entry, error) {
 	return g.entries()
 }
 
-func (g ground) layDisk(file string, n int, d disk) error {
-	if err := mounts.MakeDisk(file, d.bytes); err != nil {
+func (g ground) layDisk(ctx context.Context, file string, n int, d disk) error {
+	if err := mounts.MakeDisk(ctx, file, d.bytes); err != nil {
 		return err
 	}
 	if err := os.Mkdir(g.disk(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through

@@ -161,7 +161,7 @@ func fits(ctx context.Context, s service, info system.Info) error {
 	}
 	for _, part := range version.Components {
 		if strings.Contains(part.Name, "Podman") {
-			return fault.New(fault.ErrUnavailable, "%s is Podman's socket, which lets nobody attach to a container before it starts, and the engine docker needs that for a sandbox's channel; use Docker's daemon, or the engine runc or gvisor", s.socket)
+			return fault.New(fault.ErrUnavailable, "%s is Podman's socket, which lets nobody attach to a container before it starts, and does not mask what of the host's kernel a container would see, and the engine docker needs both; use Docker's daemon, or the engine runc or gvisor", s.socket)
 		}
 	}
 	if info.OSType != "linux" {

@@ -135,22 +135,22 @@ func refused(answer io.Reader) error {
 
 // leftBehind are the containers that the service has of this installation, by sandbox; none
 // of a service that does not answer.
-func (e *Engine) leftBehind(ctx context.Context) map[string][]string {
-	all := map[string][]string{}
+func (e *Engine) leftBehind(ctx context.Context) (map[string][]string, error) {
 	if !e.marked() {
-		return all
+		return nil, nil //nolint:nilnil // a map without entries
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	s, err := dial(ctx, e.cfg.Host)
 	if err != nil {
-		return all
+		return nil, err
 	}
 	defer s.Close() //nolint:errcheck // nothing is on its way
 	found, err := s.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: e.ours()})
 	if err != nil {
-		return all
+		return nil, fmt.Errorf("list the containers of the Docker daemon: %w", err)
 	}
+	all := map[string][]string{}
 	for _, c := range found.Items {
 		if label, is := c.Labels[labelProbe]; is && probing(label) {
 			continue
@@ -158,29 +158,37 @@ func (e *Engine) leftBehind(ctx context.Context) map[string][]string {
 		id := c.Labels[labelSandbox]
 		all[id] = append(all[id], c.ID)
 	}
-	return all
+	return all, nil
 }
 
-// removeOrphans removes containers of sandboxes that have no files any more.
-func (e *Engine) removeOrphans(ctx context.Context) {
-	left := e.leftBehind(ctx)
-	known, err := e.home.List(ctx)
+// removeOrphans removes containers of sandboxes that have no files any more. What it can't
+// remove, the next look finds again.
+func (e *Engine) removeOrphans(ctx context.Context) error {
+	left, err := e.leftBehind(ctx)
 	if err != nil || len(left) == 0 {
-		return
+		return err
 	}
+	known, err := e.home.List(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
 	s, err := dial(ctx, e.cfg.Host)
 	if err != nil {
-		return
+		return err
 	}
 	defer s.Close() //nolint:errcheck // nothing is on its way
+	var errs []error
 	for id, containers := range left {
 		if slices.Contains(known, id) {
 			continue
 		}
 		for _, c := range containers {
-			_ = remove(ctx, s, c) // the next look finds it again
+			errs = append(errs, remove(ctx, s, c))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // removeTimeout bounds how long a service may take to remove a container: one that hangs is

@@ -7,16 +7,22 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// formatTimeout bounds the making of a file system, which takes milliseconds: who waits for
+// it may have no other bound, and holds what others wait for.
+const formatTimeout = time.Minute
+
 // MakeDisk makes a sparse file with an empty file system.
-func MakeDisk(file string, bytes int64) error {
+func MakeDisk(ctx context.Context, file string, bytes int64) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -28,10 +34,22 @@ func MakeDisk(file string, bytes int64) error {
 	if err != nil {
 		return err
 	}
+	return format(ctx, program, file, formatTimeout)
+}
+
+// format runs a mkfs.ext4, which is killed when the time is over or ctx ends.
+func format(ctx context.Context, program, file string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	// No journal: what is in it dies with the instance.
-	cmd := exec.Command(program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file) //nolint:noctx // who starts an instance bounds it
+	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	cmd.WaitDelay = 100 * time.Millisecond // what it started may hold its output
+	out, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "%s did not end and was killed", program)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w: %.300s", program, err, out)
 	}
 	return nil

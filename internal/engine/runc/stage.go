@@ -1,6 +1,7 @@
 package runc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ func Stage(dir string) error {
 	if err := alone(); err != nil {
 		return err
 	}
-	if err := p.mount(b); err != nil {
+	if err := p.mount(context.Background(), b); err != nil { // who waits for the sandbox ends this process
 		return err
 	}
 	if err := os.Chdir(dir); err != nil {
@@ -66,13 +67,13 @@ func environment() []string {
 }
 
 // mount lays everything out below the place.
-func (p plan) mount(b bundle) error {
+func (p plan) mount(ctx context.Context, b bundle) error {
 	at := layout{place: p.Place}
 	if err := own(p.Place); err != nil {
 		return err
 	}
 	for i, d := range p.Disks {
-		device, err := p.mountDisk(b.disk(i), at.disk(i), at.files(i), d)
+		device, err := p.mountDisk(ctx, b.disk(i), at.disk(i), at.files(i), d)
 		if err == nil && i == 0 {
 			err = b.remember(device)
 		}
@@ -115,8 +116,8 @@ func (p plan) mountBind(source, at string) error {
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
 // It returns the device that the file is behind.
-func (p plan) mountDisk(file, at, files string, d disk) (device string, err error) {
-	if err := mounts.MakeDisk(file, d.Bytes); err != nil {
+func (p plan) mountDisk(ctx context.Context, file, at, files string, d disk) (device string, err error) {
+	if err := mounts.MakeDisk(ctx, file, d.Bytes); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(at, 0o711); err != nil { //nolint:gosec // The sandbox's users pass through.

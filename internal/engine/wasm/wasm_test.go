@@ -358,3 +358,21 @@ func TestWhoWaitsMayLeave(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// TestWhatTheHostWritesCounts: what the host puts into a machine is not the language's to
+// refuse, and is within the call's memory all the same.
+func TestWhatTheHostWritesCounts(t *testing.T) {
+	t.Parallel()
+	const most = 8 << 20
+	answer := `"` + strings.Repeat("x", 2*most) + `"`
+	r, err := start(t).Call(t.Context(), engine.Call{
+		Code: "callTool('x').length", Limits: engine.CallLimits{MemoryBytes: most, Time: time.Minute},
+		Tool: func(context.Context, string, string) engine.ToolReply { return engine.ToolReply{Result: answer} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failure == nil || r.Failure.Kind != engine.FailMemory || r.MemoryBytes > most {
+		t.Errorf("it had %d bytes, and ended with %+v", r.MemoryBytes, r.Failure)
+	}
+}

@@ -90,15 +90,19 @@ func load(path string) error {
 	return err
 }
 
-// await asks until found says yes.
+// await asks until found says yes. An error of looking is not yet one of what is looked for:
+// it may be about to appear. Who waited in vain is told the last.
 func await(what string, found func() (bool, error)) error {
 	for deadline := time.Now().Add(deviceWait); ; {
 		ok, err := found()
-		if ok || err != nil {
-			return err
+		if ok {
+			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("there is no %s", what)
+			if err != nil {
+				return fmt.Errorf("there is no %s after %s: %w", what, deviceWait, err)
+			}
+			return fmt.Errorf("there is no %s after %s", what, deviceWait)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -127,18 +131,7 @@ func (m Machine) openChannel() (int, error) {
 // openPort opens the channel, and waits until the host has its end: a port without is at
 // its end for who reads it.
 func openPort() (int, error) {
-	var path string
-	err := await("port "+Port, func() (bool, error) {
-		names, err := filepath.Glob("/sys/class/virtio-ports/*/name")
-		for _, name := range names {
-			if data, err := os.ReadFile(name); err == nil && strings.TrimSpace(string(data)) == Port {
-				path = filepath.Join("/dev", filepath.Base(filepath.Dir(name)))
-				_, err := os.Stat(path)
-				return err == nil, nil
-			}
-		}
-		return false, err
-	})
+	path, err := appears("port "+Port, "/sys/class/virtio-ports/*/name", Port)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +141,7 @@ func openPort() (int, error) {
 	}
 	return fd, await("host at the other end of "+path, func() (bool, error) {
 		at := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		if _, err := unix.Poll(at, 0); err != nil && !errors.Is(err, unix.EINTR) {
+		if _, err := unix.Poll(at, 0); err != nil {
 			return false, err
 		}
 		return at[0].Revents&unix.POLLHUP == 0, nil
@@ -165,19 +158,32 @@ func (m Machine) device(serial string) (path string, err error) {
 		path = "/dev/vd" + string(rune('a'+at))
 		return path, await("device "+path, func() (bool, error) {
 			_, err := os.Stat(path)
-			return err == nil, nil
+			return err == nil, err
 		})
 	}
-	err = await("device "+serial, func() (bool, error) {
-		found, err := filepath.Glob("/sys/block/*/serial")
-		for _, name := range found {
-			if data, err := os.ReadFile(name); err == nil && strings.TrimSpace(string(data)) == serial {
-				path = filepath.Join("/dev", filepath.Base(filepath.Dir(name)))
-				_, err := os.Stat(path)
-				return err == nil, nil
-			}
-		}
-		return false, err
+	return appears("device "+serial, "/sys/block/*/serial", serial)
+}
+
+// appears waits for the device of which one of the files says the name.
+func appears(what, files, name string) (path string, err error) {
+	err = await(what, func() (bool, error) {
+		path, err = named(files, name)
+		return path != "" && err == nil, err
 	})
 	return path, err
+}
+
+// named is the path of the device of which one of the files says the name; "": none says it.
+func named(files, name string) (string, error) {
+	found, err := filepath.Glob(files)
+	for _, file := range found {
+		data, failed := os.ReadFile(file)
+		if failed == nil && strings.TrimSpace(string(data)) == name {
+			path := filepath.Join("/dev", filepath.Base(filepath.Dir(file)))
+			_, err := os.Stat(path)
+			return path, err
+		}
+		err = errors.Join(err, failed)
+	}
+	return "", err
 }

@@ -27,11 +27,11 @@ func readGoSum(docs installer.Documents) (installer.Result, error) {
 		if err != nil {
 			return installer.Result{}, err
 		}
-		for _, c := range installer.OfLock(was, nil).Choices {
+		for _, c := range installer.OfLock(was, nil, nil).Choices {
 			before[c.Name+" "+c.Version] = true
 		}
 	}
-	out = installer.OfLock(lock, nil)
+	out = installer.OfLock(lock, nil, nil)
 	for i, c := range out.Choices {
 		out.Choices[i].IfRead = before[c.Name+" "+c.Version]
 	}

@@ -16,7 +16,7 @@ import (
 // readLock reads package-lock.json and leaves out what npm does not install on
 // this machine: optional packages for other systems.
 func readLock(data []byte) (installer.Result, error) {
-	lock, err := lockfile.Parse(packageLock, data)
+	lock, unpinned, err := lockfile.ParseResolved(packageLock, data)
 	if err != nil {
 		return installer.Result{}, err
 	}
@@ -48,7 +48,7 @@ func readLock(data []byte) (installer.Result, error) {
 	for ref := range here {
 		delete(elsewhere, ref)
 	}
-	out := installer.OfLock(lock, elsewhere)
+	out := installer.OfLock(lock, unpinned, elsewhere)
 	if len(elsewhere) > 0 {
 		out.Notes = append(out.Notes, installer.Plural(len(elsewhere), "optional package")+" of the lockfile for other systems: npm does not install them here")
 	}

@@ -1,6 +1,7 @@
 package pnpm
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -21,4 +22,19 @@ func TestConformance(t *testing.T) {
 		Others:  []string{"pnpm run build"},
 		Results: []installertest.Result{{Command: "pnpm add express", Documents: installer.Documents{lockName: lock}, Releases: []string{"express 4.0.0"}}},
 	})
+}
+
+// TestNoLockfileHoldsWhatIsMadeLater: a release whose file is made when it is first installed is
+// part of a plan, and of no lockfile.
+func TestNoLockfileHoldsWhatIsMadeLater(t *testing.T) {
+	t.Parallel()
+	docs := installer.Documents{lockName: []byte("lockfileVersion: '9.0'\npackages:\n  a@1.0.0:\n    resolution: {tarball: https://index.example/a/-/a-1.0.0.made.tgz}\n")}
+	r := resolver()
+	result, err := r.Read(docs)
+	if err != nil || len(result.Choices) != 1 || result.Choices[0].Name != "a" || len(result.Choices[0].Digests) != 0 {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	if _, err := r.WriteLock(docs, result); err == nil || !strings.Contains(err.Error(), "no lockfile can hold a 1.0.0") {
+		t.Errorf("%v", err)
+	}
 }

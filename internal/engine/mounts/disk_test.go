@@ -1,0 +1,76 @@
+package mounts
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
+)
+
+// TestAProgramThatHangsIsKilled: neither a mkfs.ext4 that hangs, nor a program of its own that
+// keeps its output, holds up who makes a disk beyond its time, or once nobody waits any more.
+func TestAProgramThatHangsIsKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	began := filepath.Join(dir, "began")
+	children := filepath.Join(dir, "children")
+	t.Cleanup(func() {
+		pids, _ := os.ReadFile(children) // none, where no program began
+		for _, pid := range strings.Fields(string(pids)) {
+			if n, err := strconv.Atoi(pid); err == nil && process.Ordinary(n) {
+				_ = unix.Kill(n, unix.SIGKILL)
+			}
+		}
+	})
+	for _, script := range []string{"exec sleep 1000", "sleep 1000 & echo $! >>" + children + "; wait"} {
+		program := filepath.Join(dir, "mkfs.ext4")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n: > "+began+"\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		errand.Go(func() {
+			for _, err := os.Stat(began); err != nil; _, err = os.Stat(began) {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		})
+		if err := format(ctx, program, "x", time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, given up: %v", script, err)
+		}
+		if err := os.Remove(began); err != nil {
+			t.Errorf("INCONCLUSIVE: it did not begin: %v", err)
+		}
+		if err := format(t.Context(), program, "x", time.Second); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fault.ErrUnavailable) {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
+
+// TestADiskIsMadeOrItIsSaidWhyNot has the real program make one, and refuse another.
+func TestADiskIsMadeOrItIsSaidWhyNot(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "disk")
+	if err := MakeDisk(t.Context(), file, 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil || len(data) != 16<<20 || data[0x438] != 0x53 || data[0x439] != 0xef {
+		t.Errorf("%d bytes, which are no ext4: %v", len(data), err)
+	}
+	if err := MakeDisk(t.Context(), file, 16<<20); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a disk in another's place: %v", err)
+	}
+	if err := MakeDisk(t.Context(), file+"2", 4096); err == nil || !strings.Contains(err.Error(), "mkfs.ext4") || errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("a disk that is too small: %v", err)
+	}
+}

@@ -35,11 +35,11 @@ func agentCapabilities() []int {
 // their place, and makes sure that no other descriptor reaches a command. The channel is
 // one socket that is both, a machine's port that is both, or a pipe for each direction.
 func TakeChannel() (io.ReadWriteCloser, error) {
-	conn, err := takeSocket()
-	if errors.Is(err, unix.ENOTSOCK) {
-		conn, err = takePort()
-	}
+	conn, err := takePort(stdin) // before what makes stdin non-blocking
 	if errors.Is(err, errNoPort) {
+		conn, err = takeSocket()
+	}
+	if errors.Is(err, unix.ENOTSOCK) {
 		conn, err = takePipes()
 	}
 	if err != nil {

@@ -105,6 +105,9 @@ func await(what string, found func() (bool, error)) error {
 
 // openPort opens the channel, and waits until the host has its end: a port without is at
 // its end for who reads it.
+//
+// It blocks, because it becomes the agent's stdin and stdout: what does not, Go polls before
+// the agent's main runs, and a port bears one poll only (guest.takePort).
 func openPort() (int, error) {
 	var path string
 	err := await("port "+Port, func() (bool, error) {
@@ -121,7 +124,7 @@ func openPort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("open %s: %w", path, err)
 	}

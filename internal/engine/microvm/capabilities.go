@@ -103,7 +103,7 @@ func (e *Engine) available(ctx context.Context) (*host, error) {
 	if h.kernel, err = findKernel(e.cfg.Kernel); err != nil {
 		return nil, err
 	}
-	if h.modules, err = h.kernel.load(); err != nil {
+	if h.modules, err = h.kernel.load(needed()); err != nil {
 		return nil, err
 	}
 	if h.version, err = e.monitor().version(ctx); err != nil {

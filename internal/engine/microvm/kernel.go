@@ -98,8 +98,8 @@ type module struct {
 	data []byte
 }
 
-// load reads the modules that a machine needs, each after those that it depends on.
-func (k kernel) load() ([]module, error) {
+// load reads modules, each after those that it depends on.
+func (k kernel) load(names []string) ([]module, error) {
 	files, err := k.files()
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (k kernel) load() ([]module, error) {
 	for line := range strings.Lines(string(builtin)) {
 		inside[moduleName(strings.TrimSpace(line))] = true
 	}
-	return inOrder(needed(), func(name string) (*module, []string, error) {
+	return inOrder(names, func(name string) (*module, []string, error) {
 		if inside[name] {
 			return nil, nil, nil
 		}

@@ -225,6 +225,8 @@ func testRootInside(t *testing.T, b box) {
 		"a mount":                  "mount -t tmpfs x /tmp",
 		"the disks":                "ls /dev/vd* /dev/vport* /sys/block/* 2>/dev/null",
 		"the kernel's log":         "dmesg",
+		"the console":              "echo x >/dev/console || echo x >/dev/ttyS0 || echo x >/dev/hvc0",
+		"ports":                    "dd if=/dev/port of=/dev/null bs=1 count=1 || dd if=/dev/mem of=/dev/null bs=1 count=1",
 		"a device":                 "mknod /tmp/d b 254 0 && cat /tmp/d",
 		"the first program's file": "ls /machine.json /modules /lower /scratch 2>/dev/null",
 	} {

@@ -34,6 +34,11 @@ func Run() error {
 			return fmt.Errorf("load %s: %w", name, err)
 		}
 	}
+	if m.Network {
+		if err := joinNetwork(); err != nil {
+			return err
+		}
+	}
 	channel, err := openPort()
 	if err != nil {
 		return err

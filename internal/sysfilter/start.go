@@ -35,7 +35,7 @@ func alone() []uint32 {
 }
 
 // starter is the filter of a program that is yet to be started: what its start takes, exec
-// and to become another user in another root, it keeps.
+// and to become another user in another root and another namespace of processes, it keeps.
 func starter(arch uint32, anySocket bool) []bpf.Instruction {
 	all := prologue(arch, ended(), unix.EACCES, alone())
 	all = append(
@@ -44,7 +44,7 @@ func starter(arch uint32, anySocket bool) []bpf.Instruction {
 		fails(unix.ENOSYS),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
-		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces &^ unix.CLONE_NEWPID, SkipTrue: 1},
 		fails(unix.EACCES),
 		allowed(),
 	)

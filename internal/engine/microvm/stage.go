@@ -201,7 +201,9 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	argv := qemu{program: p.Program}.command(p.Machine)
 	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
-		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who},
+		// Its start makes the namespace of processes: made before, it would be that of whatever
+		// this thread starts first, and end with that.
+		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who, Cloneflags: unix.CLONE_NEWPID},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
@@ -209,9 +211,9 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	return child, nil
 }
 
-// namespaces are the monitor's own. A weak machine has the host's network.
+// namespaces are the monitor's own, beside that of processes. A weak machine has the host's network.
 func (p plan) namespaces() int {
-	const own = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	const own = unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if p.Machine.Network {
 		return own
 	}

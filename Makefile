@@ -82,6 +82,7 @@ test-all: build template
 	COFFERDAM_LONG=1 $(FLAKY) containment ./test/containment/... -- -count=1
 	COFFERDAM_LONG=1 COFFERDAM_TEST_ENGINE=runc $(FLAKY) containers ./test/containment/... -- -count=1
 	COFFERDAM_LONG=1 COFFERDAM_TEST_ENGINE=docker $(FLAKY) dockers ./test/containment/... -- -count=1
+	COFFERDAM_TEST_ENGINE=microvm $(FLAKY) machines ./test/containment/... -- -count=1 -timeout 40m
 	COFFERDAM_LONG=1 $(FLAKY) release ./packaging/... -- -count=1 -timeout 60m
 	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m

@@ -70,6 +70,9 @@ func (b *bench) setUp(ctx context.Context) error {
 	if err := b.registry.configure(b.state(), b.dir, dockerHost(b.dir)); err != nil {
 		return err
 	}
+	if err := b.kernelOfMachines(); err != nil {
+		return err
+	}
 	b.table.Machine = machine()
 	b.progress.say("starting the daemon")
 	b.daemon, err = b.startDaemon(ctx, "d")

@@ -22,6 +22,9 @@ const (
 	engineInstalls   = 5
 	containersEngine = "runc"
 	dockersEngine    = "docker"
+	machinesEngine   = "microvm"
+	bootRatio        = 1.2  // of the bare boot of the same kernel
+	restoreRatio     = 0.25 // of that boot, too
 	megabyte         = 1e6
 )
 
@@ -102,7 +105,7 @@ func (b *engineBench) dockerHere(ctx context.Context) (stop func() error, err er
 
 // walls are the engines with which this host makes a sandbox.
 func (b *engineBench) walls(ctx context.Context) (all []*wall, err error) {
-	for _, name := range []string{"gvisor", containersEngine, dockersEngine, "microvm"} {
+	for _, name := range []string{"gvisor", containersEngine, dockersEngine, machinesEngine} {
 		box, err := b.behind(ctx, name, closedPolicy)
 		if err != nil {
 			b.progress.line("no figures of the engine %s: %v", name, err)
@@ -140,6 +143,12 @@ func (b *engineBench) floorOf(ctx context.Context, engine, box string) (*floor, 
 		return &floor{name: "runc run /bin/true, mounts made before", ratio: containerRatio, once: bare.once}, err
 	case dockersEngine:
 		return &floor{name: "docker run, one program, no mounts", ratio: dockerRatio, once: b.docker.run}, nil
+	case machinesEngine:
+		bare, err := newBareBoot(b.bench, box)
+		if err != nil {
+			return nil, err
+		}
+		return &floor{name: "boot of the same kernel to the agent's first word", ratio: bootRatio, once: bare.once}, nil
 	}
 	return nil, nil
 }
@@ -323,7 +332,7 @@ func (w *wall) report(t *table) {
 	t.add(figure("  destroy", unitTime, w.destroy))
 	t.add(figure("  memory of an idle sandbox", unitMemory, w.memory))
 	t.add(figure("  snapshot, "+w.contents, unitTime, w.snapshot))
-	t.add(figure("  a sandbox of it, to its first answer", unitTime, w.restore))
+	t.add(w.restored())
 	if w.contents == "memory" {
 		t.add(figure("  fork, to the copy's first answer", unitTime, w.fork))
 	}
@@ -341,6 +350,15 @@ func (w *wall) created() row {
 		return r
 	}
 	return r.target(fmt.Sprintf("<= %.1f x", w.floor.ratio), w.create.median() <= w.floor.ratio*w.floor.took.median())
+}
+
+// restored is the row of a copy, for which machines have a target.
+func (w *wall) restored() row {
+	r := figure("  a sandbox of it, to its first answer", unitTime, w.restore)
+	if w.name != machinesEngine || w.floor == nil || w.contents != "memory" {
+		return r
+	}
+	return r.beside("the boot", w.floor.took).target(fmt.Sprintf("<= %.2f x", restoreRatio), w.restore.median() <= restoreRatio*w.floor.took.median())
 }
 
 // dockerHost is the socket of the Docker daemon that dockerHere starts, in a bench's folder.

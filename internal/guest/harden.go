@@ -36,14 +36,14 @@ func agentCapabilities() []int {
 // one socket that is both, one on which the host connects, a machine's port that is both, or
 // a pipe for each direction.
 func TakeChannel() (io.ReadWriteCloser, error) {
-	conn, err := takeListener()
+	conn, err := takePort(stdin) // before what makes stdin non-blocking
+	if errors.Is(err, errNoPort) {
+		conn, err = takeListener()
+	}
 	if errors.Is(err, errNoListener) {
 		conn, err = takeSocket()
 	}
 	if errors.Is(err, unix.ENOTSOCK) {
-		conn, err = takePort()
-	}
-	if errors.Is(err, errNoPort) {
 		conn, err = takePipes()
 	}
 	if err != nil {

@@ -13,17 +13,25 @@ import (
 // errNoPort says that stdin is no character device.
 var errNoPort = errors.New("stdin is no port")
 
-// takePort is the channel if stdin is a port, the character device of a machine to which the
-// kernel gives what the host writes, and the other way; else errNoPort.
-func takePort() (io.ReadWriteCloser, error) {
+// takePort makes a channel of a copy of stdin, if that is a port, the character device of a machine to which the
+// kernel gives what the host writes, and the other way; else it is errNoPort.
+//
+// A port must be polled in one place only. To poll it takes what the host wrote out of the
+// queue, and the interrupt that comes for it then wakes nobody: of two who poll, one is told,
+// and the other, who was looked at just before, sleeps on what is there. So stdin must come
+// blocking: else os.Stdin and os.Stdout are in Go's poll already.
+func takePort(fd int) (io.ReadWriteCloser, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(stdin, &st); err != nil {
+	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("take the channel from stdin: %w", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return nil, errNoPort
 	}
-	own, err := unix.FcntlInt(stdin, unix.F_DUPFD_CLOEXEC, 3)
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+		return nil, errors.Join(errors.New("stdin does not block, so that the channel's port is polled twice and would lose what wakes it"), err)
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("take the channel from stdin: %w", err)
 	}

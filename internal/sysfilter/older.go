@@ -4,3 +4,6 @@ package sysfilter
 
 // older are refused calls that newer architectures have in one form only.
 func older() []uint32 { return nil }
+
+// ofThisKind are refused calls that only this architecture has.
+func ofThisKind() []uint32 { return nil }

@@ -1,10 +1,11 @@
 // Package sysfilter has a process give up system calls for good: those that make or
 // connect sockets, run programs, reach into other processes or signal them, change whose a
 // file is and who may use it by its path, make namespaces and mounts, and change the
-// kernel. It is for processes that got all that they need before.
+// kernel. It is for processes that got all that they need before. A program that is about to
+// be started, and all that runs on a kernel of a sandbox's own, have filters that take less.
 //
-// What is refused fails with EACCES, so that a mistake of ours is an error and no death. A
-// call of another architecture ends the process. The filter is a list of what is refused,
+// What is refused fails, so that a mistake of ours is an error and no death. A call of another
+// architecture ends the process, except in a sandbox. The filter is a list of what is refused,
 // not of what is allowed: the Go runtime's own calls change with its releases.
 package sysfilter
 
@@ -61,16 +62,22 @@ func refused() []uint32 {
 	}
 }
 
-// program is the filter of the process pid in the kernel's own machine language.
-func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
-	fails := func(e unix.Errno) bpf.Instruction {
-		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
-	}
-	allowed := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+func fails(e unix.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
+}
+
+func allowed() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW} }
+
+// ended is what becomes of a process that makes a call of another architecture.
+func ended() bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS} }
+
+// prologue is the begin of each filter, in the kernel's own machine language: what is said of
+// calls of another architecture, those of another numbering, and those that always fail.
+func prologue(arch uint32, another bpf.Instruction, refusal unix.Errno, calls []uint32) []bpf.Instruction {
 	all := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		another,
 		bpf.LoadAbsolute{Off: offCall, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32, SkipTrue: 1},
 		fails(unix.ENOSYS),
@@ -78,25 +85,31 @@ func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
 		fails(unix.ENOSYS),
 	}
 	for _, call := range calls {
-		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, fails(unix.EACCES))
+		all = append(all, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: 1}, fails(refusal))
 	}
-	return append(all,
+	return all
+}
+
+// program is the filter of the process pid.
+func program(arch uint32, pid int, calls []uint32) []bpf.Instruction {
+	return append(
+		prologue(arch, ended(), unix.EACCES, calls),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_CLONE, SkipTrue: 4},
 		bpf.LoadAbsolute{Off: offFirst, Size: 4}, // the flags
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: namespaces, SkipTrue: 1},
 		fails(unix.EACCES),
-		allowed,
+		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_TGKILL, SkipTrue: 4}, // the runtime signals its own threads
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // whose thread
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(pid), SkipTrue: 1},
 		fails(unix.EACCES),
-		allowed,
+		allowed(),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_SOCKET, SkipTrue: 4}, // of those that keep it
 		bpf.LoadAbsolute{Off: offFirst, Size: 4},                              // the family
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
 		fails(unix.EACCES),
-		allowed,
+		allowed(),
 	)
 }
 
@@ -139,7 +152,12 @@ func enter(calls []uint32) error {
 	if err != nil {
 		return err
 	}
-	raw, err := bpf.Assemble(program(arch, os.Getpid(), calls))
+	return apply(program(arch, os.Getpid(), calls), unix.SECCOMP_FILTER_FLAG_TSYNC)
+}
+
+// apply puts the calling thread under a filter, or all threads.
+func apply(program []bpf.Instruction, flags uintptr) error {
+	raw, err := bpf.Assemble(program)
 	if err != nil {
 		return err
 	}
@@ -148,7 +166,7 @@ func enter(calls []uint32) error {
 		filter = append(filter, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
 	}
 	p := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&p))) //nolint:gosec // the call takes a pointer
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&p))) //nolint:gosec // the call takes a pointer
 	runtime.KeepAlive(filter)
 	switch {
 	case errno != 0:

@@ -221,7 +221,7 @@ func (s *stage) startDaemon(t *testing.T) {
 	index := s.registry.URL(registryHost, "/simple/")
 	s.write(t, "state/config.yaml", fmt.Sprintf(
 		"default_template: host\npool: [ { policy: "+denying().name+", size: 1 }, { policy: "+listing().name+", size: 1 }, { policy: "+ending().name+", size: 1 } ]\nlisten: { address: '"+apiAddress+"' }\nrunsc: %s\nprobe_projects: [golden]\nupstreams:\n  - { ecosystem: python, index: %q, address: %q, ca_file: %s }\n%s",
-		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"), s.house.config()+containers,
+		repository(t, "bin", "runsc"), index, strings.Replace(s.registry.Host(registryHost), registryHost, "127.0.0.1", 1), filepath.Join(s.dir, "registry-ca.pem"), s.house.config()+containers+s.layMachines(t),
 	), 0o600)
 	log, err := os.Create(filepath.Join(s.dir, "daemon.log"))
 	if err != nil {

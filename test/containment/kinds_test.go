@@ -32,6 +32,20 @@ func (s *stage) keep(t *testing.T, made api.Sandbox) *sandbox {
 // engineVariable names another engine than the default one to try.
 const engineVariable = "COFFERDAM_TEST_ENGINE"
 
+// machines is the engine whose sandboxes are machines: with a kernel of their own, and no
+// share in the host's files.
+const machines = "microvm"
+
+func byMachine() bool { return os.Getenv(engineVariable) == machines }
+
+// template is the root of sandboxes: the host's own programs, or the image that machines need.
+func template() string {
+	if byMachine() {
+		return "debian"
+	}
+	return "host"
+}
+
 // shared tells whether the engine's sandboxes have the host's kernel: they have no copies
 // of memory and no pool, and see what that kernel shows of itself.
 func shared() bool { return os.Getenv(engineVariable) == "runc" || byDocker() }
@@ -39,6 +53,9 @@ func shared() bool { return os.Getenv(engineVariable) == "runc" || byDocker() }
 // kinds are how sandboxes come to be beside being made anew.
 func (s *stage) kinds() map[string]func(*testing.T) *sandbox {
 	if shared() {
+		return map[string]func(*testing.T) *sandbox{"restored": s.restored}
+	}
+	if byMachine() { // one of a pool is a copy of memory, too, and each costs a boot
 		return map[string]func(*testing.T) *sandbox{"restored": s.restored}
 	}
 	return map[string]func(*testing.T) *sandbox{"restored": s.restored, "claimed": s.claimed}

@@ -28,6 +28,7 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"C-NE-01 C-NE-19 transport", testTransport},
+		{"C-NE-01 a weak machine", testWeakMachine},
 		{"C-NE-02 metadata", testMetadata},
 		{"C-NE-02 C-NE-05 the gateway as a proxy", testGatewayAsProxy},
 		{"C-NE-05 C-NE-11 names", testNames},

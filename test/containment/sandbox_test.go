@@ -48,7 +48,7 @@ type sandbox struct {
 func (s *stage) open(t *testing.T, change func(*api.CreateSandbox)) *sandbox {
 	t.Helper()
 	req := api.CreateSandbox{
-		Engine: os.Getenv(engineVariable), Template: "host", Policy: api.Policy{Document: []byte(policyDocument)}, Linger: true,
+		Engine: os.Getenv(engineVariable), Template: template(), Policy: api.Policy{Document: []byte(policyDocument)}, Linger: true,
 		Mounts: []api.Mount{{Source: probeDir(), Destination: "/probe"}},
 	}
 	if change != nil {

@@ -25,6 +25,9 @@ const stageVariable = "CONTAINMENT_STAGE"
 func TestMain(m *testing.M) {
 	// What the weak sandboxes' keeper starts of this binary has an environment
 	// of its own, and is known by its first argument.
+	if len(os.Args) > 2 && os.Args[1] == roleStage {
+		playStage()
+	}
 	role := len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "enginetest-")
 	if role || os.Getenv(stageVariable) != "" {
 		enginetest.Main(m)

@@ -57,9 +57,8 @@ type weakSandbox struct {
 
 func (h *weakHouse) open(t *testing.T) *weakSandbox {
 	t.Helper()
-	b := &weakSandbox{weakHouse: h, id: "weak-" + randomWord()}
-	instance, err := h.engine.Create(t.Context(), engine.Spec{
-		ID: b.id, Root: engine.Root{Kind: engine.RootDir, Path: filepath.Join(h.dir, "root")}, Hostname: "weak", Weak: true,
+	return h.begin(t, engine.Spec{
+		ID: "weak-" + randomWord(), Root: engine.Root{Kind: engine.RootDir, Path: filepath.Join(h.dir, "root")}, Hostname: "weak", Weak: true,
 		Mounts: []engine.Mount{
 			{Source: "/usr", Destination: "/usr", ReadOnly: true},
 			{Source: filepath.Join(h.stage.dir, "state", "agent"), Destination: "/.cofferdam/bin", ReadOnly: true},
@@ -71,6 +70,13 @@ func (h *weakHouse) open(t *testing.T) *weakSandbox {
 		Limits: engine.Limits{MemoryBytes: 512 << 20, DiskBytes: 64 << 20, Pids: 128, CPU: 2},
 		Owner:  engine.Owner{UID: 1000, GID: 1000},
 	})
+}
+
+// begin makes one, and tells its agent who it is.
+func (h *weakHouse) begin(t *testing.T, spec engine.Spec) *weakSandbox {
+	t.Helper()
+	b := &weakSandbox{weakHouse: h, id: spec.ID}
+	instance, err := h.engine.Create(t.Context(), spec)
 	if err != nil {
 		t.Fatalf("create a weak sandbox: %v", err)
 	}

@@ -97,6 +97,9 @@ func testNoNetwork(t *testing.T, s *Subject) {
 	if s.NoWeak {
 		return
 	}
+	if s.WeakHost != "" {
+		probe = dial(s.WeakHost, port)
+	}
 	weak := s.create(t, func(spec *engine.Spec) { spec.Weak = true; spec.ID += "-weak" })
 	if got := weak.sh(probe); !strings.Contains(got, "reached") {
 		t.Errorf("the probe does not find the listener in the weak sandbox either: %q", got)

@@ -56,6 +56,9 @@ type Subject struct {
 	// NoWeak: this subject can't make a weak sandbox (Spec.Weak), and another
 	// run of the suite has shown the positive controls.
 	NoWeak bool
+	// WeakHost is the address by which a weak sandbox finds the host's loopback, if that is
+	// not its own, too.
+	WeakHost string
 	// Elevated is the agent's program on the host, for an engine whose instances are
 	// engine.Elevator; "" for others.
 	Elevated string

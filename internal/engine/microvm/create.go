@@ -69,8 +69,6 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (e
 // check refuses what a machine can't have.
 func (e *Engine) check(ctx context.Context, spec engine.Spec, h *host) (layout, error) {
 	switch {
-	case spec.Weak:
-		return layout{}, fault.New(fault.ErrUnavailable, "there are no weak sandboxes, for tests, of this engine")
 	case spec.Root.Kind != engine.RootImage:
 		return layout{}, fault.New(fault.ErrUnavailable, "the engine microvm needs a template that is an image, which %s is not; build one (`cofferdam template build debian`), or use the engine gvisor", spec.Root.Path)
 	case spec.Limits.MemoryBytes < leastMiB<<20:
@@ -132,7 +130,7 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 		Machine: machine{
 			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
 			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: h.hardware(), Disks: l.devices(),
-			KHz: e.rate(h),
+			KHz: e.rate(h), Network: spec.Weak,
 		},
 	}
 	if begin.made != nil && begin.made.Contents == engine.ContentsMemory {
@@ -173,13 +171,19 @@ func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, 
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(h.modules))
-	for _, m := range h.modules {
+	modules := h.modules
+	if p.Machine.Network {
+		if modules, err = h.kernel.load(append(h.monitor().modules(), "virtio_net")); err != nil {
+			return err
+		}
+	}
+	names := make([]string, 0, len(modules))
+	for _, m := range modules {
 		names = append(names, m.name+".ko")
 	}
 	first := boot.Machine{
 		Modules: names, Root: rootSerial, Scratch: diskName(0), Mounts: l.mounts, Init: spec.Init, Env: spec.Env, Hostname: spec.Hostname,
-		Vsock: h.monitor().vsock(),
+		Vsock: h.monitor().vsock(), Network: p.Machine.Network,
 		Tasks: guestTasks + 2*spec.Limits.Pids, NProc: uint64(spec.Limits.Pids), Files: noFile,
 	}
 	if h.monitor().unnamed() {
@@ -187,7 +191,7 @@ func (e *Engine) fill(ctx context.Context, b bundle, spec engine.Spec, h *host, 
 			first.Devices = append(first.Devices, d.Serial)
 		}
 	}
-	if err := b.firstRoot(first, agent, h.modules, l.files); err != nil {
+	if err := b.firstRoot(first, agent, modules, l.files); err != nil {
 		return err
 	}
 	if begin.image != "" {

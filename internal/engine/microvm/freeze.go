@@ -40,6 +40,9 @@ func (i *Instance) FreezeFiles(ctx context.Context, dir string) error {
 }
 
 func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Contents) error {
+	if err := i.copied(); err != nil {
+		return err
+	}
 	known, err := i.engine.keeper.Get(ctx, i.id)
 	if err != nil {
 		return err
@@ -72,6 +75,18 @@ func (i *Instance) freeze(ctx context.Context, dir string, contents engine.Conte
 	}
 	if err != nil {
 		return errors.Join(err, i.restore(ctx, dir, contents))
+	}
+	return nil
+}
+
+// copied refuses a weak machine: a copy of it would be one, too.
+func (i *Instance) copied() error {
+	var p plan
+	if err := load(i.engine.bundle(i.id).plan(), &p); err != nil {
+		return err
+	}
+	if p.Machine.Network {
+		return fault.New(fault.ErrConflict, "sandbox %s has a network device, for a test, and is not copied", i.id)
 	}
 	return nil
 }
@@ -235,7 +250,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	if contents != engine.ContentsMemory && contents != engine.ContentsFiles {
 		return fault.Invalid("a snapshot holds %q or %q, not %q", engine.ContentsMemory, engine.ContentsFiles, contents)
 	}
-	if err := image.Make(dir); err != nil {
+	if err := errors.Join(i.copied(), image.Make(dir)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)

@@ -225,6 +225,8 @@ func testRootInside(t *testing.T, b box) {
 		"a mount":                  "mount -t tmpfs x /tmp",
 		"the disks":                "ls /dev/vd* /dev/vport* /sys/block/* 2>/dev/null",
 		"the kernel's log":         "dmesg",
+		"the console":              "test -c /dev/console || test -c /dev/ttyS0 || test -c /dev/hvc0 || mknod /tmp/c c 4 64",
+		"ports":                    "dd if=/dev/port of=/dev/null bs=1 count=1 || dd if=/dev/mem of=/dev/null bs=1 count=1",
 		"a device":                 "mknod /tmp/d b 254 0 && cat /tmp/d",
 		"the first program's file": "ls /machine.json /modules /lower /scratch 2>/dev/null",
 	} {

@@ -18,6 +18,9 @@ type machine struct {
 	Socket   string `json:"socket"` // of the monitor's controls
 	// Arriving: it starts with what another machine's Save wrote, and stands still until then.
 	Arriving bool `json:"arriving,omitempty"`
+	// Network: with a network device, by which it has all of the host's network that the
+	// monitor has. Only the weak machines of tests have one.
+	Network bool `json:"network,omitempty"`
 	// KHz is the rate of the host's time stamp counter, which spares an emulated kernel to
 	// find it out; 0 for unknown.
 	KHz int `json:"khz,omitempty"`

@@ -38,7 +38,7 @@ func (q qemu) version(ctx context.Context) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// command has no network device, and none that is not named here. The filter of the program's
+// command has no network device, unless the machine is a weak one, and none that is not named here. The filter of the program's
 // own system calls lets it start nothing and become nobody.
 func (q qemu) command(m machine) []string {
 	argv := []string{
@@ -64,6 +64,9 @@ func (q qemu) command(m machine) []string {
 		}
 		// Where the host's disk is full the machine is told; it does not stand still.
 		argv = append(argv, "-drive", drive, "-device", "virtio-blk-device,werror=report,rerror=report,drive="+d.Serial+",serial="+d.Serial)
+	}
+	if m.Network {
+		argv = append(argv, "-netdev", "user,id=network", "-device", "virtio-net-device,netdev=network")
 	}
 	argv = append(argv, "-qmp", "unix:"+escaped(m.Socket)+",server=on,wait=off")
 	if m.Arriving {

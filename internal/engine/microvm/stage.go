@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 )
 
 // What a stage does.
@@ -178,7 +179,7 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	if err := join(groups); err != nil {
 		return nil, err
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
+	if err := unix.Unshare(p.namespaces()); err != nil {
 		return nil, fmt.Errorf("make namespaces: %w", err)
 	}
 	if err := p.mount(b); err != nil {
@@ -189,22 +190,48 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 			return nil, err
 		}
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, err
-	}
 	who, err := p.credential(kvmDevice)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.giveUp(); err != nil {
 		return nil, err
 	}
 	argv := qemu{program: p.Program}.command(p.Machine)
 	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
-		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who},
+		// Its start makes the namespace of processes: made before, it would be that of whatever
+		// this thread starts first, and end with that.
+		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who, Cloneflags: unix.CLONE_NEWPID},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
 	}
 	return child, nil
+}
+
+// namespaces are the monitor's own, beside that of processes. A weak machine has the host's network.
+func (p plan) namespaces() int {
+	const own = unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if p.Machine.Network {
+		return own
+	}
+	return own | unix.CLONE_NEWNET
+}
+
+// giveUp takes from this thread, and so from the monitor, every way to rights, and the system
+// calls that no monitor needs. The monitor itself gives up more when it has started
+// (qemu.command), with its exec.
+func (p plan) giveUp() error {
+	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // a kernel does not know them all
+			return fmt.Errorf("give up rights: %w", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return sysfilter.EnterToStart(p.Machine.Network)
 }
 
 // join puts this thread, with what it starts, into the control groups of some files.

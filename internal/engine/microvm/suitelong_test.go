@@ -174,7 +174,7 @@ func (s site) subject(t *testing.T) *enginetest.Subject {
 	k := enginetest.StartKeeper(t, socket)
 	e := microvm.New(cfg, k)
 	return &enginetest.Subject{
-		Engine: e, Keeper: k, Socket: socket, Files: true, NoWeak: true, Variant: variant(t, e),
+		Engine: e, Keeper: k, Socket: socket, Files: true, WeakHost: "10.0.2.2", Variant: variant(t, e),
 		Reopen: func() engine.Engine { return microvm.New(cfg, k) },
 		Spec:   s.spec,
 		Own:    func(string) string { return "/home/agent" },

@@ -35,6 +35,11 @@ func Run() error {
 			return fmt.Errorf("load %s: %w", name, err)
 		}
 	}
+	if m.Network {
+		if err := joinNetwork(); err != nil {
+			return err
+		}
+	}
 	channel, err := m.openChannel()
 	if err != nil {
 		return err
@@ -130,12 +135,15 @@ func (m Machine) openChannel() (int, error) {
 
 // openPort opens the channel, and waits until the host has its end: a port without is at
 // its end for who reads it.
+//
+// It blocks, because it becomes the agent's stdin and stdout: what does not, Go polls before
+// the agent's main runs, and a port bears one poll only (guest.takePort).
 func openPort() (int, error) {
 	path, err := appears("port "+Port, "/sys/class/virtio-ports/*/name", Port)
 	if err != nil {
 		return 0, err
 	}
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("open %s: %w", path, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 )
 
 // capabilities are what the agent gets; it gives up most of them itself.
@@ -105,5 +107,5 @@ func (m Machine) confine() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid new privileges: %w", err)
 	}
-	return nil
+	return sysfilter.EnterInside() // this thread becomes the agent, and all commands are its children
 }

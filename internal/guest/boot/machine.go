@@ -35,6 +35,8 @@ type Machine struct {
 	Vsock uint32 `json:"vsock,omitempty"`
 	// Hostname until the agent is told another.
 	Hostname string `json:"hostname"`
+	// Network: it has a network device, which only the weak machines of tests have.
+	Network bool `json:"network,omitempty"`
 	// Tasks bounds all processes and threads of the machine, beside the kernel's own.
 	Tasks int `json:"tasks"`
 	// NProc is the agent's own limit of processes of a user, Files that of open files.

@@ -1,165 +1,236 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
-// screen STEPS ARG... runs cofferdam at a terminal that answers what programs ask of
-// one. The file STEPS has what a person does, a line each: "see TEXT" waits until the screen
-// has had the text since the step before, "type KEYS" types ("\r" is the return key, "\e"
-// escape). At their end the terminal is closed, as a person closes a window.
+// screen STEPS ARG... runs cofferdam at a terminal, which is tmux without anybody before it.
+// The file STEPS has what a person does, a line each:
+//
+//	see TEXT      waits until the screen has the text
+//	choose TEXT   waits for a list that has it, moves the list's mark there, and takes it
+//	type TEXT     types it
+//	press KEY     presses a key by its name in tmux: Enter, Down, Escape
+//
+// At their end the terminal is closed, as a person closes a window, which has to end the command.
 func screen(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: screen STEPS ARG...")
 	}
-	cmd := exec.Command(filepath.Join(ts.Getenv("BIN"), "cofferdam"), args[1:]...)
-	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "COFFERDAM_STATE", "COFFERDAM_RUNTIME", "HOME"} {
-		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
-	}
-	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor")
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
+	dir, err := os.MkdirTemp("", "cfd") // a socket's path must be short
 	ts.Check(err)
-	s := &watched{tty: tty}
-	s.changed = sync.NewCond(&s.mu)
-	go s.watch()
-	err = s.follow(ts.ReadFile(args[0]))
-	_ = tty.Close() // it gets SIGHUP, which ends its sandbox
-	limit := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
-	defer limit.Stop()
-	_ = cmd.Wait() // of a signal, mostly
+	defer os.RemoveAll(dir)
+	t := &terminal{socket: filepath.Join(dir, "tmux"), changed: make(chan struct{}, 1), over: make(chan struct{})}
+	for _, name := range []string{"PATH", "COFFERDAM_STATE", "COFFERDAM_RUNTIME", "HOME"} {
+		t.env = append(t.env, name+"="+ts.Getenv(name))
+	}
+	ts.Check(os.WriteFile(filepath.Join(dir, "conf"), []byte(terminalConf), 0o600))
+	start := []string{"-u", "-f", filepath.Join(dir, "conf"), "new-session", "-d", "-x", "120", "-y", "40", "-c", ts.MkAbs(".")}
+	_, err = t.tmux(append(append(start, filepath.Join(ts.Getenv("BIN"), "cofferdam")), args[1:]...)...)
+	ts.Check(err)
+	err = t.follow(ts.ReadFile(args[0]))
+	if closed := t.close(); err == nil {
+		err = closed
+	}
 	if err != nil {
 		ts.Fatalf("%v", err)
 	}
 }
 
-// stepTime is how long a screen may stay without what is waited for.
-const stepTime = time.Minute
+// terminalConf is a terminal with colours that programs can ask for.
+const terminalConf = `
+set -g default-terminal tmux-256color
+set -g window-style "fg=#ffffff,bg=#000000"
+set -g escape-time 0
+set -g status off
+`
 
-// watched is a terminal and what it was shown.
-type watched struct {
-	tty *os.File
+// terminal is a tmux of its own, with one command in it.
+type terminal struct {
+	socket string
+	env    []string
 
-	mu      sync.Mutex // guards what follows
-	changed *sync.Cond
-	raw     []byte
-	seen    int // of the text, by the steps so far
-	over    bool
+	changed chan struct{} // has something if the screen is another, perhaps
+	over    chan struct{} // closed when the command has ended
+	last    string        // what was on the screen
 }
 
-// watch reads what comes, and answers questions.
-func (s *watched) watch() {
-	buf := make([]byte, 32<<10)
-	answered := 0
-	for {
-		n, err := s.tty.Read(buf)
-		s.mu.Lock()
-		s.raw = append(s.raw, buf[:n]...)
-		answered = s.answer(answered)
-		s.over = err != nil
-		s.changed.Broadcast()
-		s.mu.Unlock()
-		if err != nil {
-			return
-		}
+// tmux is what one of its commands prints.
+func (t *terminal) tmux(args ...string) (string, error) {
+	cmd := exec.Command("tmux", append([]string{"-S", t.socket}, args...)...)
+	cmd.Env = append([]string{"TERM=xterm-256color", "COLORTERM=truecolor", "LC_ALL=C.UTF-8"}, t.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("tmux %s: %w: %s", args[0], err, out)
 	}
-}
-
-// questions are what programs ask of a terminal: where the cursor is, what it is, which
-// keys it knows, how large it is, and its colours.
-var questions = regexp.MustCompile(`\x1b(?:\[6n|\[0?c|\[\?u|\[>0?q|\[14t|\]1\d;\?(?:\x07|\x1b\\)|\]4;\d+;\?(?:\x07|\x1b\\))`)
-
-// replies has what xterm says to each, by how it begins.
-var replies = []struct{ asked, reply string }{
-	{"\x1b[6n", "\x1b[1;1R"},
-	{"\x1b[c", "\x1b[?62;22c"},
-	{"\x1b[0c", "\x1b[?62;22c"},
-	{"\x1b[?u", "\x1b[?0u"},
-	{"\x1b[>", "\x1bP>|xterm(1)\x1b\\"},
-	{"\x1b[14t", "\x1b[4;800;1200t"},
-	{"\x1b]10;?", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\"},
-	{"\x1b]11;?", "\x1b]11;rgb:0000/0000/0000\x1b\\"},
-}
-
-// answer answers what was asked since an offset, and is the next one. Needs mu.
-func (s *watched) answer(since int) int {
-	next := since
-	for _, at := range questions.FindAllIndex(s.raw[since:], -1) {
-		next = since + at[1]
-		asked := string(s.raw[since+at[0] : next])
-		reply := strings.Replace(asked, "?", "rgb:1111/2222/3333", 1) // a colour, by its number
-		for _, r := range replies {
-			if strings.HasPrefix(asked, r.asked) {
-				reply = r.reply
-			}
-		}
-		_, _ = s.tty.WriteString(reply) // whoever is gone asks no more
-	}
-	return next
+	return string(out), nil
 }
 
 // follow takes the steps.
-func (s *watched) follow(steps string) error {
+func (t *terminal) follow(steps string) error {
+	stop, err := t.watch()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	for step := range strings.Lines(steps) {
 		verb, what, _ := strings.Cut(strings.TrimSuffix(step, "\n"), " ")
 		switch verb {
 		case "see":
-			if err := s.see(what); err != nil {
-				return err
-			}
+			err = t.until(what, func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), what) })
+		case "choose":
+			err = t.choose(what)
 		case "type":
-			keys := strings.NewReplacer(`\r`, "\r", `\e`, "\x1b").Replace(what)
-			if _, err := s.tty.WriteString(keys); err != nil {
-				return fmt.Errorf("type %q: %w", what, err)
-			}
+			_, err = t.tmux("send-keys", "-l", what)
+		case "press":
+			_, err = t.tmux("send-keys", what)
 		default:
-			return fmt.Errorf("%q is no step: see or type", step)
+			err = fmt.Errorf("%q is no step: see, choose, type or press", step)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// see waits for text. Programs move the cursor where others write a space, so spaces count
-// nothing.
-func (s *watched) see(want string) error {
-	late := false
-	limit := time.AfterFunc(stepTime, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		late = true
-		s.changed.Broadcast()
-	})
+// watch has tmux tell what happens on the screen, until stop.
+func (t *terminal) watch() (stop func(), err error) {
+	cmd := exec.Command("tmux", "-S", t.socket, "-C", "attach-session", "-f", "ignore-size")
+	cmd.Env = t.env
+	in, err := cmd.StdinPipe() // it leaves at its end
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(t.over)
+		buf := make([]byte, 32<<10)
+		for {
+			if _, err := out.Read(buf); err != nil {
+				return
+			}
+			select {
+			case t.changed <- struct{}{}:
+			default: // it will look anyway
+			}
+		}
+	}()
+	return func() {
+		_ = in.Close()
+		<-t.over
+		_ = cmd.Wait() // it may have lost its server
+	}, nil
+}
+
+// until waits until what is on the screen is good.
+func (t *terminal) until(what string, good func(lines []string) bool) error {
+	limit := time.NewTimer(longestWait)
 	defer limit.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for {
-		text := shown(s.raw)
-		if i := strings.Index(text[min(s.seen, len(text)):], squeezed(want)); i >= 0 {
-			s.seen += i + len(squeezed(want))
+		if text, err := t.tmux("capture-pane", "-p"); err == nil {
+			t.last = text
+		}
+		if good(strings.Split(t.last, "\n")) {
 			return nil
 		}
-		if s.over || late {
-			return fmt.Errorf("the screen has no %q:\n%s", want, text[max(0, len(text)-4000):])
+		select {
+		case <-t.changed:
+		case <-t.over:
+			return fmt.Errorf("the command ended before the screen had %q:\n%s", what, t.last)
+		case <-limit.C:
+			return fmt.Errorf("the screen has no %q:\n%s", what, t.last)
 		}
-		s.changed.Wait()
 	}
 }
 
-// sequences are what moves the cursor, sets colours and asks questions.
-var sequences = regexp.MustCompile(`\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[\]P_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][0-9A-B]|\x1b.`)
+// mark is how lists of agents show which of their lines return would take.
+var mark = regexp.MustCompile(`^[\s│]*[❯›●>]\s`)
 
-// shown is the letters of what was written to a terminal.
-func shown(raw []byte) string { return squeezed(string(sequences.ReplaceAll(raw, nil))) }
+// choose takes a line of a list. It goes on when it has seen the last key's effect, since
+// some programs lose keys that come too fast.
+func (t *terminal) choose(what string) error {
+	moved := -1
+	var failed error
+	err := t.until(what, func(lines []string) bool {
+		want, at := -1, -1
+		for i, line := range lines {
+			if strings.Contains(line, what) {
+				want = i
+			}
+		}
+		for i, line := range lines {
+			if want >= 0 && mark.MatchString(line) && (at < 0 || distance(i, want) < distance(at, want)) {
+				at = i
+			}
+		}
+		if at < 0 || at == want || at == moved {
+			return at >= 0 && at == want
+		}
+		moved = at
+		key := "Down"
+		if at > want {
+			key = "Up"
+		}
+		_, failed = t.tmux("send-keys", key)
+		return failed != nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	_, err = t.tmux("send-keys", "Enter")
+	return err
+}
 
-func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
+func distance(a, b int) int { return max(a-b, b-a) }
+
+// close takes the terminal away, and waits for the command's end.
+func (t *terminal) close() error {
+	text, err := t.tmux("display-message", "-p", "#{pane_pid}")
+	if err != nil {
+		return nil //nolint:nilerr // it has ended, and tmux with it
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return err
+	}
+	command, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(command)
+	if _, err := t.tmux("kill-server"); err != nil {
+		return err
+	}
+	ended := []unix.PollFd{{Fd: int32(command), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(ended, int(longestWait.Milliseconds()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			_ = unix.PidfdSendSignal(command, unix.SIGKILL, nil, 0)
+			return errors.New("the command lives on without its terminal")
+		default:
+			return nil
+		}
+	}
+}

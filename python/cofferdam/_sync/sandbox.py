@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from .. import _html, _installs
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
-from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound, Refused
+from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound
 from .files import Files
 from .process import MAX_OUTPUT, Process, Output
 
@@ -277,27 +277,27 @@ class Sandbox:
         first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`.
         """
         argv = _installs.command(packages, ecosystem)
+        # What is refused again is counted under the first refusal's id.
+        before = {r.request_id: r.count for r in self.refusals()}
         result = self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
         if result.ok:
             return result
-        refused = self.refusals(since=result.started)
+        refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
         if not refused:
             raise InstallFailed(argv, result)
         if any(r.approval for r in refused):
             raise ApprovalRequired(argv, result, refused, (self.client.version()).console)
         raise InstallRefused(argv, result, refused)
 
-    def refusals(self, *, since: datetime | None = None) -> list[Refusal]:
-        """What the sandbox was refused, and why; with ``since`` from then on, or all if that is nothing."""
+    def refusals(self) -> list[Refusal]:
+        """What the sandbox was refused, and why."""
         try:
             answer = self.client.transport.call(
                 "GET", "/v1/refusals", query={"run": self.run_id, "sandbox": self.id}
             )
-        except (NotFound, Refused):
+        except NotFound:
             return []
-        found = [decode(Refusal, one) for one in answer.get("refusals") or []]
-        # A refusal that is repeated is counted, under the time of the first one.
-        return [r for r in found if since is None or r.time >= since] or found
+        return [decode(Refusal, one) for one in answer.get("refusals") or []]
 
     def plan(self, *packages: str, ecosystem: str = "python") -> Plan:
         """What installing packages would bring under this sandbox's policy, and its verdicts; nothing is installed."""

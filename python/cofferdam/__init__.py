@@ -10,6 +10,8 @@
 ``cofferdam.agt`` is the provider for the agent-sandbox toolkit.
 """
 
+from importlib import metadata as _metadata
+
 from ._async.client import AsyncClient
 from ._async.files import AsyncFiles
 from ._async.process import AsyncProcess
@@ -62,6 +64,11 @@ from .errors import (
     Unavailable,
 )
 
+try:
+    __version__ = _metadata.version("cofferdam")
+except _metadata.PackageNotFoundError:  # run from its sources
+    __version__ = "0.0.0.dev0"
+
 __all__ = [
     "APIError",
     "Approval",
@@ -110,4 +117,5 @@ __all__ = [
     "Unavailable",
     "Usage",
     "Version",
+    "__version__",
 ]

@@ -60,7 +60,13 @@ def said(provider: CofferdamSandboxProvider, handle: Any, code: str, **more: Any
 
 
 def test_a_context_does_not_switch_rules_off(provider: CofferdamSandboxProvider) -> None:
-    rules = [{"name": "no-secret", "condition": {"field": "code", "operator": "contains", "value": "secret"}, "action": "deny"}]
+    rules = [
+        {
+            "name": "no-secret",
+            "condition": {"field": "code", "operator": "contains", "value": "secret"},
+            "action": "deny",
+        }
+    ]
     h = provider.create_session("a", model({"rules": rules, **ALLOW}))
     for spoof in ({"code": "harmless"}, {"action": "other"}, {"agent_id": "root"}, {"code": None}):
         with pytest.raises(PermissionError, match="Policy denied: Matched rule 'no-secret'"):
@@ -81,15 +87,23 @@ def test_a_document_without_limits_gets_the_configurations(provider: CofferdamSa
     h = provider.create_session("a", model(dict(ALLOW)), config)
     usage = provider.sandbox("a", h.session_id).usage()
     assert usage.memory_limit == 256 << 20 and usage.cpu_count == 0.5
-    h = provider.create_session("a", model({"defaults": {"action": "allow", "max_memory_mb": 384, "max_cpu": 0.25}}), config)
+    h = provider.create_session(
+        "a", model({"defaults": {"action": "allow", "max_memory_mb": 384, "max_cpu": 0.25}}), config
+    )
     usage = provider.sandbox("a", h.session_id).usage()
     assert usage.memory_limit == 384 << 20 and usage.cpu_count == 0.25
 
 
 def test_the_documents_time_is_applied(provider: CofferdamSandboxProvider) -> None:
-    h = provider.create_session("a", model({"defaults": {"action": "allow", "timeout_seconds": 1}}), SandboxConfig(timeout_seconds=600))
+    h = provider.create_session(
+        "a", model({"defaults": {"action": "allow", "timeout_seconds": 1}}), SandboxConfig(timeout_seconds=600)
+    )
     done = provider.execute_code("a", h.session_id, "import time; print('begun', flush=True); time.sleep(1000)")
-    assert done.status == ExecutionStatus.FAILED and done.result.killed and "timed out after 1 seconds" in done.result.kill_reason
+    assert (
+        done.status == ExecutionStatus.FAILED
+        and done.result.killed
+        and "timed out after 1 seconds" in done.result.kill_reason
+    )
     assert done.result.stdout == "begun\n" and not done.result.success
     assert said(provider, h, "print(1)") == "1", "the session goes on"
 
@@ -124,7 +138,9 @@ def test_an_open_network_is_refused(provider: CofferdamSandboxProvider) -> None:
         with pytest.raises(ValueError, match="network_allowlist"):
             provider.create_session("a", policy, SandboxConfig(network_enabled=True))
     document = {"network_allowlist": ["api.example"], **ALLOW}
-    assert provider.create_session("a", model(document), SandboxConfig(network_enabled=True)).status == SessionStatus.READY
+    assert (
+        provider.create_session("a", model(document), SandboxConfig(network_enabled=True)).status == SessionStatus.READY
+    )
 
 
 def test_no_default_denies(provider: CofferdamSandboxProvider) -> None:
@@ -138,8 +154,14 @@ def test_no_default_denies(provider: CofferdamSandboxProvider) -> None:
 
 
 def test_a_restore_keeps_policy_and_configuration(provider: CofferdamSandboxProvider) -> None:
-    rules = [{"name": "no", "condition": {"field": "code", "operator": "contains", "value": "forbidden"}, "action": "deny"}]
-    h = provider.create_session("a", model({"rules": rules, **ALLOW}), SandboxConfig(memory_mb=256, output_max_bytes=100, env_vars={"MINE": "x"}))
+    rules = [
+        {"name": "no", "condition": {"field": "code", "operator": "contains", "value": "forbidden"}, "action": "deny"}
+    ]
+    h = provider.create_session(
+        "a",
+        model({"rules": rules, **ALLOW}),
+        SandboxConfig(memory_mb=256, output_max_bytes=100, env_vars={"MINE": "x"}),
+    )
     said(provider, h, "open('/workspace/f', 'w').write('v1'); open('/tmp/f', 'w').write('v1')")
     saved = provider.save_state("a", h.session_id, "s1")
     assert saved.name == "s1" and [c.name for c in provider.list_checkpoints("a")] == ["s1"]
@@ -174,9 +196,11 @@ def test_memory_is_bounded(provider: CofferdamSandboxProvider) -> None:
     h = provider.create_session("a", None, SandboxConfig(memory_mb=128))
     done = provider.execute_code("a", h.session_id, "x = bytearray(100 << 10); print(len(x))")
     assert done.result.success, "the positive control"
-    done = provider.execute_code("a", h.session_id, "x = b''.join(bytes([i % 251]) * (1 << 20) for i in range(512)); print(len(x))")
+    done = provider.execute_code(
+        "a", h.session_id, "x = b''.join(bytes([i % 251]) * (1 << 20) for i in range(512)); print(len(x))"
+    )
     assert not done.result.success and "536870912" not in done.result.stdout
-    assert done.result.killed and done.result.kill_reason == "out of memory" or "MemoryError" in done.result.stderr
+    assert (done.result.killed and done.result.kill_reason == "out of memory") or "MemoryError" in done.result.stderr
 
 
 def test_processes_are_bounded(provider: CofferdamSandboxProvider) -> None:
@@ -218,7 +242,10 @@ def test_mounts(provider: CofferdamSandboxProvider, tmp_path: Path) -> None:
     assert (taken / "result").read_text() == "taken" and not (given / "more").exists()
 
 
-@pytest.mark.parametrize("path", ["/", "/etc", "/etc/ssl", "/var/run", "/usr/lib", "/proc/self", "/dev/shm", "/no/such", "/root/.ssh", "{tmp}/link"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/etc", "/etc/ssl", "/var/run", "/usr/lib", "/proc/self", "/dev/shm", "/no/such", "/root/.ssh", "{tmp}/link"],
+)
 def test_protected_mounts(provider: CofferdamSandboxProvider, tmp_path: Path, path: str) -> None:
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(ValueError, match="mount"):
@@ -226,7 +253,14 @@ def test_protected_mounts(provider: CofferdamSandboxProvider, tmp_path: Path, pa
 
 
 def test_variables(provider: CofferdamSandboxProvider) -> None:
-    variables = {"LD_PRELOAD": "x", "ld_audit": "x", "Bash_Env": "x", "PYTHONSTARTUP": "x", "NODE_OPTIONS": "x", "OK": "yes"}
+    variables = {
+        "LD_PRELOAD": "x",
+        "ld_audit": "x",
+        "Bash_Env": "x",
+        "PYTHONSTARTUP": "x",
+        "NODE_OPTIONS": "x",
+        "OK": "yes",
+    }
     h = provider.create_session("a", None, SandboxConfig(env_vars=variables))
     code = f"import os; print([n for n in {list(variables)!r} if n in os.environ])"
     assert said(provider, h, code) == "['OK']"
@@ -258,7 +292,14 @@ def test_names(provider: CofferdamSandboxProvider, name: Any) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"timeout_seconds": 0}, {"memory_mb": -1}, {"cpu_limit": float("inf")}, {"output_max_bytes": 0}, {"runtime": "chroot"}, {"timeout_seconds": "9"}],
+    [
+        {"timeout_seconds": 0},
+        {"memory_mb": -1},
+        {"cpu_limit": float("inf")},
+        {"output_max_bytes": 0},
+        {"runtime": "chroot"},
+        {"timeout_seconds": "9"},
+    ],
 )
 def test_configurations_that_are_none(provider: CofferdamSandboxProvider, config: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
@@ -282,7 +323,9 @@ def test_isolation_by_name(provider: CofferdamSandboxProvider) -> None:
         h = contained.create_session("a", None, SandboxConfig(runtime="runsc"))
         assert contained.sandbox("a", h.session_id).info.engine == "gvisor"
     assert CofferdamSandboxProvider(isolation="hyperlight").runtime == IsolationRuntime.KATA
-    assert CofferdamSandboxProvider().runtime == IsolationRuntime.AUTO and not CofferdamSandboxProvider().kernel_isolated
+    assert (
+        CofferdamSandboxProvider().runtime == IsolationRuntime.AUTO and not CofferdamSandboxProvider().kernel_isolated
+    )
     with pytest.raises(ValueError, match="there are"):
         CofferdamSandboxProvider(isolation="jail")
 
@@ -326,7 +369,9 @@ def test_a_provider_that_ends_takes_its_sessions_along(daemon: Path) -> None:
 def test_cancel(provider: CofferdamSandboxProvider) -> None:
     h = provider.create_session("a")
     results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(provider.execute_code("a", h.session_id, "import time; time.sleep(1000)")))
+    thread = threading.Thread(
+        target=lambda: results.append(provider.execute_code("a", h.session_id, "import time; time.sleep(1000)"))
+    )
     thread.start()
     while not provider.running_executions("a", h.session_id):
         time.sleep(0)
@@ -357,7 +402,9 @@ def test_async_twins(provider: CofferdamSandboxProvider) -> None:
 
 def test_run(provider: CofferdamSandboxProvider) -> None:
     h = provider.create_session("runner", None, SandboxConfig(timeout_seconds=30))
-    result = provider.run("runner", ["sh", "-c", "echo $MINE; id -u"], SandboxConfig(env_vars={"MINE": "x", "LD_PRELOAD": "y"}))
+    result = provider.run(
+        "runner", ["sh", "-c", "echo $MINE; id -u"], SandboxConfig(env_vars={"MINE": "x", "LD_PRELOAD": "y"})
+    )
     assert result.stdout == "x\n65534\n" and result.success
     assert provider.run("runner", ["sleep", "1000"], SandboxConfig(timeout_seconds=0.5), session_id=h.session_id).killed
     assert provider.run("runner", ["true"], session_id="other").exit_code == -1
@@ -368,7 +415,10 @@ def test_packages_beside_the_document(daemon: Path) -> None:
     with CofferdamSandboxProvider(extra=extra) as provider:
         h = provider.create_session("a", model(dict(ALLOW)))
         assert provider.sandbox("a", h.session_id).install("iniconfig").ok
-    with CofferdamSandboxProvider(extra={"network_allowlist": ["x.example"]}) as provider, pytest.raises(ValueError, match="network_allowlist"):
+    with (
+        CofferdamSandboxProvider(extra={"network_allowlist": ["x.example"]}) as provider,
+        pytest.raises(ValueError, match="network_allowlist"),
+    ):
         provider.create_session("a")
 
 
@@ -413,8 +463,18 @@ TOOL_POLICY = {
     "name": "tools",
     "tool_allowlist": ["add", "later", "hang", "raising", "ends", "odd", "refused", "nan", "not_there"],
     "rules": [
-        {"name": "not-this", "condition": {"field": "tool_name", "operator": "eq", "value": "refused"}, "action": "deny", "message": "never"},
-        {"name": "small", "condition": {"field": "arguments.a", "operator": "gt", "value": 100}, "action": "deny", "message": "too much"},
+        {
+            "name": "not-this",
+            "condition": {"field": "tool_name", "operator": "eq", "value": "refused"},
+            "action": "deny",
+            "message": "never",
+        },
+        {
+            "name": "small",
+            "condition": {"field": "arguments.a", "operator": "gt", "value": 100},
+            "action": "deny",
+            "message": "too much",
+        },
         {"name": "code", "condition": {"field": "action", "operator": "eq", "value": "execute"}, "action": "allow"},
     ],
 }
@@ -441,7 +501,11 @@ def test_tools(daemon: Path) -> None:
         assert tried("'hidden'").startswith("(403,"), "it is there, and not listed"
         assert tried("'nobody'").startswith("(403,")
         assert tried("'not_there'").startswith("(404,"), "it is listed, and not there"
-        assert tried("'add', a='2'").startswith("(422,") and tried("'add'").startswith("(422,") and tried("'add', a=1, c=2").startswith("(422,")
+        assert (
+            tried("'add', a='2'").startswith("(422,")
+            and tried("'add'").startswith("(422,")
+            and tried("'add', a=1, c=2").startswith("(422,")
+        )
         assert provider.tool_errors("a", h.session_id) == [], "none of these got to a function"
         for call in ("'refused'", "'add', a=101", "'raising'", "'ends'", "'odd'", "'nan'", "'hang'"):
             out = tried(call)
@@ -492,10 +556,18 @@ def test_only_the_daemon_is_answered(daemon: Path) -> None:
         assert offered is not None
         right = f"Bearer {offered.secret}"
         assert asked(f"/{h.session_id}/add", right) == (200, b"2"), "the positive control"
-        for path, secret in ((f"/{h.session_id}/add", ""), (f"/{h.session_id}/add", "Bearer x"), ("/other/add", right), ("/", right), ("//", right)):
+        for path, secret in (
+            (f"/{h.session_id}/add", ""),
+            (f"/{h.session_id}/add", "Bearer x"),
+            ("/other/add", right),
+            ("/", right),
+            ("//", right),
+        ):
             assert asked(path, secret) == (401, b"")
         assert asked(f"/{h.session_id}/other", right)[0] == 404
-        assert asked(f"/{h.session_id}/add", right, "[]")[0] == 400 and asked(f"/{h.session_id}/add", right, "{")[0] == 400
+        assert (
+            asked(f"/{h.session_id}/add", right, "[]")[0] == 400 and asked(f"/{h.session_id}/add", right, "{")[0] == 400
+        )
         assert asked(f"/{h.session_id}/add", right, "{}", **{"Content-Length": "99999999999"})[0] == 413
         provider.destroy_session("a", h.session_id)
         assert asked(f"/{h.session_id}/add", right) == (401, b"")

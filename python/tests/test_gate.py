@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from cofferdam import agt
-from cofferdam.agt import Gate, SandboxCodeViolation, enforce_no_subprocess_execution, read
-from cofferdam.agt import _scanner, _standin
+from cofferdam.agt import Gate, SandboxCodeViolation, _scanner, _standin, enforce_no_subprocess_execution, read
 
 TOOLKIT = os.environ.get("COFFERDAM_TOOLKIT", "none")
 
@@ -38,7 +37,13 @@ def document(*rules: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def rule(field: str, operator: str, value: Any, action: str = "deny", priority: int = 0, **more: Any) -> dict[str, Any]:
     condition = {"field": field, "operator": operator, "value": value}
-    return {"name": f"{field}-{operator}-{action}", "condition": condition, "action": action, "priority": priority, **more}
+    return {
+        "name": f"{field}-{operator}-{action}",
+        "condition": condition,
+        "action": action,
+        "priority": priority,
+        **more,
+    }
 
 
 def test_the_default_is_the_strict_one() -> None:
@@ -49,7 +54,11 @@ def test_the_default_is_the_strict_one() -> None:
 
 
 def test_rules() -> None:
-    gate = Gate(read(document(rule("code", "contains", "x", "deny", 5, message="no x"), rule("code", "matches", ".", "allow", 1))))
+    gate = Gate(
+        read(
+            document(rule("code", "contains", "x", "deny", 5, message="no x"), rule("code", "matches", ".", "allow", 1))
+        )
+    )
     assert gate.judge({"code": "y"}).allowed and gate.judge({"code": "x"}).reason == "no x"
     assert not gate.judge({"code": None}).allowed, "a null field matches nothing, and the default denies"
     broken = Gate(read(document(rule("n", "gt", 3, "allow"), defaults={"action": "allow"})))
@@ -84,7 +93,9 @@ def test_documents_that_are_none(wrong: Any) -> None:
 
 
 def test_objects_with_attributes() -> None:
-    given = SimpleNamespace(name="n", rules=[], defaults=SimpleNamespace(action="allow", max_cpu=None), network_allowlist=["a.example"])
+    given = SimpleNamespace(
+        name="n", rules=[], defaults=SimpleNamespace(action="allow", max_cpu=None), network_allowlist=["a.example"]
+    )
     got = read(given)
     assert got.action == "allow" and got.network_allowlist == ("a.example",) and got.max_cpu is None
 
@@ -118,7 +129,13 @@ def _random_document(r: random.Random) -> dict[str, Any]:
             one["dynamic_condition"] = r.choice(
                 [
                     {"type": "time_window", "start_time": "08:00", "end_time": "17:00"},
-                    {"type": "time_window", "start_time": "22:00", "end_time": "06:30", "timezone": "Europe/Vienna", "days_of_week": [4, 5]},
+                    {
+                        "type": "time_window",
+                        "start_time": "22:00",
+                        "end_time": "06:30",
+                        "timezone": "Europe/Vienna",
+                        "days_of_week": [4, 5],
+                    },
                     {"type": "time_window", "start_time": "8", "end_time": "25:00"},
                     {"type": "day_of_week", "days_of_week": [1, 4], "timezone": "Nowhere/None"},
                     {"type": "day_of_week", "days_of_week": [4]},
@@ -166,7 +183,11 @@ def test_verdicts_are_the_toolkits() -> None:
                 want, got = theirs.evaluate(context, dynamic), ours.judge(context, dynamic)
             compared += 1
             denied += not want.allowed
-            assert (got.allowed, got.rule, got.action) == (want.allowed, want.matched_rule, want.action), (plain, context, dynamic)
+            assert (got.allowed, got.rule, got.action) == (want.allowed, want.matched_rule, want.action), (
+                plain,
+                context,
+                dynamic,
+            )
     assert compared > 5000 and 1000 < denied < compared - 1000
 
 
@@ -230,7 +251,7 @@ def test_the_import_says_nothing() -> None:
     import subprocess
     import sys
 
-    done = subprocess.run([sys.executable, "-W", "error", "-c", "import cofferdam.agt"], capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import cofferdam.agt"], capture_output=True, check=False
+    )
     assert done.returncode == 0 and done.stderr == b""
-
-

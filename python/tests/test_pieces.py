@@ -24,8 +24,12 @@ from cofferdam import (
     Refusal,
     Refused,
     Sandbox,
+    _find,
+    _frames,
+    _html,
+    _installs,
+    _policy,
 )
-from cofferdam import _find, _frames, _html, _installs, _policy
 from cofferdam._decode import decode
 from cofferdam._models import Approval, SandboxEvent, Version
 from cofferdam.errors import APIError, DaemonNotFound, from_problem
@@ -63,12 +67,30 @@ def test_input_is_cut_and_ended() -> None:
 def test_decode() -> None:
     got = decode(
         SandboxEvent,
-        {"seq": 1, "time": "2026-11-26T10:00:00.123456789Z", "sandbox": "s", "run": "r", "from": "a", "to": "b", "new": 1},
+        {
+            "seq": 1,
+            "time": "2026-11-26T10:00:00.123456789Z",
+            "sandbox": "s",
+            "run": "r",
+            "from": "a",
+            "to": "b",
+            "new": 1,
+        },
     )
     assert got.from_ == "a" and got.time == datetime(2026, 11, 26, 10, 0, 0, 123456, tzinfo=timezone.utc)
-    assert decode(Version, {"version": "v", "pid": 1, "started": "2026-11-26T10:00:00+02:00", "state_dir": "/s"}).console == ""
+    assert (
+        decode(Version, {"version": "v", "pid": 1, "started": "2026-11-26T10:00:00+02:00", "state_dir": "/s"}).console
+        == ""
+    )
     assert decode(Plan, {"run": "r", "releases": None}).releases == []
-    approval = {"id": "ap", "state": "pending", "rule": "r", "reason": "w", "created": "2026-11-26T10:00:00Z", "updated": "2026-11-26T10:00:00Z"}
+    approval = {
+        "id": "ap",
+        "state": "pending",
+        "rule": "r",
+        "reason": "w",
+        "created": "2026-11-26T10:00:00Z",
+        "updated": "2026-11-26T10:00:00Z",
+    }
     assert decode(Approval, approval).expires is None
 
 
@@ -87,7 +109,9 @@ class Both:
     data: bytes = b""
 
 
-@pytest.mark.parametrize("wrong", [{"at": "yesterday"}, {"at": "2026-99-01T00:00:00Z"}, {"at": 5}, {"data": "***"}, {"data": 5}])
+@pytest.mark.parametrize(
+    "wrong", [{"at": "yesterday"}, {"at": "2026-99-01T00:00:00Z"}, {"at": 5}, {"data": "***"}, {"data": 5}]
+)
 def test_times_and_bytes_that_are_none(wrong: object) -> None:
     with pytest.raises(ProtocolError):
         decode(Both, wrong)
@@ -125,16 +149,41 @@ def test_errors_carry_the_rule() -> None:
 
 def test_a_refused_install_says_what_a_person_does() -> None:
     now = datetime.now(timezone.utc)
-    waits = Refusal(now, "r", "s", "package", "pending_approval", "packages.default", "nobody has said yes", "q1", 1, approval="ap-k3m7qx")
+    waits = Refusal(
+        now,
+        "r",
+        "s",
+        "package",
+        "pending_approval",
+        "packages.default",
+        "nobody has said yes",
+        "q1",
+        1,
+        approval="ap-k3m7qx",
+    )
     result = CommandResult(1, "", "")
     e = ApprovalRequired(["pip"], result, [waits])
-    assert e.approve_url == "" and e.approve_command == "cofferdam approvals approve ap-k3m7qx" and e.approve_command in str(e)
+    assert (
+        e.approve_url == ""
+        and e.approve_command == "cofferdam approvals approve ap-k3m7qx"
+        and e.approve_command in str(e)
+    )
     assert (e.rule, e.request_id, e.approval_id) == ("packages.default", "q1", "ap-k3m7qx")
     with_console = ApprovalRequired(["pip"], result, [waits], "https://console.example/")
     assert with_console.approve_url == "https://console.example/approvals/ap-k3m7qx"
 
 
-@pytest.mark.parametrize("host", ["http://daemon.example:1", "ftp://x.example", "https://", "https://u:p@x.example", "https://x.example/p", "unix://rel"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "http://daemon.example:1",
+        "ftp://x.example",
+        "https://",
+        "https://u:p@x.example",
+        "https://x.example/p",
+        "unix://rel",
+    ],
+)
 def test_addresses_that_are_refused(host: str) -> None:
     with pytest.raises(CofferdamError) as e:
         _find.address(host, "token")
@@ -155,7 +204,11 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COFFERDAM_HOST", "http://127.0.0.1:7433")
     monkeypatch.setenv("COFFERDAM_TOKEN", "secret")
     remote = _find.address()
-    assert not remote.own and remote.environment()["COFFERDAM_HOST"] == "http://127.0.0.1:7433" and remote.token == "secret"
+    assert (
+        not remote.own
+        and remote.environment()["COFFERDAM_HOST"] == "http://127.0.0.1:7433"
+        and remote.token == "secret"
+    )
     assert _find.address("unix:///run/x.sock").environment()["COFFERDAM_HOST"] == "unix:///run/x.sock"
     assert "COFFERDAM_TOKEN" not in _find.address("unix:///run/x.sock").environment()
     monkeypatch.setenv("COFFERDAM_RUNTIME", "relative")

@@ -80,7 +80,10 @@ def test_a_command_is_ended_from_elsewhere(box: Sandbox) -> None:
 def test_files(box: Sandbox) -> None:
     assert box.files.write("a/b.bin", bytes(range(256)), mode=0o600).mode == 0o600
     assert box.files.read("a/b.bin") == bytes(range(256))
-    assert box.files.write("a/c.txt", "gr\u00fc\u00df dich").size == 11 and box.files.read_text("a/c.txt") == "gr\u00fc\u00df dich"
+    assert (
+        box.files.write("a/c.txt", "gr\u00fc\u00df dich").size == 11
+        and box.files.read_text("a/c.txt") == "gr\u00fc\u00df dich"
+    )
     assert [f.path for f in box.files.list("a")] == ["/home/agent/a/b.bin", "/home/agent/a/c.txt"]
     box.files.mkdir("a/d")
     assert box.files.mkdir("a/d").is_dir
@@ -101,7 +104,11 @@ def test_installs(box: Sandbox) -> None:
     with pytest.raises(InstallRefused) as e:
         box.install("six")
     assert e.value.rule == "packages.default" and e.value.request_id and "six" in str(e.value)
-    assert "name: six" in e.value.suggestion and "six" in e.value._repr_html_() and not isinstance(e.value, ApprovalRequired)
+    assert (
+        "name: six" in e.value.suggestion
+        and "six" in e.value._repr_html_()
+        and not isinstance(e.value, ApprovalRequired)
+    )
     with pytest.raises(InstallFailed):
         box.install("./no-such-directory")
     with pytest.raises(InstallRefused, match="six"):
@@ -168,7 +175,9 @@ def test_the_rest_of_v1(box: Sandbox) -> None:
     assert client.sandboxes.connect(box.id).run(["true"]).ok
     assert "debian" in [t.name for t in client.templates.list()]
     client.policies.set("mine", ONE_PACKAGE)
-    assert client.policies.get("mine").document.decode() == ONE_PACKAGE and "mine" in [p.name for p in client.policies.list()]
+    assert client.policies.get("mine").document.decode() == ONE_PACKAGE and "mine" in [
+        p.name for p in client.policies.list()
+    ]
     with Sandbox(policy_name="mine", client=client) as named:
         assert named.info.policy_digest == box.info.policy_digest
     client.policies.remove("mine")

@@ -68,7 +68,9 @@ def stub(tmp_path: Path) -> Iterator[tuple[Client, list[Answer], list[str]]]:
 
 def says(status: int, body: str, kind: str = "application/json") -> Answer:
     def answer(_: str, conn: socket.socket) -> None:
-        conn.sendall(f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        conn.sendall(
+            f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
 
     return answer
 
@@ -96,11 +98,20 @@ Stub = tuple[Client, list[Answer], list[str]]
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, InvalidRequest), (401, Unauthorized), (409, Conflict), (413, InvalidRequest), (429, QuotaExceeded), (503, Unavailable)],
+    [
+        (400, InvalidRequest),
+        (401, Unauthorized),
+        (409, Conflict),
+        (413, InvalidRequest),
+        (429, QuotaExceeded),
+        (503, Unavailable),
+    ],
 )
 def test_statuses(stub: Stub, status: int, kind: type[Exception]) -> None:
     client, answers, _ = stub
-    answers.append(says(status, '{"title":"t","status":400,"detail":"write it so","retry_seconds":3}', "application/problem+json"))
+    answers.append(
+        says(status, '{"title":"t","status":400,"detail":"write it so","retry_seconds":3}', "application/problem+json")
+    )
     with pytest.raises(kind, match="write it so"):
         client.version()
 
@@ -138,7 +149,11 @@ def test_a_connection_that_breaks_off(stub: Stub) -> None:
 
 def test_redirects_are_not_followed(stub: Stub) -> None:
     client, answers, heads = stub
-    answers.append(lambda _, conn: conn.sendall(b"HTTP/1.1 302 X\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"))
+    answers.append(
+        lambda _, conn: conn.sendall(
+            b"HTTP/1.1 302 X\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
+        )
+    )
     with pytest.raises(Exception, match="302"):
         client.version()
     assert len(heads) == 1
@@ -173,7 +188,9 @@ def test_output_that_is_lost_for_good(stub: Stub) -> None:
         box(client).run(["x"])
 
 
-@pytest.mark.parametrize("sent", [b"\x04\xff\xff\xff\xff", frame(EXIT, b"{"), frame(EXIT, b'{"code":"0"}'), frame(GAP, b"x")])
+@pytest.mark.parametrize(
+    "sent", [b"\x04\xff\xff\xff\xff", frame(EXIT, b"{"), frame(EXIT, b'{"code":"0"}'), frame(GAP, b"x")]
+)
 def test_frames_that_are_none(stub: Stub, sent: bytes) -> None:
     client, answers, _ = stub
     answers += [STARTED, frames(sent), says(404, "{}")]
@@ -183,7 +200,11 @@ def test_frames_that_are_none(stub: Stub, sent: bytes) -> None:
 
 def test_another_protocol(stub: Stub) -> None:
     client, answers, _ = stub
-    answers += [STARTED, lambda _, conn: conn.sendall(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"), says(404, "{}")]
+    answers += [
+        STARTED,
+        lambda _, conn: conn.sendall(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
+        says(404, "{}"),
+    ]
     with pytest.raises(ProtocolError):
         box(client).run(["x"])
 

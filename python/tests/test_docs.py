@@ -30,4 +30,6 @@ def test_program(daemon: Path, tmp_path: Path, index: int) -> None:
         [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False, env=dict(os.environ)
     )
     assert done.returncode == 0, done.stderr
-    assert [line.rstrip() for line in done.stdout.splitlines()] == [line.rstrip() for line in BLOCKS[index + 1][1].splitlines()]
+    assert [line.rstrip() for line in done.stdout.splitlines()] == [
+        line.rstrip() for line in BLOCKS[index + 1][1].splitlines()
+    ]

@@ -10,6 +10,28 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
+// rule is one of the document's.
+type rule struct {
+	at       *yaml.Node
+	name     string
+	field    string
+	operator string
+	operand  operand
+	action   string
+	priority int64
+	message  string
+	dynamic  *yaml.Node // nil: it has no dynamic condition
+}
+
+func (r rule) permits() bool { return r.action == "allow" || r.action == "audit" }
+
+func (r rule) verb() string {
+	if r.permits() {
+		return "permits"
+	}
+	return "refuses"
+}
+
 // holding is when a condition holds, if its field is there.
 type holding int
 

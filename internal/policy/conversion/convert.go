@@ -53,7 +53,7 @@ type converter struct {
 // An error is fault.ErrInvalid, has a line for each thing, and says what to do.
 func Convert(source string, data []byte, opts Options) (Result, error) {
 	c := &converter{source: source, opts: opts, out: mapping(), names: map[string]bool{}}
-	root, err := c.load(data)
+	root, err := load(source, data)
 	if err != nil {
 		return Result{}, err
 	}

@@ -13,28 +13,6 @@ const (
 	maxPriority = 1_000_000
 )
 
-// rule is one of the document's.
-type rule struct {
-	at       *yaml.Node
-	name     string
-	field    string
-	operator string
-	operand  operand
-	action   string
-	priority int64
-	message  string
-	dynamic  *yaml.Node // nil: it has no dynamic condition
-}
-
-func (r rule) permits() bool { return r.action == "allow" || r.action == "audit" }
-
-func (r rule) verb() string {
-	if r.permits() {
-		return "permits"
-	}
-	return "refuses"
-}
-
 func (c *converter) rules(n *yaml.Node) {
 	kept := &yaml.Node{Kind: yaml.SequenceNode}
 	if n != nil && n.ShortTag() != "!!null" {

@@ -21,49 +21,49 @@ const (
 )
 
 // load reads the one document that data has, a mapping.
-func (c *converter) load(data []byte) (*yaml.Node, error) {
+func load(source string, data []byte) (*yaml.Node, error) {
 	if len(data) > maxDocument {
-		return nil, fault.Invalid("%s has %d bytes, and at most %d are read", c.source, len(data), maxDocument)
+		return nil, fault.Invalid("%s has %d bytes, and at most %d are read", source, len(data), maxDocument)
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		return nil, fault.Invalid("%s is not YAML: %s", c.source, clean(err.Error()))
+		return nil, fault.Invalid("%s is not YAML: %s", source, clean(err.Error()))
 	}
 	var document, second yaml.Node
 	if err := loader.Load(&document); err != nil {
-		return nil, fault.Invalid("%s is not YAML: %s", c.source, clean(err.Error()))
+		return nil, fault.Invalid("%s is not YAML: %s", source, clean(err.Error()))
 	}
 	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
-		return nil, fault.Invalid("%s has more than one document", c.source)
+		return nil, fault.Invalid("%s has more than one document", source)
 	}
 	if len(document.Content) == 0 || follow(document.Content[0]).Kind != yaml.MappingNode {
-		return nil, fault.Invalid("%s is no policy document: it has no keys", c.source)
+		return nil, fault.Invalid("%s is no policy document: it has no keys", source)
 	}
 	left := maxNodes
 	root := follow(document.Content[0])
-	return root, c.measure(root, 0, &left)
+	return root, measure(source, root, 0, &left)
 }
 
 // measure refuses what costs more than its length to look at, and what means two things.
-func (c *converter) measure(n *yaml.Node, depth int, left *int) error {
+func measure(source string, n *yaml.Node, depth int, left *int) error {
 	n = follow(n)
 	if *left--; *left < 0 || depth > maxDepth {
-		return fault.Invalid("%s:%d: the document is larger, or nested deeper, than any policy", c.source, n.Line)
+		return fault.Invalid("%s:%d: the document is larger, or nested deeper, than any policy", source, n.Line)
 	}
 	if n.Kind == yaml.MappingNode {
 		seen := map[string]bool{}
 		for key := range pairs(n) {
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				return fault.Invalid("%s:%d: a key has to be a text; merge keys are not read", c.source, key.Line)
+				return fault.Invalid("%s:%d: a key has to be a text; merge keys are not read", source, key.Line)
 			}
 			if seen[key.Value] {
-				return fault.Invalid("%s:%d: the key %s stands twice; take one of them out", c.source, key.Line, clean(key.Value))
+				return fault.Invalid("%s:%d: the key %s stands twice; take one of them out", source, key.Line, clean(key.Value))
 			}
 			seen[key.Value] = true
 		}
 	}
 	for _, child := range n.Content {
-		if err := c.measure(child, depth+1, left); err != nil {
+		if err := measure(source, child, depth+1, left); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ type verdictCase struct {
 func TestImportedVerdicts(t *testing.T) {
 	isLong(t)
 	bin := environment(t, "agt-sandbox[policy]==5.0.0")
-	random := rand.New(rand.NewPCG(5, 17)) //nolint:gosec // the same documents each time
+	random := rand.New(rand.NewPCG(5, 17)) // the same documents each time
 	var cases []verdictCase
 	var input bytes.Buffer
 	for range 4000 {

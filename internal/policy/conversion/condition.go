@@ -251,10 +251,10 @@ var whole = regexp.MustCompile(`^(?:0|-?[1-9][0-9]{0,17})$`)
 // mayFail tells whether a condition that can't be said here may be one that can't be evaluated
 // anywhere: then there is a denial in it.
 func (r rule) mayFail() bool {
-	switch {
-	case r.operator == "matches":
+	switch r.operator {
+	case "matches":
 		return r.operand.kind != isNumber
-	case r.operator == "in" || r.operator == "not_in":
+	case "in", "not_in":
 		return r.operand.kind != isList && r.operand.kind != isText
 	}
 	return r.operator != "eq" && r.operator != "ne"

@@ -169,7 +169,7 @@ func (c *converter) permitted(r rule) bool {
 // unsaid is a rule that can't be said in our words.
 func (c *converter) unsaid(r rule, why string) *yaml.Node {
 	switch {
-	case r.permits() && !(r.mayFail() && c.permitted(r)):
+	case r.permits() && (!r.mayFail() || !c.permitted(r)):
 		c.changed(r.at, "rule "+r.name, "left out, so it permits nothing: %s", why)
 	case c.opts.DropRefusals:
 		c.changed(r.at, "rule "+r.name, "LEFT OUT, SO WHAT IT WOULD REFUSE IS NOT REFUSED: %s", why)

@@ -20,7 +20,7 @@ PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differen
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm check bench release clean lint fmt
+.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm check bench release wheel clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -87,6 +87,7 @@ test-all: build template
 	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m
+	COFFERDAM_LONG=1 $(FLAKY) python ./test/python/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 120m
 	@$(MAKE) --no-print-directory test-vm
 	@$(FLAKY) list
@@ -122,6 +123,10 @@ COMMIT ?= HEAD
 ARCHES ?= amd64,arm64
 release: deps
 	$(GO) run ./packaging/release -commit "$(COMMIT)" -arch "$(ARCHES)" -out dist
+
+# The Python package with the programs of bin in it, for this machine's processor.
+wheel: build
+	@sh scripts/wheel dist
 
 clean:
 	rm -rf $(BIN) $(AGENT) dist

@@ -6,7 +6,10 @@
 // is one process started in a sandbox through the API.
 package api
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Mount shows a host path in the sandbox.
 type Mount struct {
@@ -67,6 +70,26 @@ type CreateSandbox struct {
 	// Home keeps directories of the home directory from one sandbox to the next; nil: none.
 	// For callers on the Unix socket.
 	Home *Home `json:"home,omitempty"`
+	// Tools are functions of the caller's own that this sandbox may call beside the
+	// configuration's, if its policy lists them. They end with the sandbox or the daemon. For
+	// callers on the Unix socket.
+	Tools []SandboxTool `json:"tools,omitempty"` // at most 64
+}
+
+// SandboxTool is a function that a program of the daemon's host offers to one sandbox, by an
+// HTTP endpoint on the loopback interface. It is judged, bounded and recorded as those of the
+// configuration are.
+type SandboxTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Arguments is the JSON Schema of what it takes; absent: any object.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Endpoint  string          `json:"endpoint"` // http://127.0.0.1:PORT/PATH
+	// Secret is what the endpoint knows the daemon by, as Authorization: Bearer; of 32
+	// characters or more. Nothing of it is kept.
+	Secret    string `json:"secret"`
+	Answers   string `json:"answers,omitempty"`    // text or json; "" is text
+	TimeoutMS int64  `json:"timeout_ms,omitempty"` // 0: 30 s; at most an hour
 }
 
 // Home is what a sandbox keeps of its home directory. One sandbox at a time has it.

@@ -93,6 +93,7 @@ func types() []any {
 		api.RotatedAuditKey{},
 		api.RunSummary{},
 		api.Sandbox{},
+		api.SandboxTool{},
 		api.SandboxPage{},
 		api.SealAudit{},
 		api.SealedAudit{},

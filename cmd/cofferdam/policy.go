@@ -23,7 +23,7 @@ func newPolicy() *cobra.Command {
   cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy suggest --run nightly-42`,
 	}
-	cmd.AddCommand(newPolicyInit(), newPolicyCheck(), newPolicyExplain(), newPolicySuggest(), newPolicySchema(), newPolicyPresets())
+	cmd.AddCommand(newPolicyInit(), newPolicyImport(), newPolicyCheck(), newPolicyExplain(), newPolicySuggest(), newPolicySchema(), newPolicyPresets())
 	cmd.AddCommand(newPolicyPut(), newPolicyList(), newPolicyShow(), newPolicyRemove())
 	return cmd
 }

@@ -240,6 +240,9 @@ type Run struct {
 	Narrowing policy.Narrowing
 	// Placeholders are what the sandbox holds in place of secrets, by their names.
 	Placeholders map[string]string
+	// Tools are functions that whoever made the sandbox offers to it alone; nil: none. They
+	// are in memory only: a sandbox that outlives its daemon, and a copy, have none.
+	Tools *tool.Set
 	// Ancestors are the sandboxes that it is a copy of, see RegisterCopy.
 	Ancestors []Ancestor
 }
@@ -249,6 +252,11 @@ type Run struct {
 func (c *Controller) Register(r Run) error {
 	if r.Sandbox == "" || r.Run == "" || r.Policy == nil {
 		return fault.Invalid("a sandbox is registered with its id, its run and its policy; one is missing")
+	}
+	for _, one := range r.Tools.All() {
+		if _, taken := c.config.Tools.Get(one.Name); taken {
+			return fault.Invalid("the daemon's configuration has a tool %s; give the sandbox's another name", one.Name)
+		}
 	}
 	t := newTenant(r, &c.config, c.remembered, &c.earlier, c.desk)
 	if err := t.ledger.FollowLock(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
 // Lives is what becomes of sandboxes, for the record: how they begin and end, sleep, are
@@ -39,6 +40,9 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	if policy.Observes(t.policy()) {
 		detail[detailMode] = modeObserve
 	}
+	if own := t.run.Tools.All(); len(own) > 0 {
+		detail[detailOwnTools] = toolNames(own)
+	}
 	if !t.run.Narrowing.IsZero() {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
 	}
@@ -46,6 +50,17 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: excerpt.Of(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
+}
+
+// detailOwnTools has the names of the tools that a sandbox was given for itself.
+const detailOwnTools = "own_tools"
+
+func toolNames(tools []tool.Tool) string {
+	var names []string
+	for _, one := range tools {
+		names = append(names, one.Name)
+	}
+	return excerpt.Of(strings.Join(names, " "), 8_192)
 }
 
 // detailLock tells which lockfiles a run is held to, and whether they are

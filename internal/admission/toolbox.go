@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,7 +55,7 @@ func (b *Toolbox) Tools(ctx context.Context, sandbox string) ([]door.Tool, error
 		return nil, err
 	}
 	list := []door.Tool{}
-	for _, one := range b.tools.All() {
+	for _, one := range slices.Concat(b.tools.All(), t.run.Tools.All()) {
 		if !t.run.Plan && t.policy().ToolListed(one.Name).Allowed() {
 			list = append(list, door.Tool{Name: one.Name, Description: one.Description, Arguments: one.Schema.Text()})
 		}
@@ -128,6 +129,9 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 	}
 	known := false
 	if c.tool, known = c.box.tools.Get(name); !known {
+		c.tool, known = c.t.run.Tools.Get(name)
+	}
+	if !known {
 		return door.ToolUnknown, policy.Decision{
 			Rule: door.RuleToolUnknown, ResolvedBy: policy.ByRule, Reason: "the policy lists the tool " + printable(name) + ", and this installation has none of that name",
 		}, nil

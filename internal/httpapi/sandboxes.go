@@ -47,6 +47,9 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	if req.IdempotencyKey, err = backend.IdempotencyKey(r); err != nil {
 		return err
 	}
+	if req.IdempotencyKey != "" && req.Tools != nil {
+		return fault.Invalid("a sandbox with tools of its own takes no %s: another request's endpoints are not the first one's", api.IdempotencyHeader)
+	}
 	sb, err := s.cfg.Sandboxes.Create(r.Context(), req)
 	if err != nil {
 		return err
@@ -97,6 +100,9 @@ func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Requ
 		if err := homes.CheckName(body.Home.Name); err != nil {
 			return req, err
 		}
+	}
+	if req.Tools, req.Env, err = ownTools(body, who); err != nil {
+		return req, err
 	}
 	for _, m := range body.Mounts {
 		req.Mounts = append(req.Mounts, mounts.Mount(m))

@@ -79,6 +79,8 @@ func sections() []section {
 		{"sandbox_mounts", (*compiler).sandboxMounts},
 		{"inherit", (*compiler).inherit},
 		{"scope", (*compiler).scope},
+		{"metadata", compileMetadata},
+		{"disclaimer", compileDisclaimer},
 	}
 }
 
@@ -190,6 +192,24 @@ func (c *compiler) inherit(v value) {
 func (c *compiler) scope(v value) {
 	if !isNull(v) {
 		c.fail(v.node, "scope is not supported: a policy applies to the whole run; leave it out")
+	}
+}
+
+// compileMetadata reads what documents of the toolkit say of themselves.
+func compileMetadata(c *compiler, v value) {
+	if v.node.Kind != yaml.MappingNode {
+		c.fail(v.node, "metadata has to have keys, and is for people only")
+		return
+	}
+	c.says(v, "for people only")
+}
+
+func compileDisclaimer(c *compiler, v value) {
+	if v.node.Kind == yaml.ScalarNode && v.node.Value == "" {
+		return
+	}
+	if _, ok := c.text(v); ok {
+		c.says(v, "for people only")
 	}
 }
 

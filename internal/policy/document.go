@@ -36,6 +36,8 @@ type document struct {
 	Resources        resourcesKeys                      `key:"resources" means:"Limits, in the form of a sandbox configuration."`
 	SandboxMounts    sandboxMountsKeys                  `key:"sandbox_mounts" means:"Mounts, in the form of an agent-sandbox policy."`
 	Inherit          bool                               `key:"inherit" means:"Has no effect: one document is the whole policy."`
+	Metadata         freeObject                         `key:"metadata" means:"For people only."`
+	Disclaimer       anyText                            `key:"disclaimer" means:"For people only."`
 	Scope            null                               `key:"scope" means:"Only null: a policy applies to the whole run."`
 }
 

@@ -134,6 +134,7 @@ func TestMalformed(t *testing.T) {
 		{"tool_allowlist: [a, \"*\", 5, 'a b']\n", "p:1:21: tool_allowlist[1] must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is \"*\"\n" +
 			"p:1:26: tool_allowlist[2] must be text, and is a number; quote it: \"5\"\n" +
 			"p:1:29: tool_allowlist[3] must be the name of one tool, which is a letter, then letters, digits, _, . and -, at most 64 in all, and is \"a b\""},
+		{"metadata: a text\n", "p:1:11: metadata has to have keys, and is for people only"},
 		{"scope: \"**\"\n", "p:1:8: scope is not supported: a policy applies to the whole run; leave it out"},
 		{"name: 1\nversion: 2\nisolation: 3\n", "p:1:7: name must be text, and is a number; quote it: \"1\"\np:2:10: version must be text, and is a number; quote it: \"2\"\n" +
 			"p:3:12: isolation must be text, and is a number; quote it: \"3\""},
@@ -182,6 +183,8 @@ rules:
 defaults: { action: deny, max_tokens: 4096, max_tool_calls: 10, confidence_threshold: 0.8, max_cpu: null, max_memory_mb: null, timeout_seconds: null, network_default: deny }
 inherit: true
 scope: null
+metadata: { jurisdiction: XX, list: [1, { two: 3 }] }
+disclaimer: no certified instrument
 network_allowlist: []
 tool_allowlist: []
 sandbox_mounts: { input_dir: /srv/in, output_dir: null }

@@ -63,6 +63,7 @@ func TestSchemaTakesWhatParseReads(t *testing.T) {
 		"defaults: { max_cpu: null, timeout_seconds: 0.5 }",
 		"sandbox_mounts: { input_dir: /data, output_dir: null }",
 		"{ description: \"\", inherit: true, scope: null }",
+		"{ metadata: { regulation: \"An Act\", of: [2016, { part: 1 }] }, disclaimer: \"\" }",
 		"rules: [ { name: a, condition: { field: command, operator: in, value: [ls, cat] }, action: audit, message: \"\", dynamic_condition: null, override: false } ]",
 		"environment: { mode: persistent, baseline: first }",
 		"network_allowlist: [ a.example, { host: \"*.a.example\" }, { host: a.example, port: 22, tcp: true } ]",
@@ -118,6 +119,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"filesystem: { workspace: tmp }",
 		"rules: [ { name: a } ]",
 		"scope: \"**\"",
+		"metadata: a text",
+		"disclaimer: [ a list ]",
 		"environment: {}",
 	} {
 		if _, err := policy.Parse("p", []byte(wrong)); err == nil {

@@ -12,7 +12,8 @@ import (
 // can tell; the compiler asks for more.
 type (
 	text            string
-	anyText         string // may be empty
+	anyText         string   // may be empty
+	freeObject      struct{} // whatever its author likes
 	engineName      string
 	modeWord        string
 	networkName     string
@@ -82,6 +83,7 @@ func plainForms() map[reflect.Type]node {
 		reflect.TypeFor[bool]():           {{"type", "boolean"}},
 		reflect.TypeFor[text]():           {{"type", "string"}, {"minLength", 1}},
 		reflect.TypeFor[anyText]():        {{"type", "string"}},
+		reflect.TypeFor[freeObject]():     {{"type", "object"}},
 		reflect.TypeFor[engineName]():     matching(`^[a-z][a-z0-9-]{0,39}$`),
 		reflect.TypeFor[networkName]():    matching(namePattern),
 		reflect.TypeFor[hostName]():       matching(hostPattern + "$"),

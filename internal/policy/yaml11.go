@@ -15,6 +15,14 @@ var (
 	date11    = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?)?$`)
 )
 
+// InYAML11 says what a scalar is to readers of YAML 1.1 if it is no text there; "": it is text.
+func InYAML11(n *yaml.Node) string {
+	if n.ShortTag() != "!!str" {
+		return "a value of its own kind"
+	}
+	return inYAML11(n)
+}
+
 // inYAML11 says what a value is in YAML 1.1 if it is no text there; "": it is.
 func inYAML11(n *yaml.Node) string {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
 const (
@@ -61,6 +62,8 @@ type Request struct {
 	Keeps []string
 	// Narrowing is what the client gives up of the network; see Manager.Narrow.
 	Narrowing policy.Narrowing
+	// Tools are functions of the caller's that this sandbox may call: see admission.Run.
+	Tools *tool.Set
 	// proof has it be a twin for probes: nothing of the host can be written, and its limits
 	// are low.
 	proof bool

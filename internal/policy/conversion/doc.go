@@ -1,0 +1,14 @@
+// Package conversion makes a policy of ours of a policy document of the agent-sandbox toolkit
+// (versions 4 and 5 of its language): it keeps what can be enforced and says what it left out.
+// It is pure.
+//
+// What is made refuses whatever the document's own evaluator, of release 5.0.0, refuses of what
+// Cofferdam judges: commands, code and calls of tools. Where a rule can't be said in our words,
+// one that permits is left out, one that refuses is widened as long as it is known to refuse no
+// less, and else the conversion fails. A rule that permits has a denial in it as well: what can't
+// be evaluated is denied where it is reached.
+//
+// Vocabulary: a *rule* is the document's; its *field* is *known* if Cofferdam ever has it; its
+// *operand* is what the field is compared with, which in that language is of any type and is
+// never converted; a *note* says what became of a part that is not kept as it was.
+package conversion

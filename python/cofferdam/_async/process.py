@@ -1,0 +1,171 @@
+"""A command of a sandbox: what it writes, its input, its end."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import httpcore
+import httpx
+
+from .. import _frames
+from .._compat import AsyncLock, AsyncPump
+from .._decode import decode
+from .._models import CommandResult, Exit
+from ..errors import ConnectionLost, ProtocolError
+from .transport import AsyncTransport
+
+Output = Callable[[str], object]
+
+#: Kept of each output of a command, in bytes; what is more is dropped, and the result says so.
+MAX_OUTPUT = 64 << 20
+_READ = _frames.MAX_PAYLOAD + 5
+_LOST = (httpcore.ReadError, httpcore.WriteError, httpx.TransportError, OSError)
+_RETRIES = 3
+
+
+class Collected:
+    """What came of one output, whole and as text for a callback."""
+
+    def __init__(self, most: int, heard: Output | None) -> None:
+        self._most, self._heard = most, heard
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.dropped = False
+        self._text = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def add(self, data: bytes) -> None:
+        """Takes bytes as they come."""
+        kept = data[: max(0, self._most - self._size)]
+        if kept:
+            self._parts.append(kept)
+            self._size += len(kept)
+        self.dropped = self.dropped or len(kept) < len(data)
+        if self._heard is not None:
+            text = self._text.decode(data)
+            if text:
+                self._heard(text)
+
+    def end(self) -> bytes:
+        """All that was kept."""
+        if self._heard is not None:
+            rest = self._text.decode(b"", final=True)
+            if rest:
+                self._heard(rest)
+        return b"".join(self._parts)
+
+
+class AsyncProcess:
+    """A command that was started. ``wait`` is for one caller; ``kill`` for any, beside it."""
+
+    def __init__(self, transport: AsyncTransport, sandbox: str, id: str, argv: list[str], started: datetime) -> None:
+        self._transport, self._sandbox = transport, sandbox
+        self.id, self.argv, self.started = id, argv, started
+        self._stream: Any = None
+        self._writing = AsyncLock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} of {self._sandbox}>"
+
+    async def wait(
+        self,
+        *,
+        input: bytes | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        max_output: int = MAX_OUTPUT,
+    ) -> CommandResult:
+        """Follows the command to its end. A connection that is lost is made again where it was."""
+        out, err = Collected(max_output, on_stdout), Collected(max_output, on_stderr)
+        offset, lost, gap = 0, 0, False
+        while True:
+            try:
+                async with self._attached(offset) as stream:
+                    pump = AsyncPump(self._write, _frames.input_frames(input)) if input is not None else None
+                    input = None  # it is not sent a second time: nobody knows how much of it arrived
+                    try:
+                        async for kind, payload in self._frames(stream):
+                            if kind == _frames.STDOUT:
+                                offset += len(payload)
+                                out.add(payload)
+                            elif kind == _frames.STDERR:
+                                offset += len(payload)
+                                err.add(payload)
+                            elif kind == _frames.GAP:
+                                size = _frames.gap_of(payload)
+                                offset, gap = offset + size, gap or size > 0
+                            elif kind == _frames.EXIT:
+                                return self._result(payload, out, err, gap)
+                    finally:
+                        if pump is not None:
+                            await pump.stop()
+            except (ConnectionLost, *_LOST) as e:
+                lost += 1
+                if lost > _RETRIES:
+                    raise ConnectionLost(f"the command {self.id} was lost: {e}") from e
+
+    def _result(self, payload: bytes, out: Collected, err: Collected, gap: bool) -> CommandResult:
+        try:
+            end = decode(Exit, json.loads(payload))
+        except ValueError:
+            raise ProtocolError(f"the daemon sent an exit that can't be read: {payload[:80]!r}") from None
+        stdout, stderr = out.end(), err.end()
+        code = end.code if not end.error or end.code else -1
+        return CommandResult(
+            exit_code=code,
+            stdout=stdout.decode(errors="replace"),
+            stderr=stderr.decode(errors="replace"),
+            timed_out=end.timed_out,
+            signal=end.signal,
+            error=end.error,
+            truncated=gap or end.truncated or out.dropped or err.dropped,
+            command_id=self.id,
+            started=self.started,
+            stdout_bytes=stdout,
+            stderr_bytes=stderr,
+        )
+
+    async def kill(self, signal: str = "KILL") -> None:
+        """Sends a signal to the command and all that it has started."""
+        message = _frames.frame(_frames.SIGNAL, json.dumps({"name": signal, "tree": True}).encode())
+        if self._stream is not None:
+            await self._write(message)
+            return
+        async with self._attached(0):
+            await self._write(message)
+
+    async def _write(self, data: bytes) -> None:
+        stream = self._stream
+        if stream is None:
+            raise ConnectionLost("nothing is attached to the command")
+        async with self._writing:
+            await stream.write(data, timeout=None)
+
+    @asynccontextmanager
+    async def _attached(self, offset: int) -> AsyncIterator[Any]:
+        path = f"/v1/sandboxes/{quote(self._sandbox, safe='')}/commands/{quote(self.id, safe='')}/attach"
+        wanted = {"Connection": "Upgrade", "Upgrade": "cofferdam-frames"}
+        async with self._transport.stream(
+            "GET", path, query={"offset": offset}, headers=wanted, upgrade=True
+        ) as response:
+            if response.headers.get("upgrade") != "cofferdam-frames":
+                raise ProtocolError("the daemon does not speak frames on this connection")
+            self._stream = response.extensions["network_stream"]
+            try:
+                yield self._stream
+            finally:
+                self._stream = None
+
+    async def _frames(self, stream: Any) -> AsyncIterator[tuple[int, bytes]]:
+        reader = _frames.Reader()
+        while True:
+            data = await stream.read(_READ, timeout=None)
+            if not data:
+                raise ConnectionLost("the connection to the daemon ended before the command did")
+            for one in reader.feed(data):
+                yield one

@@ -1,0 +1,151 @@
+"""HTTP to one daemon: errors as types, a daemon of one's own started where none runs."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from .. import _find
+from .._compat import async_blocking
+from ..errors import ConnectionLost, DaemonNotFound, ProtocolError, from_problem
+
+_MAX_PROBLEM = 64 << 10
+
+# Of the network, not of the answer: making a sandbox, or a plan, may take long.
+_TIMEOUT = httpx.Timeout(None, connect=10.0)
+
+Query = Mapping[str, "str | int | list[str] | None"]
+
+
+class AsyncTransport:
+    """Speaks to one daemon. One connection a call: a kept one would outlive a killed daemon."""
+
+    def __init__(self, address: _find.Address) -> None:
+        self.address = address
+        headers = {"User-Agent": "cofferdam-python"}
+        if address.token:
+            headers["Authorization"] = f"Bearer {address.token}"
+        single = httpx.Limits(max_keepalive_connections=0)
+        if address.socket:
+            way = httpx.AsyncHTTPTransport(uds=address.socket, limits=single)
+        else:
+            context = ssl.create_default_context(cafile=address.ca or None)
+            way = httpx.AsyncHTTPTransport(verify=context, limits=single)
+        # The daemon redirects nowhere, and the token is for nobody else: no proxy of the environment.
+        self._http = httpx.AsyncClient(
+            transport=way,
+            base_url=address.url or "http://daemon",
+            headers=headers,
+            timeout=_TIMEOUT,
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def aclose(self) -> None:
+        """Ends all connections."""
+        await self._http.aclose()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer; None where there is none."""
+        async with self.stream(method, path, query=query, body=body, content=content, headers=headers) as response:
+            data = await self.read(response)
+        if not data:
+            return None
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise ProtocolError(f"the daemon's answer to {method} {path} is not JSON") from None
+
+    async def lines(
+        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None
+    ) -> AsyncIterator[Any]:
+        """The values of an answer of JSON lines, as they come."""
+        async with self.stream(method, path, query=query, body=body) as response:
+            try:
+                async for line in response.aiter_lines():
+                    if line.strip():
+                        yield json.loads(line)
+            except ValueError:
+                raise ProtocolError("the daemon's answer has a line that can't be read") from None
+            except httpx.TransportError as e:
+                raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+
+    async def read(self, response: httpx.Response) -> bytes:
+        """The rest of an answer."""
+        try:
+            return await response.aread()
+        except httpx.TransportError as e:
+            raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+        upgrade: bool = False,
+    ) -> AsyncIterator[httpx.Response]:
+        """The answer of a success, unread; any other is an error with the daemon's sentence."""
+        request = self._http.build_request(
+            method,
+            path,
+            params={k: v for k, v in (query or {}).items() if v not in (None, "", [])},
+            json=body,
+            content=content,
+            headers=headers,
+        )
+        response = await self._send(request, again=content is None or isinstance(content, bytes))
+        try:
+            if not response.is_success and not (upgrade and response.status_code == 101):
+                raise await self._problem(response)
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
+        try:
+            return await self._http.send(request, stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as e:
+            if not self.address.own or not again:
+                raise DaemonNotFound(f"no daemon is listening at {self.address.where}: {e}") from e
+        except httpx.TransportError as e:
+            raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+        # Nothing was sent, so the same request goes out once more.
+        await async_blocking(_find.start)
+        try:
+            return await self._http.send(request, stream=True)
+        except httpx.TransportError as e:
+            raise DaemonNotFound(f"the daemon at {self.address.where} was started and does not answer: {e}") from e
+
+    async def _problem(self, response: httpx.Response) -> Exception:
+        data = b""
+        try:
+            async for part in response.aiter_bytes():
+                data += part
+                if len(data) > _MAX_PROBLEM:
+                    break
+        except httpx.TransportError:
+            pass  # a part of it is better than nothing
+        try:
+            problem = json.loads(data)
+        except ValueError:
+            problem = None
+        return from_problem(response.status_code, problem)

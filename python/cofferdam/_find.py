@@ -1,0 +1,162 @@
+"""Where the daemon is, and the program that starts one: as the command line finds them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from .errors import CofferdamError, DaemonNotFound
+
+ENV_HOST = "COFFERDAM_HOST"
+ENV_TOKEN = "COFFERDAM_TOKEN"
+ENV_CA = "COFFERDAM_CA"
+ENV_BINARY = "COFFERDAM_BINARY"
+
+_START_SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Address:
+    """A daemon: a Unix socket, or a URL with a token."""
+
+    socket: str = ""
+    url: str = ""
+    token: str = ""
+    ca: str = ""
+    #: It is this user's own, and is started where none runs.
+    own: bool = False
+
+    @property
+    def where(self) -> str:
+        """For people."""
+        return self.url or self.socket
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which the command line finds the same daemon."""
+        env = {k: v for k, v in os.environ.items() if k not in (ENV_HOST, ENV_TOKEN, ENV_CA)}
+        if self.own:
+            return env
+        env[ENV_HOST] = self.url or "unix://" + self.socket
+        if self.token:
+            env[ENV_TOKEN] = self.token
+        if self.ca:
+            env[ENV_CA] = self.ca
+        return env
+
+
+def address(host: str | None = None, token: str | None = None, ca: str | None = None) -> Address:
+    """The daemon that is named, else the environment's, else this user's own."""
+    host = host or os.environ.get(ENV_HOST) or ""
+    if not host:
+        return Address(socket=str(runtime_directory() / "daemon.sock"), own=True)
+    if host.startswith("unix://"):
+        path = host[len("unix://") :]
+        if not path.startswith("/"):
+            raise CofferdamError(f"the daemon's socket {host!r} has to be named by its absolute path: unix:///PATH")
+        return Address(socket=path)
+    return _remote(host, token or os.environ.get(ENV_TOKEN) or "", ca or os.environ.get(ENV_CA) or "")
+
+
+def _remote(host: str, token: str, ca: str) -> Address:
+    parts = urlsplit(host)
+    if not parts.hostname or parts.username or parts.password or parts.path.strip("/") or parts.query:
+        raise CofferdamError("the daemon's address is not valid: write https://HOST:PORT")
+    if parts.scheme not in ("http", "https"):
+        raise CofferdamError("the daemon's address has to begin with https:// (or http:// on this machine)")
+    if parts.scheme == "http" and not _local(parts.hostname):
+        raise CofferdamError(
+            f"the token would go to {parts.hostname} in the clear:"
+            " write https:// (http:// is for this machine's own addresses)"
+        )
+    if not token:
+        raise CofferdamError(
+            f"the daemon at {parts.netloc} takes only callers with a token: give one, or set {ENV_TOKEN}"
+        )
+    if not all("!" <= c <= "~" for c in token):
+        raise CofferdamError("the token has characters that no token has")
+    if ca and not Path(ca).is_file():
+        raise CofferdamError(f"the CA file {ca} does not exist")
+    return Address(url=f"{parts.scheme}://{parts.netloc}", token=token, ca=ca)
+
+
+def _local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def runtime_directory() -> Path:
+    """Where this user's daemon has its socket."""
+    named = os.environ.get("COFFERDAM_RUNTIME")
+    if named:
+        if not os.path.isabs(named):
+            raise CofferdamError(f"the directory {named!r} must be an absolute path")
+        return Path(named)
+    if os.geteuid() == 0:
+        return Path("/run/cofferdam")
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    if session:
+        return Path(session) / "cofferdam"
+    return Path(os.environ.get("TMPDIR") or "/tmp") / f"cofferdam-{os.geteuid()}"
+
+
+def binary() -> str:
+    """The program: $COFFERDAM_BINARY, the one that this package's wheel brought, or the one on the PATH."""
+    named = os.environ.get(ENV_BINARY)
+    if named:
+        if not os.access(named, os.X_OK):
+            raise DaemonNotFound(f"{ENV_BINARY} is {named}, which is no program")
+        return named
+    for scripts in _script_directories():
+        candidate = os.path.join(scripts, "cofferdam")
+        if os.access(candidate, os.X_OK) and os.access(os.path.join(scripts, "runsc"), os.X_OK):
+            return candidate
+    found = shutil.which("cofferdam")
+    if not found:
+        raise DaemonNotFound(
+            "there is no program cofferdam on the PATH and none came with this package: install one of its wheels"
+        )
+    return found
+
+
+def _script_directories() -> list[str]:
+    """Where an installer may have put this package's programs."""
+    places = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
+    target = Path(__file__).resolve().parent.parent  # pip install --target
+    places += [str(target / "bin"), str(Path(sys.prefix) / "bin")]
+    return [p for p in dict.fromkeys(places) if p]
+
+
+def start() -> None:
+    """Starts this user's daemon where none runs. The program does it, under its own lock."""
+    program = binary()
+    env = Address(own=True).environment()
+    with tempfile.TemporaryFile() as said:
+        # Its output goes to a file: the daemon must not keep a pipe of ours open.
+        try:
+            ended = subprocess.run(
+                [program, "list", "--json"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env=env,
+                timeout=_START_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise DaemonNotFound(f"{program} could not start a daemon: {e}") from e
+        if ended.returncode != 0:
+            said.seek(0)
+            why = said.read(8192).decode(errors="replace").strip()
+            raise DaemonNotFound(f"{program} could not start a daemon: {why or f'code {ended.returncode}'}")

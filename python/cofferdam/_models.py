@@ -1,0 +1,381 @@
+"""What ``/v1`` answers, as dataclasses with the same field names as api/openapi.yaml.
+
+Texts in them may come from a sandbox, a publisher or an agent: they are data, and whoever
+shows them escapes them. ``_repr_html_`` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from . import _html
+
+
+@dataclass(frozen=True)
+class Version:
+    """Who the daemon is."""
+
+    version: str
+    pid: int
+    started: datetime
+    state_dir: str
+    background: bool = False
+    url: str = ""
+    ca_file: str = ""
+    #: Where people answer requests; "": the daemon has no console.
+    console: str = ""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a command ended."""
+
+    code: int
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    truncated: bool = False
+    signal: str = ""
+    timed_out: bool = False
+    claimed: bool = False
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a sandbox."""
+
+    id: str
+    argv: list[str]
+    started: datetime
+    exit: Exit | None = None
+    terminal: bool = False
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command wrote and how it ended. ``exit_code`` is -1 where there is none."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+    signal: str = ""
+    error: str = ""
+    #: Output was lost: more was written than was kept, or than ``max_output`` allows.
+    truncated: bool = False
+    #: The command's id, and the daemon's time when it began.
+    command_id: str = ""
+    started: datetime | None = None
+    stdout_bytes: bytes = field(default=b"", repr=False)
+    stderr_bytes: bytes = field(default=b"", repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """It ended with 0, by itself."""
+        return self.exit_code == 0 and not self.timed_out and not self.error
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Something that a sandbox waits for."""
+
+    request: str
+    package: str
+    reason: str
+    since: datetime
+    frozen: bool
+    tree: str = ""
+    unfrozen: str = ""
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When a sandbox ends by itself; 0 is no end. ``at_end`` is destroy, pause or pause-files."""
+
+    ttl_seconds: int = 0
+    idle_seconds: int = 0
+    at_end: str = ""
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """A sandbox, as the daemon tells of it."""
+
+    id: str
+    run: str
+    state: str
+    template: str
+    engine: str
+    policy_digest: str
+    created: datetime
+    task: str = ""
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    ended: str = ""
+    commands: list[Command] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    linger: bool = False
+    lifetime: Lifetime = field(default_factory=Lifetime)
+    ends: datetime | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+    snapshot: str = ""
+    parent: str = ""
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("run", self.run),
+            ("task", self.task),
+            ("state", self.state),
+            ("template", self.template),
+            ("engine", self.engine),
+            ("policy", self.policy_digest),
+            ("created", self.created),
+            ("ends", self.ends),
+            ("ended", self.ended),
+            ("waits for", "; ".join(h.package for h in self.holds)),
+            ("stays closed", "\n".join(self.notes)),
+            ("not enforced here", ", ".join(self.missing)),
+        ]
+        return _html.table(f"Sandbox {self.id}", rows)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a sandbox has and uses."""
+
+    time: datetime
+    cpu_count: float
+    cpu_nanos: int
+    cpu_percent: float
+    memory_bytes: int
+    memory_limit: int
+    disk_bytes: int
+    disk_limit: int
+    processes: int
+    memory_kills: int
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """A file of a sandbox. All of it is what the sandbox says."""
+
+    path: str
+    kind: str
+    size: int
+    mode: int
+    owner: str
+    group: str
+    modified: datetime
+    target: str = ""
+
+    @property
+    def is_dir(self) -> bool:
+        """It is a directory."""
+        return self.kind == "dir"
+
+
+@dataclass(frozen=True)
+class PackageRef:
+    """A package, or a release of one."""
+
+    ecosystem: str = ""
+    name: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One thing that a sandbox was refused."""
+
+    time: datetime
+    run: str
+    sandbox: str
+    what: str
+    outcome: str
+    rule: str
+    reason: str
+    request_id: str
+    count: int
+    package: PackageRef | None = None
+    file: str = ""
+    name: str = ""
+    #: Lines of a policy that would allow it.
+    suggest: str = ""
+    alarm: bool = False
+    #: The request in the approval queue that it waits for.
+    approval: str = ""
+
+
+@dataclass(frozen=True)
+class PlanRelease:
+    """One release of a plan's tree."""
+
+    ecosystem: str
+    name: str
+    version: str
+    effect: str
+    reason: str
+    depth: int = 0
+    wanted_by: list[str] = field(default_factory=list)
+    file: str = ""
+    kind: str = ""
+    digest: str = ""
+    size: int = 0
+    published: str = ""
+    scripts: bool = False
+    would: str = ""
+    rule: str = ""
+    approval: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an install would bring, and what the policy says of each part."""
+
+    run: str
+    releases: list[PlanRelease]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> bool:
+        """The install would go through as it is."""
+        return all(r.effect == "allow" for r in self.releases)
+
+    def _repr_html_(self) -> str:
+        columns = ["package", "version", "kind", "size", "scripts", "verdict", "rule", "reason"]
+        rows: list[list[object]] = [
+            [
+                "\u00a0" * 2 * r.depth + r.name,
+                r.version,
+                r.kind,
+                r.size or "",
+                "yes" if r.scripts else "",
+                r.effect,
+                r.rule,
+                r.reason,
+            ]
+            for r in self.releases
+        ]
+        return _html.grid(f"Plan of run {self.run}", columns, rows)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of a sandbox that others can be made from."""
+
+    id: str
+    digest: str
+    contents: str
+    created: datetime
+    bytes: int
+    sandbox: str
+    run: str
+    template: str
+    engine: str
+    policy_digest: str
+    name: str = ""
+    token: str = ""
+    compressed: bool = False
+
+
+@dataclass(frozen=True)
+class Template:
+    """A root filesystem that sandboxes begin with."""
+
+    name: str
+    digest: str
+    created: datetime
+    bytes: int
+    outdated: bool = False
+
+
+@dataclass(frozen=True)
+class NamedPolicy:
+    """A policy that the daemon keeps under a name; ``document`` is not in lists."""
+
+    name: str
+    digest: str
+    source: str = ""
+    changed: datetime | None = None
+    document: bytes = b""
+    live: int = 0
+    narrowed: int = 0
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A request of the approval queue. ``raw`` has all that the daemon sent of it."""
+
+    id: str
+    state: str
+    rule: str
+    reason: str
+    created: datetime
+    updated: datetime
+    kind: str = ""
+    package: PackageRef | None = None
+    upstream: str = ""
+    group: str = ""
+    tree: str = ""
+    asked: int = 0
+    expires: datetime | None = None
+    ended: str = ""
+    notes: list[str] = field(default_factory=list)
+    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ApprovalEvent:
+    """Something that happened in the queue."""
+
+    number: int
+    at: datetime
+    event: str
+    request: Approval
+
+
+@dataclass(frozen=True)
+class SandboxEvent:
+    """A change of a sandbox's state."""
+
+    seq: int
+    time: datetime
+    sandbox: str
+    run: str
+    to: str
+    token: str = ""
+    from_: str = field(default="", metadata={"json": "from"})
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A run's policy, and what it would be if it let in what the run asked for."""
+
+    source: str
+    document: bytes
+    suggested: bytes
+    diff: str
+    template: str = ""
+    left: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """What became of code that was run without a sandbox."""
+
+    id: str
+    run: str
+    request_id: str
+    stdout: str
+    stderr: str
+    memory_bytes: int
+    took_ms: int
+    value: Any = None
+    truncated: bool = False
+    failure: dict[str, Any] | None = None

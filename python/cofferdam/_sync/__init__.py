@@ -1,0 +1,1 @@
+"""Made of package ``_async`` by tools/unasync.py."""

@@ -1,0 +1,350 @@
+# Made by tools/unasync.py of the file of this name in _async: change that one.
+"""A sandbox: commands, files, installs, copies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from .. import _html, _installs
+from .._decode import decode
+from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
+from .._policy import PolicyLike
+from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound
+from .files import Files
+from .process import MAX_OUTPUT, Process, Output
+
+if TYPE_CHECKING:
+    from .client import Client
+
+#: A command line as its words, or as one text for the shell.
+CommandLine = str | Sequence[str]
+
+
+def _argv(command: CommandLine) -> list[str]:
+    if isinstance(command, str):
+        return ["/bin/sh", "-c", command]
+    return [os.fspath(word) for word in command]
+
+
+class Sandbox:
+    """A sandbox, which is made when it is entered (or by ``start``) and removed at the end.
+
+    ``policy`` is a document: a path, a text of several lines, or a mapping; ``policy_name`` one
+    that the daemon keeps. Without either no package may be installed and no host reached.
+    """
+
+    def __init__(
+        self,
+        policy: PolicyLike | None = None,
+        *,
+        policy_name: str | None = None,
+        template: str | None = None,
+        isolation: str | None = None,
+        snapshot: str | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        mounts: Sequence[Mapping[str, Any]] | None = None,
+        labels: Mapping[str, str] | None = None,
+        run_id: str | None = None,
+        task: str | None = None,
+        ttl: float | timedelta | None = None,
+        idle: float | timedelta | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        client: Client | None = None,
+    ) -> None:
+        self._asked: dict[str, Any] = {
+            "policy": policy,
+            "policy_name": policy_name,
+            "template": template,
+            "isolation": isolation,
+            "snapshot": snapshot,
+            "env": env,
+            "cwd": cwd,
+            "mounts": mounts,
+            "labels": labels,
+            "run_id": run_id,
+            "task": task,
+            "ttl": ttl,
+            "idle": idle,
+            "tools": tools,
+        }
+        self._client, self._own_client = client, False
+        self._info: SandboxInfo | None = None
+        self._files: Files | None = None
+
+    @classmethod
+    def of(
+        cls, client: Client, info: SandboxInfo, policy: PolicyLike | None = None, policy_name: str | None = None
+    ) -> Sandbox:
+        """One that is there. Leaving it does not remove it: ``kill`` does."""
+        box = cls(policy, policy_name=policy_name, client=client)
+        box._adopt(info)
+        return box
+
+    # Its life.
+
+    def start(self) -> Sandbox:
+        """Makes the sandbox; returns when commands can be started in it."""
+        if self._info is not None:
+            return self
+        if self._client is None:
+            from .client import Client
+
+            self._client, self._own_client = Client(), True
+        try:
+            self._adopt(self._client.sandboxes.make(**self._asked))
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __enter__(self) -> Sandbox:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends all that runs in it and removes it; one that is gone is no error."""
+        try:
+            if self._info is not None:
+                self.client.sandboxes.remove(self.id)
+        except NotFound:
+            pass
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._own_client and self._client is not None:
+            self._client.close()
+            self._client, self._own_client = None, False
+
+    def _adopt(self, info: SandboxInfo) -> None:
+        self._info = info
+        self._files = Files(self.client.transport, info.id)
+
+    @property
+    def client(self) -> Client:
+        """The daemon's client."""
+        if self._client is None:
+            raise CofferdamError("the sandbox is not there: enter it with `with`, or start it")
+        return self._client
+
+    @property
+    def info(self) -> SandboxInfo:
+        """What was told of it when it was made, or by the last ``refresh``."""
+        if self._info is None:
+            raise CofferdamError("the sandbox is not there: enter it with `with`, or start it")
+        return self._info
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.info.id
+
+    @property
+    def run_id(self) -> str:
+        """The run that it belongs to, in the record."""
+        return self.info.run
+
+    @property
+    def files(self) -> Files:
+        """Its files."""
+        if self._files is None:
+            raise CofferdamError("the sandbox is not there: enter it with `with`, or start it")
+        return self._files
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._info.id if self._info else 'not made'}>"
+
+    def _repr_html_(self) -> str:
+        return self._info._repr_html_() if self._info else _html.table("Sandbox", [("state", "not made")])
+
+    def refresh(self) -> SandboxInfo:
+        """What the daemon says of it now."""
+        self._info = self.client.sandboxes.get(self.id)
+        return self._info
+
+    def usage(self) -> Usage:
+        """What it has and uses."""
+        return decode(Usage, self.client.transport.call("GET", self._path("/usage")))
+
+    def set_lifetime(self, *, ttl: float = 0, idle: float = 0, at_end: str = "destroy") -> SandboxInfo:
+        """Says anew when it ends by itself, from now on, in seconds; 0 is no end."""
+        body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end}
+        self._info = decode(SandboxInfo, self.client.transport.call("PUT", self._path("/lifetime"), body=body))
+        return self._info
+
+    def pause(self) -> SandboxInfo:
+        """Writes it to disk and frees its memory."""
+        self._info = decode(SandboxInfo, self.client.transport.call("POST", self._path("/pause")))
+        return self._info
+
+    def resume(self) -> SandboxInfo:
+        """Lets it go on."""
+        self._info = decode(SandboxInfo, self.client.transport.call("POST", self._path("/resume")))
+        return self._info
+
+    def _path(self, rest: str = "") -> str:
+        return f"/v1/sandboxes/{quote(self.id, safe='')}{rest}"
+
+    # Commands.
+
+    def spawn(
+        self,
+        command: CommandLine,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        stdin: bool = False,
+    ) -> Process:
+        """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        body: dict[str, Any] = {"argv": _argv(command)}
+        given = {
+            "env": dict(env or {}),
+            "dir": cwd,
+            "user": None if user is None else str(user),
+            "stdin": stdin,
+            "timeout_ms": None if timeout is None else max(1, round(timeout * 1000)),
+        }
+        body |= {k: v for k, v in given.items() if v}
+        started = decode(Command, self.client.transport.call("POST", self._path("/commands"), body=body))
+        return Process(self.client.transport, self.id, started.id, started.argv, started.started)
+
+    def run(
+        self,
+        command: CommandLine,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        input: bytes | str | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        max_output: int = MAX_OUTPUT,
+        check: bool = False,
+    ) -> CommandResult:
+        """Runs a command to its end.
+
+        The callbacks get text as it comes. ``timeout`` is in seconds and can only shorten the
+        policy's; what runs out of it is killed, and ``timed_out`` says so. ``user`` is ``root``
+        or a number; the default is the sandbox's own. With ``check`` an end other than 0 raises
+        :class:`CommandFailed`.
+        """
+        data = input.encode() if isinstance(input, str) else input
+        process = self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
+        try:
+            result = process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
+        except BaseException:
+            self._end(process)
+            raise
+        if check and not result.ok:
+            raise CommandFailed(process.argv, result)
+        return result
+
+    def _end(self, process: Process) -> None:
+        """Ends a command that nobody follows any more."""
+        try:
+            process.kill()
+        except Exception:  # it, or the sandbox, may be gone: the error that is under way says more
+            pass
+
+    # Packages.
+
+    def install(
+        self,
+        *packages: str,
+        ecosystem: str = "python",
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+    ) -> CommandResult:
+        """Installs packages with the ecosystem's own client (pip, npm, go).
+
+        What the policy refuses raises :class:`InstallRefused`; what a person has to approve
+        first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`.
+        """
+        argv = _installs.command(packages, ecosystem)
+        # What is refused again is counted under the first refusal's id.
+        before = {r.request_id: r.count for r in self.refusals()}
+        result = self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        if result.ok:
+            return result
+        refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
+        if not refused:
+            raise InstallFailed(argv, result)
+        if any(r.approval for r in refused):
+            raise ApprovalRequired(argv, result, refused, (self.client.version()).console)
+        raise InstallRefused(argv, result, refused)
+
+    def refusals(self) -> list[Refusal]:
+        """What the sandbox was refused, and why."""
+        try:
+            answer = self.client.transport.call(
+                "GET", "/v1/refusals", query={"run": self.run_id, "sandbox": self.id}
+            )
+        except NotFound:
+            return []
+        return [decode(Refusal, one) for one in answer.get("refusals") or []]
+
+    def plan(self, *packages: str, ecosystem: str = "python") -> Plan:
+        """What installing packages would bring under this sandbox's policy, and its verdicts; nothing is installed."""
+        return self.client.plan(
+            _installs.command(packages, ecosystem, planned=True),
+            policy=self._asked["policy"],
+            policy_name=self._asked["policy_name"],
+            template=self.info.template,
+        )
+
+    # Copies.
+
+    def fork(self, count: int = 1, *, ttl: float = 0) -> list[Sandbox]:
+        """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
+        body = {"count": count, "lifetime": {"ttl_seconds": int(ttl)}}
+        answer = self.client.transport.call("POST", self._path("/fork"), body=body)
+        made: list[Sandbox] = []
+        problem: dict[str, Any] | None = None
+        for one in answer.get("forks") or []:
+            if one.get("sandbox"):
+                info = decode(SandboxInfo, one["sandbox"])
+                made.append(Sandbox.of(self.client, info, self._asked["policy"], self._asked["policy_name"]))
+            else:
+                problem = one.get("error") or {}
+        if problem is not None:
+            for box in made:
+                box.kill()
+            raise CofferdamError(
+                f"the sandbox can't be copied: {problem.get('detail') or problem.get('title') or 'no reason is given'}"
+            )
+        return made
+
+    def snapshot(self, name: str | None = None, *, contents: str = "memory") -> Snapshot:
+        """A copy of it that others can be made from; it goes on meanwhile."""
+        body = {"contents": contents} | ({"name": name} if name else {})
+        return decode(Snapshot, self.client.transport.call("POST", self._path("/snapshots"), body=body))
+
+
+def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None) -> Lifetime:
+    """Times as the daemon takes them: whole seconds, rounded up."""
+
+    def seconds(given: float | timedelta | None) -> int:
+        if given is None:
+            return 0
+        exact = given.total_seconds() if isinstance(given, timedelta) else given
+        if exact <= 0:
+            raise CofferdamError(f"a time of {exact} seconds is none; leave it out for no end")
+        return -int(-exact // 1)
+
+    return Lifetime(ttl_seconds=seconds(ttl), idle_seconds=seconds(idle))

@@ -1,0 +1,152 @@
+# Made by tools/unasync.py of the file of this name in _async: change that one.
+"""HTTP to one daemon: errors as types, a daemon of one's own started where none runs."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+
+from .. import _find
+from .._compat import blocking
+from ..errors import ConnectionLost, DaemonNotFound, ProtocolError, from_problem
+
+_MAX_PROBLEM = 64 << 10
+
+# Of the network, not of the answer: making a sandbox, or a plan, may take long.
+_TIMEOUT = httpx.Timeout(None, connect=10.0)
+
+Query = Mapping[str, "str | int | list[str] | None"]
+
+
+class Transport:
+    """Speaks to one daemon. One connection a call: a kept one would outlive a killed daemon."""
+
+    def __init__(self, address: _find.Address) -> None:
+        self.address = address
+        headers = {"User-Agent": "cofferdam-python"}
+        if address.token:
+            headers["Authorization"] = f"Bearer {address.token}"
+        single = httpx.Limits(max_keepalive_connections=0)
+        if address.socket:
+            way = httpx.HTTPTransport(uds=address.socket, limits=single)
+        else:
+            context = ssl.create_default_context(cafile=address.ca or None)
+            way = httpx.HTTPTransport(verify=context, limits=single)
+        # The daemon redirects nowhere, and the token is for nobody else: no proxy of the environment.
+        self._http = httpx.Client(
+            transport=way,
+            base_url=address.url or "http://daemon",
+            headers=headers,
+            timeout=_TIMEOUT,
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._http.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer; None where there is none."""
+        with self.stream(method, path, query=query, body=body, content=content, headers=headers) as response:
+            data = self.read(response)
+        if not data:
+            return None
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise ProtocolError(f"the daemon's answer to {method} {path} is not JSON") from None
+
+    def lines(
+        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None
+    ) -> Iterator[Any]:
+        """The values of an answer of JSON lines, as they come."""
+        with self.stream(method, path, query=query, body=body) as response:
+            try:
+                for line in response.iter_lines():
+                    if line.strip():
+                        yield json.loads(line)
+            except ValueError:
+                raise ProtocolError("the daemon's answer has a line that can't be read") from None
+            except httpx.TransportError as e:
+                raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+
+    def read(self, response: httpx.Response) -> bytes:
+        """The rest of an answer."""
+        try:
+            return response.read()
+        except httpx.TransportError as e:
+            raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: Any = None,
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+        upgrade: bool = False,
+    ) -> Iterator[httpx.Response]:
+        """The answer of a success, unread; any other is an error with the daemon's sentence."""
+        request = self._http.build_request(
+            method,
+            path,
+            params={k: v for k, v in (query or {}).items() if v not in (None, "", [])},
+            json=body,
+            content=content,
+            headers=headers,
+        )
+        response = self._send(request, again=content is None or isinstance(content, bytes))
+        try:
+            if not response.is_success and not (upgrade and response.status_code == 101):
+                raise self._problem(response)
+            yield response
+        finally:
+            response.close()
+
+    def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
+        try:
+            return self._http.send(request, stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as e:
+            if not self.address.own or not again:
+                raise DaemonNotFound(f"no daemon is listening at {self.address.where}: {e}") from e
+        except httpx.TransportError as e:
+            raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
+        # Nothing was sent, so the same request goes out once more.
+        blocking(_find.start)
+        try:
+            return self._http.send(request, stream=True)
+        except httpx.TransportError as e:
+            raise DaemonNotFound(f"the daemon at {self.address.where} was started and does not answer: {e}") from e
+
+    def _problem(self, response: httpx.Response) -> Exception:
+        data = b""
+        try:
+            for part in response.iter_bytes():
+                data += part
+                if len(data) > _MAX_PROBLEM:
+                    break
+        except httpx.TransportError:
+            pass  # a part of it is better than nothing
+        try:
+            problem = json.loads(data)
+        except ValueError:
+            problem = None
+        return from_problem(response.status_code, problem)

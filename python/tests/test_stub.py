@@ -1,0 +1,250 @@
+"""A daemon that lies, breaks off, or is away: a typed error each time, and nothing hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cofferdam import (
+    AsyncClient,
+    Client,
+    Conflict,
+    ConnectionLost,
+    DaemonNotFound,
+    InvalidRequest,
+    ProtocolError,
+    QuotaExceeded,
+    Sandbox,
+    SandboxInfo,
+    Unauthorized,
+    Unavailable,
+)
+from cofferdam._decode import decode
+from cofferdam._frames import EXIT, GAP, STDERR, STDOUT, frame
+
+Answer = Callable[[str, socket.socket], None]
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Iterator[tuple[Client, list[Answer], list[str]]]:
+    """A client, the answers that its daemon gives one after the other, and the heads that it got."""
+    path = str(tmp_path / "s")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    answers: list[Answer] = []
+    heads: list[str] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                conn, _ = listener.accept()
+            except OSError:
+                return
+            with conn:
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    data += conn.recv(65536)
+                heads.append(data.split(b"\r\n\r\n")[0].decode())
+                if answers:
+                    try:
+                        answers.pop(0)(heads[-1], conn)
+                    except OSError:
+                        pass
+
+    threading.Thread(target=serve, daemon=True).start()
+    client = Client(f"unix://{path}")
+    yield client, answers, heads
+    client.close()
+    # Shut down first: a close alone does not end an accept that is under way.
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def says(status: int, body: str, kind: str = "application/json") -> Answer:
+    def answer(_: str, conn: socket.socket) -> None:
+        conn.sendall(
+            f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+
+    return answer
+
+
+def frames(*sent: bytes) -> Answer:
+    def answer(_: str, conn: socket.socket) -> None:
+        conn.sendall(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: cofferdam-frames\r\n\r\n" + b"".join(sent))
+
+    return answer
+
+
+STARTED = says(201, '{"id":"c","argv":["x"],"started":"2026-11-26T10:00:00Z"}')
+
+
+def box(client: Client) -> Sandbox:
+    info = {
+        "id": "s b/../x", "run": "r", "state": "running", "template": "t", "engine": "e", "policy_digest": "d",
+        "created": "2026-11-26T10:00:00Z",
+    }  # fmt: skip
+    return Sandbox.of(client, decode(SandboxInfo, info))
+
+
+Stub = tuple[Client, list[Answer], list[str]]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, InvalidRequest),
+        (401, Unauthorized),
+        (409, Conflict),
+        (413, InvalidRequest),
+        (429, QuotaExceeded),
+        (503, Unavailable),
+    ],
+)
+def test_statuses(stub: Stub, status: int, kind: type[Exception]) -> None:
+    client, answers, _ = stub
+    answers.append(
+        says(status, '{"title":"t","status":400,"detail":"write it so","retry_seconds":3}', "application/problem+json")
+    )
+    with pytest.raises(kind, match="write it so"):
+        client.version()
+
+
+@pytest.mark.parametrize("body", ["", "null", "[]", "{}", "<html>", '{"version":5}'])
+def test_answers_that_are_none(stub: Stub, body: str) -> None:
+    client, answers, _ = stub
+    answers.append(says(200, body))
+    with pytest.raises(ProtocolError):
+        client.version()
+
+
+def test_a_problem_without_end(stub: Stub) -> None:
+    client, answers, _ = stub
+
+    def endless(_: str, conn: socket.socket) -> None:
+        conn.sendall(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            conn.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+
+    answers.append(endless)
+    with pytest.raises(Exception, match="status 500"):
+        client.version()
+
+
+def test_a_connection_that_breaks_off(stub: Stub) -> None:
+    client, answers, _ = stub
+    answers.append(lambda _, conn: conn.sendall(b"HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\n{"))
+    with pytest.raises(ConnectionLost):
+        client.version()
+    answers.append(lambda _, conn: None)
+    with pytest.raises(ConnectionLost):
+        client.version()
+
+
+def test_redirects_are_not_followed(stub: Stub) -> None:
+    client, answers, heads = stub
+    answers.append(
+        lambda _, conn: conn.sendall(
+            b"HTTP/1.1 302 X\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n"
+        )
+    )
+    with pytest.raises(Exception, match="302"):
+        client.version()
+    assert len(heads) == 1
+
+
+def test_ids_can_not_lead_elsewhere(stub: Stub) -> None:
+    client, answers, heads = stub
+    answers.append(says(204, ""))
+    box(client).kill()
+    assert heads[0].startswith("DELETE /v1/sandboxes/s%20b%2F..%2Fx HTTP/1.1")
+
+
+def test_output_goes_on_where_it_broke_off(stub: Stub) -> None:
+    client, answers, heads = stub
+    gap = frame(GAP, b'{"bytes":100}')
+    answers += [
+        STARTED,
+        frames(frame(STDOUT, b"ab"), frame(STDERR, b"c"), gap, frame(STDOUT, b"half")[:6]),
+        frames(frame(99, b"unknown"), frame(STDOUT, b"d\xc3"), frame(STDOUT, b"\xa9"), frame(EXIT, b'{"code":7}')),
+    ]
+    heard: list[str] = []
+    result = box(client).run(["x"], on_stdout=heard.append)
+    assert (result.exit_code, result.stdout, result.stderr, result.truncated) == (7, "abd\u00e9", "c", True)
+    assert "attach?offset=103 " in heads[2]
+    assert "".join(heard) == "abd\u00e9"
+
+
+def test_output_that_is_lost_for_good(stub: Stub) -> None:
+    client, answers, _ = stub
+    answers += [STARTED, *[frames(frame(STDOUT, b"x")) for _ in range(4)], says(404, "{}")]
+    with pytest.raises(ConnectionLost):
+        box(client).run(["x"])
+
+
+@pytest.mark.parametrize(
+    "sent", [b"\x04\xff\xff\xff\xff", frame(EXIT, b"{"), frame(EXIT, b'{"code":"0"}'), frame(GAP, b"x")]
+)
+def test_frames_that_are_none(stub: Stub, sent: bytes) -> None:
+    client, answers, _ = stub
+    answers += [STARTED, frames(sent), says(404, "{}")]
+    with pytest.raises(ProtocolError):
+        box(client).run(["x"])
+
+
+def test_another_protocol(stub: Stub) -> None:
+    client, answers, _ = stub
+    answers += [
+        STARTED,
+        lambda _, conn: conn.sendall(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"),
+        says(404, "{}"),
+    ]
+    with pytest.raises(ProtocolError):
+        box(client).run(["x"])
+
+
+def test_too_much_output_is_dropped(stub: Stub) -> None:
+    client, answers, _ = stub
+    answers += [STARTED, frames(*[frame(STDOUT, b"x" * 65536)] * 4, frame(EXIT, b'{"code":0}'))]
+    result = box(client).run(["x"], max_output=100_000)
+    assert len(result.stdout) == 100_000 and result.truncated
+
+
+def test_a_callback_that_raises_ends_the_command(stub: Stub) -> None:
+    client, answers, heads = stub
+    answers += [STARTED, frames(frame(STDOUT, b"x")), frames()]
+
+    def raises(_: str) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        box(client).run(["x"], on_stdout=raises)
+    assert "/attach?offset=0" in heads[2], "it attached once more, to end it"
+
+
+def test_a_line_that_is_none(stub: Stub) -> None:
+    client, answers, _ = stub
+    answers.append(says(200, '{"kind":"package"}\n{"kind"', "application/x-ndjson"))
+    got = []
+    with pytest.raises(ProtocolError):
+        for record in client.audit.records():
+            got.append(record)
+    assert got == [{"kind": "package"}]
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with Client(f"unix://{tmp_path}/none") as client, pytest.raises(DaemonNotFound, match="no daemon is listening"):
+        client.version()
+
+    async def same() -> None:
+        async with AsyncClient(f"unix://{tmp_path}/none") as client:
+            with pytest.raises(DaemonNotFound):
+                await client.version()
+
+    asyncio.run(same())

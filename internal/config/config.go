@@ -184,6 +184,9 @@ func (c Config) check() error {
 	if err := c.Audit.check(); err != nil {
 		return fmt.Errorf("audit%w", err)
 	}
+	if err := CheckApprovalURL(c.Approvals.URL); err != nil {
+		return fmt.Errorf("approvals.url%w", err)
+	}
 	if err := c.Listen.Check(); err != nil {
 		return fmt.Errorf("listen%w", err)
 	}

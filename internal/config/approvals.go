@@ -27,6 +27,13 @@ type Approvals struct {
 	Webhooks []Webhook `yaml:"webhooks"`
 }
 
+func (a Approvals) check() error {
+	if err := CheckApprovalURL(a.URL); err != nil {
+		return fmt.Errorf("approvals.url%w", err)
+	}
+	return nil
+}
+
 // CheckApprovalURL refuses what is no address of a page for requests; "" is none.
 func CheckApprovalURL(text string) error {
 	if text == "" {

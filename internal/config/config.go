@@ -178,14 +178,11 @@ func (c Config) check() error {
 	if _, err := c.ToolSet(); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {
 		return fmt.Errorf("audit%w", err)
-	}
-	if err := CheckApprovalURL(c.Approvals.URL); err != nil {
-		return fmt.Errorf("approvals.url%w", err)
 	}
 	if err := c.Listen.Check(); err != nil {
 		return fmt.Errorf("listen%w", err)

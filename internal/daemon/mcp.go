@@ -16,7 +16,7 @@ const mcpPath = "/mcp"
 
 // openMCP makes what answers there. It is a client of our own /v1 with the agent's token, so
 // that what a token may do is decided in one place, and a revoked one is of no use at once.
-func (d *Daemon) openMCP() http.Handler {
+func openMCP(d *Daemon) http.Handler {
 	inside := newInside()
 	own := newServer("inside", inside, recovering(d.telemetry, d.opts.Log, d.api), d.opts.Log)
 	d.serves = append(d.serves, own)

@@ -16,6 +16,11 @@ import (
 // maxTask bounds what an agent says that a sandbox is for, in bytes.
 const maxTask = 1 << 10
 
+// aboutSandbox says in a schema which sandbox is meant.
+type aboutSandbox struct {
+	Sandbox string `json:"sandbox,omitempty" jsonschema:"id of one of your sandboxes; leave it out for your default one, which is made when it is first needed"`
+}
+
 type createInput struct {
 	Task string `json:"task,omitempty" jsonschema:"what it is for, in a few words, for the record"`
 }

@@ -30,7 +30,7 @@ const maxBody = 4 << 20
 // machine lead here; a peer without a request for half an hour ends.
 func (s *Server) Handler(tokens Tokens) http.Handler {
 	streams := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{
-		SessionTimeout: peerTimeout, MaxRequestBodyBytes: maxBody, Logger: s.cfg.Logger,
+		SessionTimeout: peerTimeout, MaxRequestBodyBytes: maxBody,
 	})
 	verify := func(_ context.Context, secret string, _ *http.Request) (*auth.TokenInfo, error) {
 		t, ok := tokens.Check(secret)

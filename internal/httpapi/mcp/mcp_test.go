@@ -122,6 +122,9 @@ func TestToolsTellWhatTheyDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		size += len(data)
+		if strings.Contains(string(data), `["null"`) {
+			t.Errorf("%s has alternatives of types, which some clients do not take: %s", tool.Name, data)
+		}
 		verb, _, _ := strings.Cut(tool.Name, "_")
 		if !slices.Contains(strings.Fields("create list delete run wait read write plan install why request explain"), verb) {
 			t.Errorf("%s begins with no verb", tool.Name)

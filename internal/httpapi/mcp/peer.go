@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -36,79 +35,17 @@ type peer struct {
 	order    []string                 // of asked
 }
 
+// call is one call of a tool.
+type call struct {
+	peer *peer
+	req  *sdk.CallToolRequest
+}
+
 // What ends a peer's calls.
 var (
 	errGone    = errors.New("the client went away")
 	errClosing = errors.New("the daemon ends")
 )
-
-// admits counts peers in as they begin.
-func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if session, ok := req.GetSession().(*sdk.ServerSession); ok && method == "initialize" {
-			if _, err := s.peerOf(session, req.GetExtra()); err != nil {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
-			}
-		}
-		return next(ctx, method, req)
-	}
-}
-
-// peerOf is the peer of a session, which is new with its first message.
-func (s *Server) peerOf(session *sdk.ServerSession, extra *sdk.RequestExtra) (*peer, error) {
-	user, secret := "", ""
-	if extra != nil && extra.TokenInfo != nil {
-		user = extra.TokenInfo.UserID
-		secret, _ = extra.TokenInfo.Extra[secretKey].(string)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.peers[session]; p != nil {
-		return p, nil
-	}
-	count := 0
-	for _, p := range s.peers {
-		if p.user == user {
-			count++
-		}
-	}
-	switch {
-	case s.closed:
-		return nil, failure(codeUnavailable, "the daemon ends", "connect again in a moment")
-	case count >= s.cfg.MaxPeers:
-		return nil, failure(codeTooMany, "too many sessions are open with this token", "close one of them, or wait: one without a request for half an hour ends")
-	}
-	life, end := context.WithCancelCause(context.Background())
-	p := &peer{
-		cfg: &s.cfg, user: user, secret: secret, session: session, life: life, end: end,
-		calls: make(chan struct{}, maxCalls), making: make(chan struct{}, 1),
-		left: map[string]*left{}, seen: map[string]int{}, asked: map[string]approvalAsked{},
-	}
-	s.peers[session] = p
-	errand.In(&s.ending, func() {
-		_ = session.Wait() // how it ended is the transport's to tell
-		s.leave(p)
-	})
-	return p, nil
-}
-
-// leave takes away what a peer had.
-func (s *Server) leave(p *peer) {
-	p.end(errGone)
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if !closed {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		defer cancel()
-		if err := p.removeAll(ctx); err != nil {
-			s.cfg.Logger.Warn("sandboxes of a client that went away stay until their time is over", "err", err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.peers, p.session)
-}
 
 // enter begins a call: its context ends with the peer, too. done must be called at its end.
 func (p *peer) enter(ctx context.Context) (during context.Context, done func(), err error) {

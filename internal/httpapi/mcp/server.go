@@ -11,71 +11,13 @@ package mcp
 
 import (
 	"context"
-	"io"
-	"iter"
 	"log/slog"
 	"sync"
-	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/client"
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
-)
-
-// Backend is what the tools need of the daemon. *client.Client is one.
-type Backend interface {
-	CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.Sandbox, error)
-	Sandbox(ctx context.Context, id string) (api.Sandbox, error)
-	DestroySandbox(ctx context.Context, id string) error
-	StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error)
-	Attach(ctx context.Context, sandbox, command string, offset int64) (*client.Attachment, error)
-	Holds(ctx context.Context, sandbox string) ([]api.Hold, error)
-	ReadFile(ctx context.Context, sandbox string, f client.File) (io.ReadCloser, error)
-	WriteFile(ctx context.Context, sandbox string, f client.File, content io.Reader) (api.FileInfo, error)
-	StatFile(ctx context.Context, sandbox string, f client.File) (api.FileInfo, error)
-	ListFiles(ctx context.Context, sandbox string, f client.File, depth int) iter.Seq2[api.FileInfo, error]
-	MakePlan(ctx context.Context, run string, resolved api.ResolvedPlan) (api.Plan, error)
-	Refusals(ctx context.Context, f client.RefusalFilter) (api.Refusals, error)
-	Suggest(ctx context.Context, run string, plans ...string) (api.Suggestion, error)
-	Installs(ctx context.Context, f client.InstallFilter) (api.InstallPage, error)
-	Approval(ctx context.Context, id string) (api.Approval, error)
-}
-
-var _ Backend = (*client.Client)(nil)
-
-// Config is what a server is made of.
-type Config struct {
-	// Connect makes a backend for a peer that shows a token; "" is none. It is called again
-	// where a daemon was not there any more.
-	Connect func(ctx context.Context, token string) (Backend, error)
-	// Sandbox is what each sandbox of a peer is made from. Run, task and lifetime are set
-	// here, unless it has them.
-	Sandbox api.CreateSandbox
-	// ApprovalURL is the address of the page on which a person answers a request, with
-	// {request} where its id goes; "": there is none, and a command line is told.
-	ApprovalURL string
-	// Installers are the clients of ecosystems whose installs can be planned.
-	Installers []installer.Installer
-	Version    string
-	Logger     *slog.Logger
-
-	// MaxPeers bounds the peers of one token; 0: 32. Patience is how long a command waits for
-	// a person before its call returns without it; 0: 30 s.
-	MaxPeers int
-	Patience time.Duration
-}
-
-// Limits of what one peer may have, and of what one call may bring.
-const (
-	defaultPeers    = 32
-	defaultPatience = 30 * time.Second
-	maxSandboxes    = 8 // of a peer
-	maxCalls        = 8 // of a peer, at one time
-	idleSeconds     = 3600
-	peerTimeout     = 30 * time.Minute // without a request
-	farewell        = 2 * time.Minute  // for the removal of a peer's sandboxes
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // Server serves any number of peers.
@@ -104,7 +46,7 @@ func New(cfg Config) *Server {
 	s.sdk = sdk.NewServer(
 		&sdk.Implementation{Name: "cofferdam", Title: "Cofferdam sandboxes", Version: cfg.Version},
 		&sdk.ServerOptions{
-			Instructions: instructions, Logger: cfg.Logger,
+			Instructions: instructions,              // its own log is of what clients do, who could fill ours
 			Capabilities: &sdk.ServerCapabilities{}, // else it says that it logs
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		},
@@ -140,4 +82,72 @@ func (s *Server) Close() {
 	for _, p := range s.peers {
 		p.end(errClosing)
 	}
+}
+
+// admits counts peers in as they begin.
+func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if session, ok := req.GetSession().(*sdk.ServerSession); ok && method == "initialize" {
+			if _, err := s.peerOf(session, req.GetExtra()); err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// peerOf is the peer of a session, which is new with its first message.
+func (s *Server) peerOf(session *sdk.ServerSession, extra *sdk.RequestExtra) (*peer, error) {
+	user, secret := "", ""
+	if extra != nil && extra.TokenInfo != nil {
+		user = extra.TokenInfo.UserID
+		secret, _ = extra.TokenInfo.Extra[secretKey].(string)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.peers[session]; p != nil {
+		return p, nil
+	}
+	count := 0
+	for _, p := range s.peers {
+		if p.user == user {
+			count++
+		}
+	}
+	switch {
+	case s.closed:
+		return nil, failure(codeUnavailable, "the daemon ends", "connect again in a moment")
+	case count >= s.cfg.MaxPeers:
+		return nil, failure(codeTooMany, "too many sessions are open with this token", "close one of them, or wait: one without a request for half an hour ends")
+	}
+	life, end := context.WithCancelCause(context.Background())
+	p := &peer{
+		cfg: &s.cfg, user: user, secret: secret, session: session, life: life, end: end,
+		calls: make(chan struct{}, maxCalls), making: make(chan struct{}, 1),
+		left: map[string]*left{}, seen: map[string]int{}, asked: map[string]approvalAsked{},
+	}
+	s.peers[session] = p
+	errand.In(&s.ending, func() {
+		_ = session.Wait() // how it ended is the transport's to tell
+		s.leave(p)
+	})
+	return p, nil
+}
+
+// leave takes away what a peer had.
+func (s *Server) leave(p *peer) {
+	p.end(errGone)
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if !closed {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		if err := p.removeAll(ctx); err != nil {
+			s.cfg.Logger.Warn("sandboxes of a client that went away stay until their time is over", "err", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, p.session)
 }

@@ -3,14 +3,9 @@ package mcp
 import (
 	"context"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// call is one call of a tool.
-type call struct {
-	peer *peer
-	req  *sdk.CallToolRequest
-}
 
 // hints say how a tool behaves; clients ask their people by them.
 type hints struct {
@@ -38,7 +33,7 @@ func tool[In, Out any](s *Server, name, description string, h hints, do func(con
 
 // add is tool for one that may ask the client for something first.
 func add[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (*sdk.CallToolResult, Out, error)) {
-	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations()},
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: schemaOf[In](), OutputSchema: schemaOf[Out]()},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (result *sdk.CallToolResult, out Out, err error) {
 			p, err := s.peerOf(req.Session, req.Extra)
 			if err != nil {
@@ -54,9 +49,28 @@ func add[In, Out any](s *Server, name, description string, h hints, do func(cont
 		})
 }
 
-// aboutSandbox says in a schema which sandbox is meant.
-type aboutSandbox struct {
-	Sandbox string `json:"sandbox,omitempty" jsonschema:"id of one of your sandboxes; leave it out for your default one, which is made when it is first needed"`
+// schemaOf is a type's schema. A slice may be nil in Go, of which nothing is sent: some
+// clients' models take no alternatives of types.
+func schemaOf[T any]() *jsonschema.Schema {
+	schema, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err) // a type of ours; every test of this package fails then
+	}
+	singleTypes(schema)
+	return schema
+}
+
+func singleTypes(schema *jsonschema.Schema) {
+	if schema == nil {
+		return
+	}
+	if len(schema.Types) == 2 && schema.Types[0] == "null" {
+		schema.Type, schema.Types = schema.Types[1], nil
+	}
+	singleTypes(schema.Items)
+	for _, property := range schema.Properties {
+		singleTypes(property)
+	}
 }
 
 // addTools adds all of them: few, since each takes room in a model's context.

@@ -24,6 +24,9 @@ func editTOML(before []byte, at func(map[string]any) []string, entry any) ([]byt
 	}
 	after := before
 	for _, part := range slices.Backward(parts) {
+		if entry == nil && part.to == len(before) && bytes.HasSuffix(after[:part.from], []byte("\n\n")) {
+			part.from-- // the empty line that was put before it
+		}
 		after = splice(after, change{part.from, part.to, ""})
 	}
 	if entry != nil {

@@ -29,6 +29,8 @@ type mcpClient struct {
 	// member is where the entry stands in a document, by the names of objects.
 	member func(document map[string]any) []string
 	entry  func(s mcpServer) any
+	// shared is the form of a project's file that other clients read, too; nil: entry's.
+	shared func(s mcpServer) any
 	remote bool // entry knows addresses
 }
 
@@ -62,7 +64,7 @@ func mcpClients() []mcpClient {
 			},
 		},
 		{
-			name: "copilot", project: ".mcp.json", member: servers, entry: copilotEntry,
+			name: "copilot", project: ".mcp.json", member: servers, entry: copilotEntry, shared: claudeEntry,
 			user: func(home string) string { return filepath.Join(home, ".copilot", "mcp-config.json") },
 		},
 		{
@@ -86,6 +88,14 @@ func mcpClientOf(name string) (mcpClient, error) {
 		}
 	}
 	return mcpClient{}, fault.Invalid("there is no client %q here; known are claude, codex, gemini, opencode, copilot and qwen", name)
+}
+
+// told is what the client's configuration has of the server.
+func (c mcpClient) told(s mcpServer, project bool) any {
+	if project && c.shared != nil {
+		return c.shared(s)
+	}
+	return c.entry(s)
 }
 
 // file is the configuration that is meant.

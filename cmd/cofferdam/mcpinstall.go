@@ -98,7 +98,7 @@ func (f mcpInstallFlags) install(name string, flags []string) error {
 	if err != nil {
 		return err
 	}
-	return f.change(client, client.entry(server))
+	return f.change(client, client.told(server, f.project))
 }
 
 // server is what the client is told, once all of it is known to be right.

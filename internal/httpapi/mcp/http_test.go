@@ -62,7 +62,10 @@ func overHTTP(t *testing.T, h *house, known *tokens) string {
 		}
 	})
 	server := httptest.NewServer(s.Handler(known))
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a client that a failed test left listens on
+		server.Close()
+	})
 	return server.URL
 }
 

@@ -149,6 +149,9 @@ type StartCommand struct {
 	Cols      uint16            `json:"cols,omitempty"`
 	TimeoutMS int64             `json:"timeout_ms,omitempty"` // 0: the policy's
 	CapBytes  int64             `json:"cap_bytes,omitempty"`  // per output stream; 0: none
+	// Code tells that the last word of Argv is code that was handed over as text: rules on
+	// code judge it, as they judge what follows python3 -c, whatever the interpreter.
+	Code bool `json:"code,omitempty"`
 }
 
 // Command is one command's state. Its output is read by attaching:

@@ -59,6 +59,7 @@ func parts() []part {
 		{"auditlog", measureAudit},
 		{"scan", measureScan},
 		{"call", measureCall},
+		{"mcp", measureMCP},
 		{"auditquery", measureQueries},
 		{"engines", measureEngines},
 	}

@@ -57,6 +57,7 @@ step that takes more than a second says so. Other output has none of this.`,
 	root.AddCommand(newRun(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
+	root.AddCommand(newMCP())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())
 	root.AddCommand(newDoctor(), newCache(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(newToken(), newEnv())
@@ -88,12 +89,15 @@ func strict(cmd *cobra.Command) {
 		}
 		return
 	}
-	// A group is runnable only to refuse; its usage does not show that.
-	cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
+	own := cmd.RunE
+	if own == nil { // a group is runnable only to refuse; its usage does not show that
+		cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), "{{if .Runnable}}", "{{if not .HasAvailableSubCommands}}", 1))
+		own = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return cmd.Help()
+			return own(cmd, args)
 		}
 		return usage(cmd, "there is no command %q%s", args[0], instead(cmd, args[0]))
 	}

@@ -24,17 +24,22 @@ const maxCommand = 32 << 10
 // allowed its `started` record is durable when Command returns; if not, its
 // `blocked` record is.
 func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (door.Answer, error) {
-	return c.CommandAs(ctx, sandbox, id, argv, "")
+	return c.CommandAs(ctx, sandbox, id, argv, "", false)
 }
 
 // CommandAs is Command for argv that only carries a text to a shell: the rules see
-// that text as the command. The caller vouches that argv does nothing else.
-func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string) (door.Answer, error) {
+// that text as the command. The caller vouches that argv does nothing else. With code the
+// last word of argv is code that somebody handed over as text, and is judged as that, too.
+func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string, code bool) (door.Answer, error) {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := t.known.settle(t.policy().DecideCommand(commandInput(argv, text)))
+	in := commandInput(argv, text)
+	if code && len(argv) > 0 {
+		in.Code = &argv[len(argv)-1]
+	}
+	d := t.known.settle(t.policy().DecideCommand(in))
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{records.DetailCommand: id}
 	keepCommand(&r, argv)

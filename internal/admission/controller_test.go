@@ -387,6 +387,13 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%.60q: %+v", c.argv, a.Decision)
 		}
 	}
+	for code, rule := range map[bool]string{false: "defaults.action", true: "rules.no-eval"} {
+		a, err := h.CommandAs(t.Context(), "sb1", fmt.Sprint("id-code-", code), []string{"bash", "-c", "eval x"}, "", code)
+		must(t, err)
+		if a.Decision.Rule != rule {
+			t.Errorf("handed over as code: %v: %+v", code, a.Decision)
+		}
+	}
 	must(t, h.CommandFinished(t.Context(), "sb1", "id-ls", channel.Exit{Code: 3, Signal: "KILL", TimedOut: true, Claimed: true}))
 	got := h.records(t, audit.Finished)
 	if len(got) != 1 || *got[0].Exit != 3 || got[0].Detail["signal"] != "KILL" || !got[0].GuestClaimed || !slices.Equal(got[0].Command, []string{"ls", "-l"}) {
@@ -395,7 +402,7 @@ func TestCommands(t *testing.T) {
 	if f := h.Finished(t.Context(), "sb1"); !f["id-ls"] || len(f) != 1 {
 		t.Errorf("Finished: %v", f)
 	}
-	if n := len(h.records(t, audit.Blocked)); n != 3 {
+	if n := len(h.records(t, audit.Blocked)); n != 4 {
 		t.Errorf("%d blocked", n)
 	}
 }

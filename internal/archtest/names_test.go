@@ -88,6 +88,7 @@ func ofOthers() map[string]string {
 		"internal/advisory/lookalike.go":    "words that are in many packages' names",
 		"internal/gateway/downloads.go":     "what clients fetch beside packages, by the last part of an address",
 		"internal/guest/environment.go":     "the same, as the variables of version managers have it",
+		"internal/httpapi/mcp/code.go":      "languages of code that is handed over as text, and their interpreters",
 		"internal/selftest/evidence.go":     "the self-test installs with a real client",
 		"internal/selftest/installation.go": "the self-test has a registry of its own",
 		"internal/selftest/story.go":        "what the self-test expects on record",

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,8 +20,30 @@ type Approvals struct {
 	// AfterRun is how long after the last run that asked a request waits on that nobody
 	// has looked at; 1d.
 	AfterRun Span `yaml:"after_run"`
+	// URL is the address of a page on which a person answers a request, with {request} where
+	// its id goes; agents that speak MCP are given it. Empty: they are given the command.
+	URL string `yaml:"url"`
 	// Webhooks are told what happens in the queue.
 	Webhooks []Webhook `yaml:"webhooks"`
+}
+
+func (a Approvals) check() error {
+	if err := CheckApprovalURL(a.URL); err != nil {
+		return fmt.Errorf("approvals.url%w", err)
+	}
+	return nil
+}
+
+// CheckApprovalURL refuses what is no address of a page for requests; "" is none.
+func CheckApprovalURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(strings.ReplaceAll(text, "{request}", "ap-1"))
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || !strings.Contains(text, "{request}") {
+		return fmt.Errorf(" is %.200q; it must be an http or https address with {request} in it, such as https://approvals.example/{request}", text)
+	}
+	return nil
 }
 
 // Webhook is an address that is told. What can't be one is for package webhook

@@ -182,7 +182,7 @@ func (c Config) check() error {
 	if _, err := c.ToolSet(); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {

@@ -23,6 +23,7 @@ const (
 	wireControl = "control"
 	wireData    = "data"
 	wireV1      = "v1"
+	wireMCP     = "mcp"
 )
 
 // sandboxHeader names the sandbox whose data plane a request is for.
@@ -40,6 +41,7 @@ type wires struct {
 	// uploader is the token for which a request without a key brings files; nil: none does.
 	uploader func(r *http.Request) (token string, ok bool)
 	v1       http.Handler // our own API; Authorization: Bearer
+	mcp      http.Handler // the Model Context Protocol; Authorization: Bearer
 }
 
 // openTCP opens the listener for clients with tokens, if one is configured. Nothing
@@ -135,6 +137,7 @@ func (f *front) handler() http.Handler {
 	f.wires.control = f.watched(wireControl, f.wires.control)
 	f.wires.data = f.watched(wireData, f.wires.data)
 	f.wires.v1 = f.watched(wireV1, f.wires.v1)
+	f.wires.mcp = f.watched(wireMCP, f.wires.mcp)
 	return backend.Hurried(identified(f.recovering(http.HandlerFunc(f.serve))))
 }
 
@@ -176,6 +179,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 		f.wires.data.ServeHTTP(w, r)
 	case r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/"):
 		f.wires.v1.ServeHTTP(w, r)
+	case r.URL.Path == mcpPath:
+		f.wires.mcp.ServeHTTP(w, r)
 	default:
 		f.wires.control.ServeHTTP(w, r)
 	}

@@ -54,7 +54,7 @@ func newFront(t *testing.T, perSecond float64, burst int) *front {
 	t.Helper()
 	return &front{
 		wires: wires{
-			control: named("control"), data: named("data"), v1: named("v1"),
+			control: named("control"), data: named("data"), v1: named("v1"), mcp: named("mcp"),
 			owns:  func(r *http.Request) bool { return r.URL.Query().Has("signature") },
 			holds: func(r *http.Request, sandbox string) bool { return r.Header.Get("X-Access-Token") == "of "+sandbox },
 		},
@@ -83,6 +83,9 @@ func TestRoutes(t *testing.T) {
 		{"127.0.0.1:7433", "/v1", "", "v1"},
 		{"127.0.0.1:7433", "/v1/sandboxes", "", "v1"},
 		{"127.0.0.1:7433", "/v10/x", "", "control"},
+		{"127.0.0.1:7433", "/mcp", "", "mcp"},
+		{"127.0.0.1:7433", "/mcp/x", "", "control"},
+		{"127.0.0.1:7433", "/mcp", "sb1", "data"},
 		{"127.0.0.1:7433", "/files?path=a", "", "control"},
 		{"127.0.0.1:7433", "/files?path=a&signature=v1_x", "", "data"},
 		{"127.0.0.1:7433", "/health", "sb1", "data"},

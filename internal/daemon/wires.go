@@ -61,7 +61,7 @@ func (d *Daemon) openWires() (wires, error) {
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys, Builds: d.builds, Images: d.opts.Config.Images,
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Log: d.opts.Log,
 	})
-	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api}, nil
+	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api, mcp: openMCP(d)}, nil
 }
 
 // openBuilds makes what builds clients' templates.

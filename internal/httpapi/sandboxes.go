@@ -189,7 +189,7 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 	}
 	c := sandbox.Command{
 		Argv: body.Argv, Env: body.Env, Dir: body.Dir, User: body.User, Stdin: body.Stdin,
-		Timeout: milliseconds(body.TimeoutMS), CapBytes: body.CapBytes,
+		Timeout: milliseconds(body.TimeoutMS), CapBytes: body.CapBytes, Code: body.Code,
 	}
 	if body.Rows > 0 && body.Cols > 0 {
 		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}

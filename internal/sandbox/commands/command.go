@@ -18,6 +18,7 @@ import (
 type Command struct {
 	Argv    []string
 	Judged  string // what the policy's rules see as the command; "": argv joined by spaces
+	Code    bool   // the last word of Argv is code, which rules on code judge
 	Env     map[string]string
 	Dir     string
 	User    string
@@ -73,7 +74,7 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
-	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged)
+	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged, c.Code)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,271 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// maxTask bounds what an agent says that a sandbox is for, in bytes.
+const maxTask = 1 << 10
+
+// aboutSandbox says in a schema which sandbox is meant.
+type aboutSandbox struct {
+	Sandbox string `json:"sandbox,omitempty" jsonschema:"id of one of your sandboxes; leave it out for your default one, which is made when it is first needed"`
+}
+
+type createInput struct {
+	Task string `json:"task,omitempty" jsonschema:"what it is for, in a few words, for the record"`
+}
+
+// box is what tools tell of a sandbox.
+type box struct {
+	ID       string    `json:"sandbox"`
+	Run      string    `json:"run" jsonschema:"the id of this session in the record"`
+	State    string    `json:"state"`
+	Template string    `json:"template"`
+	Default  bool      `json:"default" jsonschema:"calls that name no sandbox use it"`
+	Created  string    `json:"created"`
+	Ends     string    `json:"ends,omitempty" jsonschema:"when it ends by itself, if it is not used"`
+	Notes    []string  `json:"notes,omitempty" jsonschema:"what the policy asks for that stays closed here"`
+	Waiting  []waiting `json:"waiting,omitempty" jsonschema:"what it waits for a person to answer"`
+}
+
+// waiting is something that waits for a person.
+type waiting struct {
+	Request string `json:"request"`
+	For     string `json:"for"`
+	Reason  string `json:"reason"`
+	Answer  string `json:"answer" jsonschema:"how a person answers it; you can not"`
+}
+
+func (p *peer) view(b api.Sandbox) box {
+	const layout = "2006-01-02T15:04:05Z07:00"
+	p.mu.Lock()
+	standard := p.standard == b.ID
+	p.mu.Unlock()
+	v := box{ID: b.ID, Run: b.Run, State: b.State, Template: b.Template, Default: standard, Created: b.Created.Format(layout), Waiting: p.waitingFor(b.Holds)}
+	if !b.Ends.IsZero() {
+		v.Ends = b.Ends.Format(layout)
+	}
+	for _, note := range b.Notes {
+		v.Notes = append(v.Notes, ui.Printable(note))
+	}
+	return v
+}
+
+func (p *peer) waitingFor(holds []api.Hold) (all []waiting) {
+	for _, h := range holds {
+		id := h.Request
+		if h.Tree != "" {
+			id = h.Tree
+		}
+		all = append(all, waiting{Request: id, For: ui.Printable(h.Package), Reason: ui.Printable(h.Reason), Answer: p.howToAnswer(id)})
+	}
+	return all
+}
+
+func createSandbox(ctx context.Context, c call, in createInput) (box, error) {
+	made, err := c.peer.create(ctx, in.Task)
+	if err != nil {
+		return box{}, err
+	}
+	return c.peer.view(made), nil
+}
+
+// create makes a sandbox, which is the default one if there is none.
+func (p *peer) create(ctx context.Context, task string) (api.Sandbox, error) {
+	if len(task) > maxTask {
+		return api.Sandbox{}, failure(codeInvalid, fmt.Sprintf("task has %d bytes; it may have %d", len(task), maxTask), "say it shorter")
+	}
+	select {
+	case p.making <- struct{}{}:
+		defer func() { <-p.making }()
+	case <-ctx.Done():
+		return api.Sandbox{}, context.Cause(ctx)
+	}
+	return p.createNow(ctx, task)
+}
+
+// createNow is create for who has the turn.
+func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) {
+	req := p.request(task)
+	p.mu.Lock()
+	count := len(p.boxes)
+	p.mu.Unlock()
+	if count >= maxSandboxes {
+		return api.Sandbox{}, failure(codeTooMany, fmt.Sprintf("you have %d sandboxes, which is as many as you may have", count), "delete one (delete_sandbox), or use one that is there (list_sandboxes)")
+	}
+	made, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
+	if err != nil {
+		return api.Sandbox{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run, p.boxes = made.Run, append(p.boxes, made.ID)
+	if p.standard == "" {
+		p.standard = made.ID
+	}
+	return made, nil
+}
+
+// request is what the daemon is asked for. All sandboxes of a peer are of one run, so that
+// what a person approves for the run serves all of them, and those that plan.
+func (p *peer) request(task string) api.CreateSandbox {
+	req := p.cfg.Sandbox
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != "" {
+		req.Run = p.run
+	}
+	switch {
+	case task != "":
+		req.Task = ui.Printable(task)
+	case req.Task == "":
+		req.Task = "an agent's session" + p.clientName()
+	}
+	req.Linger = true // between calls nobody is attached
+	if req.Lifetime == (api.Lifetime{}) {
+		req.Lifetime = api.Lifetime{IdleSeconds: idleSeconds}
+	}
+	return req
+}
+
+// clientName is how the client calls itself.
+func (p *peer) clientName() string {
+	if at := p.session.InitializeParams(); at != nil && at.ClientInfo != nil {
+		return " (" + excerpt.Of(ui.Printable(at.ClientInfo.Name), 64) + ")"
+	}
+	return ""
+}
+
+// need is the sandbox that a call is about, which is made if it is the default one.
+func (p *peer) need(ctx context.Context, id string) (string, error) {
+	if id != "" {
+		return id, p.owns(id)
+	}
+	select {
+	case p.making <- struct{}{}:
+		defer func() { <-p.making }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	p.mu.Lock()
+	standard := p.standard
+	p.mu.Unlock()
+	if standard != "" {
+		return standard, nil
+	}
+	made, err := p.createNow(ctx, "")
+	return made.ID, err
+}
+
+// owns refuses a sandbox that is not the peer's, whether there is one or not.
+func (p *peer) owns(id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(p.boxes, id) {
+		return nil
+	}
+	return failure(codeUnknownSandbox, fmt.Sprintf("you have no sandbox %q", excerpt.Of(id, 64)), `list_sandboxes shows yours; leave "sandbox" out to use your default one`)
+}
+
+// gone is the error for a sandbox that has ended meanwhile; any other is returned as it is.
+// A sandbox that is gone is forgotten, so that the next call makes a new one.
+func (p *peer) gone(ctx context.Context, id string, err error) error {
+	if client.StatusOf(err) != http.StatusNotFound {
+		return err
+	}
+	if _, look := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) }); client.StatusOf(look) != http.StatusNotFound {
+		return err
+	}
+	p.forget(id)
+	return failure(codeUnknownSandbox, fmt.Sprintf("the sandbox %s is gone, with its files: somebody removed it, or its time was over", id),
+		`call again without "sandbox" for a new one, and write your files again`)
+}
+
+func (p *peer) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.boxes = slices.DeleteFunc(p.boxes, func(have string) bool { return have == id })
+	if p.standard == id {
+		p.standard = ""
+	}
+	for command, l := range p.left {
+		if l.sandbox == id {
+			delete(p.left, command)
+		}
+	}
+}
+
+type listed struct {
+	Sandboxes []box `json:"sandboxes"`
+	Total     int   `json:"total"`
+	Truncated bool  `json:"truncated"`
+}
+
+func listSandboxes(ctx context.Context, c call, _ struct{}) (listed, error) {
+	p := c.peer
+	p.mu.Lock()
+	ids := slices.Clone(p.boxes)
+	p.mu.Unlock()
+	out := listed{Sandboxes: []box{}}
+	for _, id := range ids {
+		b, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(ctx, id) })
+		if client.StatusOf(err) == http.StatusNotFound {
+			p.forget(id)
+			continue
+		}
+		if err != nil {
+			return listed{}, err
+		}
+		out.Sandboxes = append(out.Sandboxes, p.view(b))
+	}
+	out.Total = len(out.Sandboxes)
+	return out, nil
+}
+
+type deleteInput struct {
+	Sandbox string `json:"sandbox" jsonschema:"id of one of your sandboxes"`
+}
+
+type deleted struct {
+	Deleted string `json:"deleted"`
+}
+
+func deleteSandbox(ctx context.Context, c call, in deleteInput) (deleted, error) {
+	if err := c.peer.owns(in.Sandbox); err != nil {
+		return deleted{}, err
+	}
+	return deleted{in.Sandbox}, c.peer.remove(ctx, in.Sandbox)
+}
+
+// remove takes a sandbox away; one that is gone already is no error.
+func (p *peer) remove(ctx context.Context, id string) error {
+	err := tell(ctx, p, func(b Backend) error { return b.DestroySandbox(ctx, id) })
+	if err == nil || client.StatusOf(err) == http.StatusNotFound {
+		p.forget(id)
+		return nil
+	}
+	return err
+}
+
+func (p *peer) removeAll(ctx context.Context) error {
+	p.making <- struct{}{} // one that is being made is there then
+	defer func() { <-p.making }()
+	p.mu.Lock()
+	ids := slices.Clone(p.boxes)
+	p.mu.Unlock()
+	var failures []error
+	for _, id := range ids {
+		failures = append(failures, p.remove(ctx, id))
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,153 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// Limits of a command. A single argument can't have more on any Linux.
+const (
+	maxArgument    = 120 << 10
+	maxTimeout     = 3600 // seconds
+	defaultTimeout = 600
+)
+
+type howToRun struct {
+	Dir     string            `json:"dir,omitempty" jsonschema:"absolute folder in which it starts (default: the sandbox's own)"`
+	Env     map[string]string `json:"env,omitempty" jsonschema:"variables that it has"`
+	Timeout int               `json:"timeout_seconds,omitempty" jsonschema:"end it after this time, at most 3600 (default: 600, or less if the policy says so)"`
+}
+
+type runInput struct {
+	aboutSandbox
+	howToRun
+
+	Command []string `json:"command" jsonschema:"the program and its arguments, each a text of its own"`
+}
+
+// ran is how a command went.
+type ran struct {
+	Sandbox   string    `json:"sandbox"`
+	ExitCode  int       `json:"exit_code" jsonschema:"-1 while it waits for a person"`
+	Stdout    string    `json:"stdout"`
+	Stderr    string    `json:"stderr"`
+	Truncated bool      `json:"truncated" jsonschema:"the middle of a long output was left out"`
+	TimedOut  bool      `json:"timed_out,omitempty"`
+	Error     string    `json:"error,omitempty"`
+	Command   string    `json:"command_id,omitempty" jsonschema:"for wait_command, while it waits for a person"`
+	Waiting   []waiting `json:"waiting,omitempty" jsonschema:"what it waits for a person to answer; it goes on by itself when that is approved"`
+	Refused   []refused `json:"refused,omitempty"`
+	Next      string    `json:"next,omitempty"`
+}
+
+func runCommand(ctx context.Context, c call, in runInput) (ran, error) {
+	if len(in.Command) == 0 || in.Command[0] == "" {
+		return ran{}, failure(codeInvalid, "command names no program", `give ["ls", "-l"], or ["bash", "-c", "TEXT"] for a shell's text`)
+	}
+	for i, arg := range in.Command {
+		if len(arg) > maxArgument {
+			return ran{}, failure(codeTooLarge, fmt.Sprintf("command[%d] has %d bytes; it may have %d", i, len(arg), maxArgument), "write it to a file (write_file) and run that")
+		}
+	}
+	start, err := in.start(in.Command)
+	if err != nil {
+		return ran{}, err
+	}
+	return c.run(ctx, in.Sandbox, start)
+}
+
+// start describes a command to the daemon.
+func (h howToRun) start(argv []string) (api.StartCommand, error) {
+	start := api.StartCommand{Argv: argv, Env: h.Env, Dir: h.Dir}
+	if h.Timeout < 0 || h.Timeout > maxTimeout {
+		return start, failure(codeInvalid, fmt.Sprintf("timeout_seconds is %d; it is 1 to %d", h.Timeout, maxTimeout), "")
+	}
+	if h.Dir != "" && !path.IsAbs(h.Dir) {
+		return start, failure(codeInvalid, fmt.Sprintf("dir %q is no absolute path", excerpt.Of(h.Dir, 200)), "write it with a slash in front, such as /tmp")
+	}
+	seconds := h.Timeout
+	if seconds == 0 {
+		seconds = defaultTimeout
+	}
+	start.TimeoutMS = int64(seconds) * 1000
+	return start, nil
+}
+
+// run has a sandbox run a command to its end, or until it waits for a person.
+func (c call) run(ctx context.Context, sandbox string, start api.StartCommand) (ran, error) {
+	p := c.peer
+	id, err := p.need(ctx, sandbox)
+	if err != nil {
+		return ran{}, err
+	}
+	if start.Dir == "" {
+		start.Dir = p.cfg.Sandbox.Workdir
+	}
+	command, err := ask(ctx, p, func(b Backend) (api.Command, error) { return b.StartCommand(ctx, id, start) })
+	if err != nil {
+		return ran{}, p.gone(ctx, id, err)
+	}
+	return c.attend(ctx, &left{sandbox: id, command: command.ID, out: &output{}})
+}
+
+// attend stays with a command.
+func (c call) attend(ctx context.Context, l *left) (ran, error) {
+	exit, holds, err := c.follow(ctx, l)
+	if err != nil {
+		return ran{}, c.peer.gone(ctx, l.sandbox, err)
+	}
+	out := ran{Sandbox: l.sandbox}
+	out.Stdout, out.Stderr, out.Truncated = l.out.texts()
+	if exit == nil {
+		return c.peer.leaves(out, l, holds)
+	}
+	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, excerpt.Of(ui.Printable(exit.Error), maxSentence)
+	out.Truncated = out.Truncated || exit.Truncated
+	if exit.Code != 0 {
+		if out.Refused, err = c.peer.news(ctx, l.sandbox); err != nil {
+			return ran{}, err
+		}
+	}
+	if len(out.Refused) > 0 {
+		out.Next = refusedThen
+	}
+	return out, nil
+}
+
+// maxLeft bounds the commands of a peer that wait for a person.
+const maxLeft = 16
+
+// leaves tells of a command that waits for a person, and keeps in mind where it was left.
+func (p *peer) leaves(out ran, l *left, holds []api.Hold) (ran, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.left) >= maxLeft {
+		return out, failure(codeTooMany, "too many of your commands wait for a person", "have some of them answered first")
+	}
+	l.out = &output{} // what was told is told
+	p.left[l.command] = l
+	out.ExitCode, out.Command, out.Waiting = -1, l.command, p.waitingFor(holds)
+	out.Next = "tell your user what waits and how to answer it; then call wait_command with this command_id"
+	return out, nil
+}
+
+type waitInput struct {
+	Command string `json:"command_id" jsonschema:"of a command that was returned with \"waiting\""`
+}
+
+func waitCommand(ctx context.Context, c call, in waitInput) (ran, error) {
+	p := c.peer
+	p.mu.Lock()
+	l := p.left[in.Command]
+	delete(p.left, in.Command)
+	p.mu.Unlock()
+	if l == nil {
+		return ran{}, failure(codeUnknownCommand, fmt.Sprintf("no command %q of yours waits", excerpt.Of(in.Command, 64)), "run it again with run_command")
+	}
+	return c.attend(ctx, l)
+}

@@ -1,0 +1,67 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+)
+
+// Backend is what the tools need of the daemon. *client.Client is one.
+type Backend interface {
+	CreateSandbox(ctx context.Context, req api.CreateSandbox) (api.Sandbox, error)
+	Sandbox(ctx context.Context, id string) (api.Sandbox, error)
+	DestroySandbox(ctx context.Context, id string) error
+	StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error)
+	Attach(ctx context.Context, sandbox, command string, offset int64) (*client.Attachment, error)
+	Holds(ctx context.Context, sandbox string) ([]api.Hold, error)
+	ReadFile(ctx context.Context, sandbox string, f client.File) (io.ReadCloser, error)
+	WriteFile(ctx context.Context, sandbox string, f client.File, content io.Reader) (api.FileInfo, error)
+	StatFile(ctx context.Context, sandbox string, f client.File) (api.FileInfo, error)
+	ListFiles(ctx context.Context, sandbox string, f client.File, depth int) iter.Seq2[api.FileInfo, error]
+	MakePlan(ctx context.Context, run string, resolved api.ResolvedPlan) (api.Plan, error)
+	Refusals(ctx context.Context, f client.RefusalFilter) (api.Refusals, error)
+	Suggest(ctx context.Context, run string, plans ...string) (api.Suggestion, error)
+	Installs(ctx context.Context, f client.InstallFilter) (api.InstallPage, error)
+	Approval(ctx context.Context, id string) (api.Approval, error)
+}
+
+var _ Backend = (*client.Client)(nil)
+
+// Config is what a server is made of.
+type Config struct {
+	// Connect makes a backend for a peer that shows a token; "" is none. It is called again
+	// where a daemon was not there any more.
+	Connect func(ctx context.Context, token string) (Backend, error)
+	// Sandbox is what each sandbox of a peer is made from. Run, task and lifetime are set
+	// here, unless it has them.
+	Sandbox api.CreateSandbox
+	// ApprovalURL is the address of the page on which a person answers a request, with
+	// {request} where its id goes; "": there is none, and a command line is told.
+	ApprovalURL string
+	// Installers are the clients of ecosystems whose installs can be planned.
+	Installers []installer.Installer
+	Version    string
+	Logger     *slog.Logger
+
+	// MaxPeers bounds the peers of one token; 0: 32. Patience is how long a command waits for
+	// a person before its call returns without it; 0: 30 s.
+	MaxPeers int
+	Patience time.Duration
+}
+
+// Limits of what one peer may have, and of what one call may bring.
+const (
+	defaultPeers    = 32
+	defaultPatience = 30 * time.Second
+	maxSandboxes    = 8 // of a peer
+	maxCalls        = 8 // of a peer, at one time
+	idleSeconds     = 3600
+	peerTimeout     = 30 * time.Minute // without a request
+	farewell        = 2 * time.Minute  // for the removal of a peer's sandboxes
+)

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// The codes that errors of tools begin with.
+const (
+	codeInvalid        = "invalid_argument"
+	codeUnknownSandbox = "unknown_sandbox"
+	codeUnknownCommand = "unknown_command"
+	codeNotFound       = "not_found"
+	codeRefused        = "refused_by_policy"
+	codeConflict       = "wrong_state"
+	codeTooLarge       = "too_large"
+	codeTooMany        = "too_many"
+	codeUnavailable    = "unavailable"
+	codeCancelled      = "cancelled"
+	codeInternal       = "internal"
+)
+
+// maxSentence bounds a sentence of an error, which may quote what a guest says.
+const maxSentence = 2 << 10
+
+// problem is an error of a tool: "CODE: what is wrong. What to do."
+type problem struct {
+	code, sentence, then string
+}
+
+func failure(code, sentence, then string) error { return &problem{code, sentence, then} }
+
+// Error is what the client's model reads.
+func (p *problem) Error() string {
+	text := p.code + ": " + excerpt.Of(ui.PrintableText(p.sentence), maxSentence) + "."
+	if p.then != "" {
+		text += " Next: " + p.then + "."
+	}
+	return text
+}
+
+// refusedThen is what to do after a refusal.
+const refusedThen = "do not retry the same thing; call why_blocked for the rule, then request_approval or choose something that the policy allows (explain_policy)"
+
+// explained turns what went wrong into an error of a tool.
+func explained(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*problem](err); ok || err == nil {
+		return err
+	}
+	sentence := err.Error()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errClosing):
+		return failure(codeUnavailable, "the daemon ends", "connect again in a moment")
+	case ctx.Err() != nil:
+		return failure(codeCancelled, "the call was cancelled", "")
+	case errors.Is(err, client.ErrNoDaemon):
+		return failure(codeUnavailable, sentence, "tell your user that the daemon is not there")
+	case errors.Is(err, client.ErrLost):
+		return failure(codeUnavailable, "the daemon was lost in mid-call, and what was asked for may have been done", "look at what is there (list_sandboxes), then call again")
+	case errors.Is(err, fault.ErrInvalid):
+		return failure(codeInvalid, sentence, "")
+	case client.StatusOf(err) != 0:
+		return answered(err, sentence)
+	}
+	return failure(codeInternal, sentence, "tell your user; the daemon's log says more")
+}
+
+// answered is explained for a refusal of the daemon.
+func answered(err error, sentence string) error {
+	then := ""
+	if e, ok := errors.AsType[*client.Error](err); ok && e.RetryAfter() > 0 {
+		then = fmt.Sprintf("wait %d seconds, then call again", int(e.RetryAfter().Seconds()))
+	}
+	switch client.StatusOf(err) {
+	case http.StatusBadRequest:
+		return failure(codeInvalid, sentence, then)
+	case http.StatusUnauthorized:
+		return failure(codeRefused, sentence, "tell your user that the token of this server is not valid any more")
+	case http.StatusForbidden:
+		return failure(codeRefused, sentence, refusedThen)
+	case http.StatusNotFound:
+		return failure(codeNotFound, sentence, then)
+	case http.StatusConflict:
+		return failure(codeConflict, sentence, then)
+	case http.StatusRequestEntityTooLarge:
+		return failure(codeTooLarge, sentence, then)
+	case http.StatusTooManyRequests:
+		return failure(codeTooMany, sentence, then)
+	case http.StatusServiceUnavailable:
+		return failure(codeUnavailable, sentence, then)
+	}
+	return failure(codeInternal, sentence, "tell your user; the daemon's log says more")
+}

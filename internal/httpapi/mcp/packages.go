@@ -1,0 +1,235 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// Limits of what is asked to be installed.
+const (
+	maxPackages   = 50
+	maxSpecifier  = 200 // bytes
+	maxReleases   = 300 // of a plan, that are told
+	maxBecause    = 4 << 10
+	planTimeoutMS = 300_000
+)
+
+type packagesInput struct {
+	Ecosystem string   `json:"ecosystem" jsonschema:"python, node or go"`
+	Packages  []string `json:"packages" jsonschema:"names, each with a version or range if you want one, as the ecosystem's client takes them: requests, requests>=2.31, express@4"`
+}
+
+// install is the command that installs them, with the client of their ecosystem.
+func (in packagesInput) install(known []installer.Installer) ([]string, error) {
+	if len(in.Packages) == 0 || len(in.Packages) > maxPackages {
+		return nil, failure(codeInvalid, fmt.Sprintf("packages names %d; it names 1 to %d", len(in.Packages), maxPackages), "")
+	}
+	var wanted []installer.Wanted
+	for _, word := range in.Packages {
+		// What begins with a dash would be an option, and what has a space two words of a file.
+		bad := func(r rune) bool { return r <= ' ' || r > '~' }
+		if word == "" || len(word) > maxSpecifier || word[0] == '-' || strings.ContainsFunc(word, bad) {
+			return nil, failure(codeInvalid, fmt.Sprintf("%q is no package", excerpt.Of(word, maxSpecifier)), "write a name, with a version or range behind it and without spaces")
+		}
+		wanted = append(wanted, installer.Wanted{Name: word, Asked: word})
+	}
+	var names []string
+	for _, i := range known {
+		argv := i.Install(wanted)
+		if argv == nil {
+			continue
+		}
+		if names = append(names, string(i.Ecosystem())); string(i.Ecosystem()) == in.Ecosystem {
+			return argv, nil
+		}
+	}
+	return nil, failure(codeInvalid, fmt.Sprintf("packages of %q can't be installed by name", excerpt.Of(in.Ecosystem, 32)),
+		"write one of "+strings.Join(names, ", ")+"; or run the ecosystem's own client with run_command")
+}
+
+type installInput struct {
+	packagesInput
+	aboutSandbox
+
+	Dir string `json:"dir,omitempty" jsonschema:"absolute folder of the project that gets them (default: the sandbox's own)"`
+}
+
+func installPackages(ctx context.Context, c call, in installInput) (ran, error) {
+	argv, err := in.install(c.peer.cfg.Installers)
+	if err != nil {
+		return ran{}, err
+	}
+	start, err := howToRun{Dir: in.Dir, Timeout: maxTimeout}.start(argv)
+	if err != nil {
+		return ran{}, err
+	}
+	return c.run(ctx, in.Sandbox, start)
+}
+
+// release is one of a plan.
+type release struct {
+	Package  string   `json:"package"`
+	Version  string   `json:"version"`
+	Effect   string   `json:"effect" jsonschema:"allow; hold: a person decides; deny; error: it was never shown"`
+	Reason   string   `json:"reason"`
+	Rule     string   `json:"rule,omitempty"`
+	WantedBy []string `json:"wanted_by,omitempty"`
+	Size     int64    `json:"size,omitempty"`
+	Scripts  bool     `json:"scripts,omitempty" jsonschema:"something runs when it is installed"`
+	Approval string   `json:"approval,omitempty" jsonschema:"the request for approval that was filed for it"`
+}
+
+type planOutput struct {
+	Releases  []release `json:"releases" jsonschema:"a release follows the first one that wanted it"`
+	Total     int       `json:"total"`
+	Truncated bool      `json:"truncated"`
+	Allowed   int       `json:"allowed"`
+	Held      int       `json:"held" jsonschema:"a person decides about these"`
+	Denied    int       `json:"denied"`
+	Notes     []string  `json:"notes,omitempty"`
+	Next      string    `json:"next"`
+}
+
+func planPackages(ctx context.Context, c call, in packagesInput) (planOutput, error) {
+	made, err := c.plan(ctx, in, false, "")
+	if err != nil {
+		return planOutput{}, err
+	}
+	return viewPlan(made), nil
+}
+
+func viewPlan(made api.Plan) planOutput {
+	out := planOutput{Releases: []release{}, Total: len(made.Releases)}
+	for _, r := range made.Releases {
+		switch r.Effect {
+		case plan.EffectAllow:
+			out.Allowed++
+		case plan.EffectHold:
+			out.Held++
+		default:
+			out.Denied++
+		}
+		if len(out.Releases) == maxReleases {
+			out.Truncated = true
+			continue
+		}
+		v := release{
+			Package: ui.Printable(r.Name), Version: ui.Printable(r.Version), Effect: r.Effect, Reason: excerpt.Of(ui.Printable(r.Reason), maxSentence),
+			Rule: ui.Printable(r.Rule), Size: r.Size, Scripts: r.Scripts, Approval: r.Approval,
+		}
+		for _, by := range r.WantedBy[:min(len(r.WantedBy), 4)] {
+			v.WantedBy = append(v.WantedBy, excerpt.Of(ui.Printable(by), maxSpecifier))
+		}
+		out.Releases = append(out.Releases, v)
+	}
+	for _, note := range made.Notes[:min(len(made.Notes), 20)] {
+		out.Notes = append(out.Notes, excerpt.Of(ui.Printable(note), maxSentence))
+	}
+	switch {
+	case out.Denied > 0:
+		out.Next = "what is denied can not be approved: choose other packages or versions, or tell your user which rule stands in the way"
+	case out.Held > 0:
+		out.Next = "call request_approval with the same packages and a reason"
+	default:
+		out.Next = "call install_packages: it would go through now"
+	}
+	return out
+}
+
+// plan has the install resolved in a sandbox of its own, of the same run, and weighed. With
+// file, what a person has to decide is filed for one.
+func (c call) plan(ctx context.Context, in packagesInput, file bool, because string) (api.Plan, error) {
+	p := c.peer
+	argv, err := in.install(p.cfg.Installers)
+	if err != nil {
+		return api.Plan{}, err
+	}
+	rewrite, err := plan.Of(p.cfg.Installers, argv, installer.Project{})
+	if err != nil {
+		return api.Plan{}, err
+	}
+	// The run is the peer's, which its first sandbox makes.
+	if _, err := p.need(ctx, ""); err != nil {
+		return api.Plan{}, err
+	}
+	req := p.request("a plan: " + strings.Join(argv, " "))
+	req.Plan, req.Linger, req.Mounts = true, false, nil
+	box, err := ask(ctx, p, func(b Backend) (api.Sandbox, error) { return b.CreateSandbox(ctx, req) })
+	if err != nil {
+		return api.Plan{}, err
+	}
+	defer func() {
+		// The caller has its plan, or its error; the sandbox goes by itself in any case.
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		_ = tell(bye, p, func(b Backend) error { return b.DestroySandbox(bye, box.ID) })
+	}()
+	result, err := c.resolve(ctx, box.ID, rewrite)
+	if err != nil {
+		return api.Plan{}, err
+	}
+	resolved := api.ResolvedPlan{Ecosystem: string(result.Ecosystem), Notes: result.Notes, Request: file, Because: because}
+	for _, choice := range result.Choices {
+		resolved.Releases = append(resolved.Releases, api.PlanChoice(choice))
+	}
+	return ask(ctx, p, func(b Backend) (api.Plan, error) { return b.MakePlan(ctx, box.Run, resolved) })
+}
+
+// resolve runs the resolver and reads what it chose.
+func (c call) resolve(ctx context.Context, box string, rewrite installer.Rewrite) (installer.Result, error) {
+	p := c.peer
+	command, err := ask(ctx, p, func(b Backend) (api.Command, error) {
+		return b.StartCommand(ctx, box, api.StartCommand{Argv: rewrite.Argv, TimeoutMS: planTimeoutMS})
+	})
+	if err != nil {
+		return installer.Result{}, err
+	}
+	l := &left{sandbox: box, command: command.ID, out: &output{whole: installer.MaxOutput}}
+	exit, _, err := c.follow(ctx, l)
+	switch {
+	case err != nil:
+		return installer.Result{}, err
+	case exit == nil:
+		return installer.Result{}, failure(codeUnavailable, "the resolver waits for a person, which no plan does", "tell your user")
+	case exit.Code != 0 || exit.Error != "" || exit.TimedOut:
+		return installer.Result{}, c.unresolved(ctx, l, exit)
+	}
+	var result installer.Result
+	// What reads a guest's output must not end the daemon.
+	err = errand.Try(func() error {
+		docs, err := installer.ReadOutput(l.out.all, rewrite.Resolver.Documents)
+		if err == nil {
+			result, err = rewrite.Resolver.Result(docs)
+		}
+		return err
+	})
+	return result, err
+}
+
+// unresolved says why there is no plan: by what the resolver was refused, and its last words.
+func (c call) unresolved(ctx context.Context, l *left, exit *api.Exit) error {
+	why := fmt.Sprintf("the resolver ended with code %d", exit.Code)
+	if exit.TimedOut {
+		why = "the resolver took too long"
+	}
+	all, err := c.peer.news(ctx, l.sandbox)
+	if err != nil {
+		return err
+	}
+	for _, r := range all[:min(len(all), 3)] {
+		why += "; refused: " + r.What + ": " + r.Reason
+	}
+	_, stderr, _ := l.out.texts()
+	if stderr = strings.TrimSpace(stderr); len(stderr) > 800 {
+		stderr = stderr[len(stderr)-800:]
+	}
+	return failure(codeRefused, "no plan can be made: "+why+"; its last words: "+stderr, "check the names; explain_policy says what is allowed")
+}

@@ -35,6 +35,15 @@ func (m *Manager) Elevated(ctx context.Context, id string, e Elevated) (exit cha
 	return s.commands.Elevated(ctx, e)
 }
 
+// Kernels is what runs a sandbox's cells.
+func (m *Manager) Kernels(id string) (*commands.Table, error) {
+	s, err := m.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.commands, nil
+}
+
 // Attach returns a connection with the command's frames from the offset on.
 func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net.Conn, error) {
 	s, err := m.Get(id)

@@ -121,6 +121,11 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 		stop()
 		return failed(err)
 	}
+	if err := p.introduce(ctx, host, w, r.Base); err != nil {
+		w.close()
+		stop()
+		return failed(err)
+	}
 	stopped, stopping := context.WithCancel(context.Background())
 	events := make(chan Event)
 	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}

@@ -24,11 +24,14 @@ type place struct {
 	language language
 	turn     chan struct{}     // a slot for the cell that runs
 	env      map[string]string // of its kernels
+	warm     bool              // its kernel is started for whoever will claim the sandbox
 
 	mu      sync.Mutex // guards what follows
 	waiting int        // cells that want the turn
 	kernel  string     // the id of the one that runs; "": none does
 	removed bool
+	// stranger: the kernel does not know whose sandbox it is in.
+	stranger bool
 }
 
 func newPlace(c Context, l language) *place {
@@ -77,12 +80,12 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kernel = kernel
+	p.kernel, p.stranger = kernel, false
 	return kernel, nil
 }
 
 // start starts a kernel and waits until it takes cells.
-func (p *place) start(ctx context.Context, host Host, env map[string]string) (string, error) {
+func (p *place) start(ctx context.Context, host Starter, env map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	all := map[string]string{}
@@ -102,18 +105,25 @@ func (p *place) start(ctx context.Context, host Host, env map[string]string) (st
 	return kernel, nil
 }
 
+// markWarm is the mark of one that was started before its sandbox was anybody's.
+const markWarm = mark + "-warm"
+
 // mark stands in the arguments of a kernel before what tells which context it is of.
 const mark = "cofferdam-kernel"
 
 // argv is how the kernel is started. By what comes last another daemon finds its context.
 func (p *place) argv() []string {
-	return append(append([]string{}, p.language.argv...), mark, p.ID, p.language.name, p.Dir)
+	m := mark
+	if p.warm {
+		m = markWarm
+	}
+	return append(append([]string{}, p.language.argv...), m, p.ID, p.language.name, p.Dir)
 }
 
 // placeOf is the context of a kernel that runs; nil if its arguments do not tell.
 func placeOf(k keeper.Command) *place {
 	at := len(k.Argv) - 4
-	if at < 0 || k.Argv[at] != mark {
+	if at < 0 || k.Argv[at] != mark && k.Argv[at] != markWarm {
 		return nil
 	}
 	l, err := languageOf(k.Argv[at+2])
@@ -121,12 +131,12 @@ func placeOf(k keeper.Command) *place {
 		return nil
 	}
 	p := newPlace(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
-	p.kernel = k.ID
+	p.kernel, p.stranger = k.ID, k.Argv[at] == markWarm
 	return p
 }
 
 // kill ends a kernel, and the context has none.
-func (p *place) kill(ctx context.Context, host Host, kernel string) {
+func (p *place) kill(ctx context.Context, host Starter, kernel string) {
 	p.forget(kernel)
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
@@ -154,7 +164,7 @@ func (p *place) end(ctx context.Context, host Host, removed bool) {
 }
 
 // greet gives a kernel its program and waits until it is ready.
-func greet(ctx context.Context, host Host, kernel string, l language) error {
+func greet(ctx context.Context, host Starter, kernel string, l language) error {
 	w, err := open(ctx, host, kernel, 0)
 	if err != nil {
 		return err

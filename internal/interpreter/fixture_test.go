@@ -234,6 +234,10 @@ func (s *stage) Cell(_ context.Context, c commands.Cell) (string, func(channel.E
 	}, nil
 }
 
+func (s *stage) Environment(context.Context) (map[string]string, error) {
+	return map[string]string{"RUN": "r-1"}, nil
+}
+
 func (s *stage) Limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.limit != nil {
 		return s.limit(ctx)

@@ -13,7 +13,7 @@ import (
 
 // request is what a kernel is told, a line each. Op is "run" (Cell, Code, and Env for as long
 // as the cell runs), "begin" (Env and Dir of a kernel that was started before they were
-// known) or "interrupt".
+// known), "warm" (it is to do once what takes long only once, and say "ready") or "interrupt".
 type request struct {
 	Op   string            `json:"op"`
 	Cell string            `json:"cell,omitempty"`

@@ -25,7 +25,7 @@ type wire struct {
 	stop func() bool
 }
 
-func open(ctx context.Context, host Host, kernel string, offset int64) (*wire, error) {
+func open(ctx context.Context, host Starter, kernel string, offset int64) (*wire, error) {
 	raw, err := host.Attach(ctx, kernel, offset)
 	if err != nil {
 		return nil, err

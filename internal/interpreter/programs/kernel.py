@@ -304,6 +304,27 @@ class Host:
                 task.add_done_callback(self.settled)
             elif request.get("op") == "begin":
                 self.begin(request)
+            elif request.get("op") == "warm":
+                self.loop.create_task(self.warm())
+
+    async def warm(self):
+        """Does once what takes long only once."""
+        try:
+            import matplotlib.pyplot
+            import numpy
+            import pandas
+
+            await self.kernel.do_execute("", silent=True, store_history=False, user_expressions={}, allow_stdin=False)
+            await self.kernel.do_execute("0", silent=True, store_history=False, user_expressions={}, allow_stdin=False)
+            self.kernel.shell.display_formatter.format(pandas.DataFrame({"a": numpy.arange(1)}))
+            figure = matplotlib.pyplot.figure()
+            figure.add_subplot().plot([1, 2])
+            self.kernel.shell.display_formatter.format(figure)
+            matplotlib.pyplot.close(figure)
+        except ImportError:
+            pass  # a template that has less
+        self.kernel.shell.user_ns.pop("_", None)
+        self.wire.send("ready")
 
     def begin(self, request):
         """What a kernel learns that was started before its sandbox had an owner."""

@@ -40,6 +40,12 @@ func (t *Table) StartKernel(ctx context.Context, k Kernel) (string, error) {
 	return exec.ID, err
 }
 
+// Environment is what commands of the sandbox find. A kernel that was started before its
+// sandbox was claimed has to be told.
+func (t *Table) Environment(ctx context.Context) (map[string]string, error) {
+	return t.place.Environment(ctx)
+}
+
 // Kernels are those that run, those of an earlier daemon and of a copy's source included.
 func (t *Table) Kernels(ctx context.Context) ([]keeper.Command, error) {
 	k, err := t.cfg.Keeper.Get(ctx, t.place.Info.ID)

@@ -59,6 +59,7 @@ func parts() []part {
 		{"auditlog", measureAudit},
 		{"scan", measureScan},
 		{"call", measureCall},
+		{"interpreter", measureInterpreter},
 		{"auditquery", measureQueries},
 		{"engines", measureEngines},
 	}

@@ -5,6 +5,8 @@ printed is a thing that worked."""
 import asyncio
 import base64
 import os
+import re
+import subprocess
 import sys
 import time
 
@@ -155,6 +157,23 @@ def installs():
     ok("installs in a cell, by the policy")
 
 
+def holds():
+    box = Sandbox.create(metadata={"policy": "waits"}, timeout=300)
+    box.run_code("x = 5")
+    r = box.run_code("y = 6\n!pip install --quiet iniconfig==2.0.0\nimport iniconfig; z = iniconfig.__name__")
+    assert r.error.name == "PendingApproval" and "iniconfig" in r.error.value, r
+    request = re.search(r"request (ap-\w+)", r.error.value)[1]
+    for _ in range(600):
+        if "PAUSED" in str(box.get_info().state).upper():
+            break
+        time.sleep(0.1)
+    raises(SandboxException, request, box.run_code, "x")
+    subprocess.run([os.environ["COFFERDAM"], "approvals", "approve", "--scope", "run", request], check=True, capture_output=True)
+    assert box.run_code("(x, y, z)").text == "(5, 6, 'iniconfig')"
+    box.kill()
+    ok("a cell whose install waits for a person goes on when that is answered")
+
+
 def rules():
     box = Sandbox.create(metadata={"policy": "research"}, timeout=300)
     r = box.run_code("import subprocess")
@@ -192,8 +211,6 @@ async def run_async():
 
 
 def plain(text):
-    import re
-
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
@@ -201,6 +218,7 @@ box = Sandbox.create(timeout=600, envs={"MADE": "with it"})
 for part in (results, charts, contexts, interrupts, installs):
     part()
 box.kill()
+holds()
 rules()
 asyncio.run(run_async())
 

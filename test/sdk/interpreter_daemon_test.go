@@ -14,9 +14,9 @@ func TestInterpreter(t *testing.T) {
 		t.Skip("set COFFERDAM_LONG=1 for it")
 	}
 	buildTemplate(t, "code-interpreter")
-	d := startDaemonOf(t, "code-interpreter", map[string]string{"cells": cellsPolicy, "research": researchPolicy(t)})
+	d := startDaemonOf(t, "code-interpreter", map[string]string{"cells": cellsPolicy, "research": researchPolicy(t), "waits": policiesOfTest()["ask"]})
 	t.Run("python", func(t *testing.T) {
-		run(t, d.env, 11, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
+		run(t, d.env, 13, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
 	})
 	t.Run("javascript", func(t *testing.T) {
 		run(t, append(d.env, "SDK_DIR="+interpreterJavaScript(t)), 6, "node", "interpreter.mjs")
@@ -24,7 +24,7 @@ func TestInterpreter(t *testing.T) {
 	t.Run("smolagents", func(t *testing.T) {
 		run(t, append(d.env, "E2B_VALIDATE_API_KEY=false"), 1, pythonOf(t, "smolagents-e2b", "smolagents[e2b]"), "smolexecutor.py")
 	})
-	d.leavesNothing(t)
+	d.leavesNothing(t, "approval")
 }
 
 // cellsPolicy allows one package, whose wheel nothing requires.

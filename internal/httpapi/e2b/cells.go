@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -71,7 +72,16 @@ func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 	if err != nil {
 		return err
 	}
-	return heldError(c.box.Waits())
+	return cellHeld(c.box.Waits())
+}
+
+// cellHeld is heldError in words for cells.
+func cellHeld(v waiting.View) error {
+	err := heldError(v)
+	if about := heldFor(v); err != nil && about != "" {
+		return refuse(codePrecondition, "%s; the cell that waits goes on when that is answered, and what is run in its context then comes behind it", about)
+	}
+	return err
 }
 
 // execute runs a cell, and answers with what it tells, a line for each event.
@@ -121,7 +131,7 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 	defer pulse.Stop()
 	for {
 		waits := c.box.Waits()
-		if err := heldError(waits); err != nil {
+		if err := cellHeld(waits); err != nil {
 			cell.Leave(true)
 			s.fail(interpreter.FailureWaits, failureOf(err).Message)
 			_ = s.send(lineOfEnd()) // as above

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -53,13 +54,13 @@ func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net
 	return s.commands.Attach(ctx, cmd, offset)
 }
 
-// Commands returns the keeper's view of a sandbox's commands.
+// Commands returns the keeper's view of a sandbox's commands. Kernels are none of a client's.
 func (m *Manager) Commands(ctx context.Context, id string) ([]keeper.Command, error) {
 	if _, err := m.Get(id); err != nil {
 		return nil, err
 	}
 	k, err := m.cfg.Keeper.Get(ctx, id)
-	return k.Commands, err
+	return slices.DeleteFunc(k.Commands, func(c keeper.Command) bool { return commands.IsKernel(c.ID) }), err
 }
 
 // Written returns what is kept of a command's output, with its times. Whoever reads it

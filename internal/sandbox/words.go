@@ -45,9 +45,6 @@ type (
 	Clock = journal.Clock
 )
 
-// IsKernel tells the commands that are kernels of the interpreter by their ids.
-func IsKernel(id string) bool { return commands.IsKernel(id) }
-
 // The states.
 const (
 	Creating     = journal.Creating

@@ -157,6 +157,22 @@ def installs():
     ok("installs in a cell, by the policy")
 
 
+def copies():
+    box = Sandbox.create(timeout=300)
+    box.run_code("x = 5")
+    other = box.create_code_context(cwd="/tmp")
+    box.run_code("x = 7", context=other)
+    kept = box.create_snapshot()
+    copy = Sandbox.create(kept.snapshot_id, timeout=300)
+    box.run_code("x = 50")
+    assert (copy.run_code("x").text, copy.run_code("x", context=other).text, box.run_code("x").text) == ("5", "7", "50")
+    assert copy.commands.list() == []
+    copy.kill()
+    box.kill()
+    Sandbox.delete_snapshot(kept.snapshot_id)
+    ok("a copy goes on with the contexts of its source")
+
+
 def holds():
     box = Sandbox.create(metadata={"policy": "waits"}, timeout=300)
     box.run_code("x = 5")
@@ -218,6 +234,7 @@ box = Sandbox.create(timeout=600, envs={"MADE": "with it"})
 for part in (results, charts, contexts, interrupts, installs):
     part()
 box.kill()
+copies()
 holds()
 rules()
 asyncio.run(run_async())

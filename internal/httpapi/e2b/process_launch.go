@@ -1,13 +1,11 @@
 package e2b
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // launch is what a client said about a command that only clients want back. A
@@ -100,7 +98,6 @@ func (d *Data) commands(c *call) ([]keeper.Command, error) {
 		return nil, err
 	}
 	known := map[string]bool{}
-	commands = slices.DeleteFunc(commands, func(k keeper.Command) bool { return sandbox.IsKernel(k.ID) })
 	for _, k := range commands {
 		known[k.ID] = true
 	}

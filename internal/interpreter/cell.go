@@ -130,7 +130,7 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 	events := make(chan Event)
 	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}
 	run := &run{
-		host: host, place: p, kernel: kernel, id: id, wire: w, events: events, left: c.left, life: life, stopped: stopped,
+		host: host, place: p, kernel: kernel, id: id, most: i.cfg.MaxOutput, wire: w, events: events, left: c.left, life: life, stopped: stopped,
 		in: lines{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env},
 	}
 	errand.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
@@ -164,6 +164,7 @@ type run struct {
 	begun   bool
 	done    bool
 	bytes   int
+	most    int   // of bytes
 	out     int64 // bytes of standard output, and of errors
 	err     int64
 	failure *Failure // as the record has it

@@ -52,7 +52,7 @@ type pretended struct {
 func newStage(t *testing.T, scripts map[string]script) (*Interpreter, *stage) {
 	t.Helper()
 	s := &stage{t: t, scripts: scripts, refuse: map[string]error{}}
-	i := New(Config{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Host: func(id string) (Host, error) {
+	i := New(Config{MaxOutput: 2 << 20, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Host: func(id string) (Host, error) {
 		if id != "box" {
 			return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
 		}

@@ -144,8 +144,8 @@ func (r *run) message(m message, size int) *Failure {
 
 // wrote hands on what counts as output; FailureOutput once there is too much of it.
 func (r *run) wrote(e Event, size int) *Failure {
-	if r.bytes += size; r.bytes > maxOutput {
-		return &Failure{Name: FailureOutput, Value: fmt.Sprintf("the cell wrote more than %d MiB, and was interrupted; write to a file what is longer", maxOutput>>20)}
+	if r.bytes += size; r.bytes > r.most {
+		return &Failure{Name: FailureOutput, Value: fmt.Sprintf("the cell wrote more than %d MiB, and was interrupted; write to a file what is longer", r.most>>20)}
 	}
 	r.tell(e)
 	return nil

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,11 +16,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 
-// Config is what an Interpreter works with. All fields are needed.
+// Config is what an Interpreter works with. Host and Log are needed.
 type Config struct {
 	// Host finds a sandbox; fault.ErrNotFound for one that is not there.
 	Host func(sandbox string) (Host, error)
 	Log  *slog.Logger
+	// MaxOutput is how many bytes a cell's messages may have; 0: 32 MiB.
+	MaxOutput int
 }
 
 // Interpreter has the contexts of all sandboxes. What it knows of them is in the kernels'
@@ -33,7 +36,10 @@ type Interpreter struct {
 }
 
 // New makes one without contexts.
-func New(cfg Config) *Interpreter { return &Interpreter{cfg: cfg, boxes: map[string]*box{}} }
+func New(cfg Config) *Interpreter {
+	cfg.MaxOutput = cmp.Or(cfg.MaxOutput, maxOutput)
+	return &Interpreter{cfg: cfg, boxes: map[string]*box{}}
+}
 
 // box is a sandbox's contexts.
 type box struct {

@@ -93,7 +93,7 @@ func TestHostileKernels(t *testing.T) {
 		want string // the failure's name
 		says string
 	}{
-		"a gigabyte":            {flood, FailureOutput, "more than 32 MiB"},
+		"a gigabyte":            {flood, FailureOutput, "more than 2 MiB"},
 		"no JSON":               {raw("what?"), FailureBroken, "no message"},
 		"an unknown kind":       {raw(`{"kind":"ping","cell":"CELL"}`), FailureBroken, "unknown kind"},
 		"an unknown field":      {raw(`{"kind":"done","cell":"CELL","more":1}`), FailureBroken, "no message"},
@@ -306,9 +306,9 @@ func TestLimits(t *testing.T) {
 // TestRoom: a message for which there is no room ends its kernel, and room is given back.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	big := `{"kind":"stdout","cell":"CELL","text":"` + strings.Repeat("z", 1<<20) + `"}`
+	big := `{"kind":"stdout","cell":"CELL","text":"` + strings.Repeat("z", 1<<19) + `"}`
 	i, _ := newStage(t, map[string]script{"big": good(big, big), "say": good()})
-	held, most := 0, 2<<20
+	held, most := 0, 1<<20
 	run := func() told {
 		t.Helper()
 		c, err := i.Execute(t.Context(), "box", Request{Code: "big", Take: func(n int) error {
@@ -322,10 +322,10 @@ func TestRoom(t *testing.T) {
 		}
 		return collect(c)
 	}
-	if got := run(); len(got.stdout) != 2<<20 || got.failure != nil || held != 0 {
+	if got := run(); len(got.stdout) != 1<<20 || got.failure != nil || held != 0 {
 		t.Errorf("%d bytes, %+v; %d are held", len(got.stdout), got.failure, held)
 	}
-	most = 1 << 19
+	most = 1 << 18
 	if got := run(); got.failure == nil || got.failure.Name != FailureBroken || !strings.Contains(got.failure.Value, "no room") {
 		t.Errorf("%+v", got.failure)
 	}

@@ -230,7 +230,7 @@ def plain(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-box = Sandbox.create(timeout=600, envs={"MADE": "with it"})
+box = Sandbox.create(timeout=600, envs={"MADE": "with it"}, metadata={"policy": "cells"})
 for part in (results, charts, contexts, interrupts, installs):
     part()
 box.kill()

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -170,15 +171,13 @@ func greet(ctx context.Context, host Starter, kernel string, l language) error {
 		return err
 	}
 	defer w.close()
-	if err := w.write(programOf(l)); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the kernel does not take its program")
-	}
+	wrote := w.write(programOf(l)) // of one that has ended already the exit says why
 	in := lines{}
 	var complaint []byte
 	for {
 		kind, payload, err := w.conn.ReadFrame()
 		if err != nil {
-			return fault.Wrap(fault.ErrUnavailable, causeOf(ctx, err), "the kernel for %s did not come up", l.name)
+			return fault.Wrap(fault.ErrUnavailable, errors.Join(wrote, causeOf(ctx, err)), "the kernel for %s did not come up", l.name)
 		}
 		ready := false
 		switch kind { //nolint:exhaustive // the others say nothing here

@@ -60,6 +60,7 @@ func parts() []part {
 		{"scan", measureScan},
 		{"call", measureCall},
 		{"mcp", measureMCP},
+		{"interpreter", measureInterpreter},
 		{"auditquery", measureQueries},
 		{"engines", measureEngines},
 	}

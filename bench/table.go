@@ -20,7 +20,7 @@ type table struct {
 // row is one figure and what stands beside it.
 type row struct {
 	What   string  `json:"what"`
-	Unit   string  `json:"unit"` // ms, s, MB or MB/s
+	Unit   string  `json:"unit"` // ms, s, MB, MB/s or 1/s
 	Rounds int     `json:"rounds"`
 	Median float64 `json:"median"`
 	P99    float64 `json:"p99,omitzero"` // of speeds: what 99 of 100 reach
@@ -37,7 +37,7 @@ type row struct {
 // figure makes a row of a sample; of speeds the slow end is the interesting one.
 func figure(what, unit string, s sample) row {
 	r := row{What: what, Unit: unit, Rounds: len(s), Median: s.median(), P99: s.quantile(0.99)}
-	if unit == unitSpeed {
+	if unit == unitSpeed || unit == unitRate {
 		r.P99 = s.quantile(0.01)
 	}
 	return r

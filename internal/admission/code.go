@@ -56,7 +56,7 @@ func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) 
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := t.known.settle(t.policy().DecideCommand(policy.CommandInput{Code: &code.Text}))
+	d := t.known.settle(t.policy().DecideCommand(codeInput(code.Language, code.Text)))
 	if d.Effect == policy.Hold { // rules can't say so of code
 		d.Effect = policy.Deny
 	}

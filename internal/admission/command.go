@@ -103,9 +103,18 @@ func commandInput(argv []string, text string) policy.CommandInput {
 	}
 	in := policy.CommandInput{Command: &command}
 	if code, ok := inlineCode(argv); ok {
-		in.Code = &code
+		in = codeInput(languageIn(argv), code)
+		in.Command = &command
 	}
 	return in
+}
+
+// languageIn is the language of the code in such a command; "": nothing looks into it.
+func languageIn(argv []string) string {
+	if strings.HasPrefix(path.Base(argv[0]), "py") {
+		return "python"
+	}
+	return ""
 }
 
 // inlineCode finds the code in `python3 -c CODE` and its like: the interpreter,

@@ -84,6 +84,7 @@ func layers() []struct {
 		{"internal/sandbox", 5},
 		{"internal/plan", 5},
 		{"internal/call", 5},
+		{"internal/interpreter", 5},
 		{"internal/build", 5},
 		{"internal/gateway", 5},
 		{"internal/egress", 5},

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
+	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -52,7 +53,10 @@ func (d *Daemon) openWires() (wires, error) {
 	if err != nil {
 		return wires{}, err
 	}
-	data := e2b.NewData(e2b.DataConfig{Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Room: d.clients.room, Log: d.opts.Log})
+	cells := interpreter.New(interpreter.Config{Host: func(id string) (interpreter.Host, error) { return d.sandboxes.Kernels(id) }, Log: d.opts.Log})
+	data := e2b.NewData(e2b.DataConfig{
+		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Log: d.opts.Log,
+	})
 	if err := d.openBuilds(); err != nil {
 		return wires{}, err
 	}

@@ -94,6 +94,8 @@ func (in CommandInput) lookup(field string) *string {
 		return in.Command
 	case "code":
 		return in.Code
+	case "findings":
+		return in.Findings
 	case "tool", "tool_name":
 		return in.Tool
 	case "arguments":

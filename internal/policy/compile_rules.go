@@ -133,7 +133,7 @@ func ofTools(field string) bool {
 
 // knownField tells the fields that can ever have a value here.
 func knownField(field string) bool {
-	return slices.Contains([]string{"command", "code", "tool", "tool_name", "arguments", "action"}, field) || isArgument(field)
+	return slices.Contains([]string{"command", "code", "findings", "tool", "tool_name", "arguments", "action"}, field) || isArgument(field)
 }
 
 func (c *compiler) condition(v value, r *rule) {
@@ -158,7 +158,7 @@ func (c *compiler) condition(v value, r *rule) {
 	}
 	if !knownField(r.field) {
 		if r.effect != Allow {
-			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, tool (or tool_name), arguments, arguments.NAME and action",
+			c.fail(field.node, "%s: %q is never known here, so this rule could never refuse anything; the fields are command, code, findings, tool (or tool_name), arguments, arguments.NAME and action",
 				field.path, plain(r.field, 40))
 		}
 		return

@@ -129,4 +129,7 @@ type CommandInput struct {
 	Code      *string
 	Tool      *string
 	Arguments *Arguments // a tool's
+	// Findings is what was found in code, as pycode.Text writes it; nil: it was not looked
+	// into.
+	Findings *string
 }

@@ -35,7 +35,14 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 		State:   func() State { state, _ := s.State(); return state },
 		Kill:    func(ctx context.Context) error { return inst.Signal(ctx, 9) },
 		Elevate: func(ctx context.Context, e commands.Elevated) (int, error) { return a.elevate(ctx, inst, e) },
-		End:     func(why string) { a.remover.endFor(s, why) },
+		Environment: func(ctx context.Context) (map[string]string, error) {
+			who, _, err := a.guests.identityOf(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			return a.guests.environment(who), nil
+		},
+		End: func(why string) { a.remover.endFor(s, why) },
 	})
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -35,6 +36,15 @@ func (m *Manager) Elevated(ctx context.Context, id string, e Elevated) (exit cha
 	return s.commands.Elevated(ctx, e)
 }
 
+// Kernels is what runs a sandbox's cells.
+func (m *Manager) Kernels(id string) (*commands.Table, error) {
+	s, err := m.Get(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.commands, nil
+}
+
 // Attach returns a connection with the command's frames from the offset on.
 func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net.Conn, error) {
 	s, err := m.Get(id)
@@ -44,13 +54,13 @@ func (m *Manager) Attach(ctx context.Context, id, cmd string, offset int64) (net
 	return s.commands.Attach(ctx, cmd, offset)
 }
 
-// Commands returns the keeper's view of a sandbox's commands.
+// Commands returns the keeper's view of a sandbox's commands. Kernels are none of a client's.
 func (m *Manager) Commands(ctx context.Context, id string) ([]keeper.Command, error) {
 	if _, err := m.Get(id); err != nil {
 		return nil, err
 	}
 	k, err := m.cfg.Keeper.Get(ctx, id)
-	return k.Commands, err
+	return slices.DeleteFunc(k.Commands, func(c keeper.Command) bool { return commands.IsKernel(c.ID) }), err
 }
 
 // Written returns what is kept of a command's output, with its times. Whoever reads it

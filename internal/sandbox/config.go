@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
@@ -33,6 +34,9 @@ type Config struct {
 	Door        *admission.Controller
 	// Scans are the rules for what leaves sandboxes; nil: all that there are.
 	Scans func() *scan.Set
+	// Warm has a sandbox of the template code-interpreter start a kernel before anybody has
+	// claimed it; nil: kernels start with their first cells.
+	Warm func(ctx context.Context, u commands.Unclaimed) error
 	// Trust gives the CA certificate for new sandboxes and the host names that
 	// the gateway answers for; it waits until they are known.
 	Trust func(ctx context.Context) (caPEM []byte, names []string, err error)

@@ -56,8 +56,8 @@ func (i identity) user() channel.User {
 	return user
 }
 
-// configure gives a guest its identity.
-func (g *guests) configure(ctx context.Context, who identity) error {
+// environment is what commands find, beyond what the agent gives all of them.
+func (g *guests) environment(who identity) map[string]string {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
 	maps.Copy(env, g.cfg.ClientSettings)
@@ -69,9 +69,14 @@ func (g *guests) configure(ctx context.Context, who identity) error {
 	if home := who.info.Account.Home; home != "" {
 		env["HOME"] = home
 	}
+	return env
+}
+
+// configure gives a guest its identity.
+func (g *guests) configure(ctx context.Context, who identity) error {
 	id := who.info.ID
 	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallConfigure, Configure: &channel.Configure{
-		Hostname: id, Env: env, CAPEM: who.caPEM, Names: who.names,
+		Hostname: id, Env: g.environment(who), CAPEM: who.caPEM, Names: who.names,
 		MachineID: machineID(id), User: who.user(),
 		Seed: seed(), Now: time.Now().UnixNano(),
 		Workspace: who.workspace.Path, WorkspaceReadOnly: who.workspace.ReadOnly, Proxy: who.proxy, Owned: who.owned,

@@ -14,7 +14,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
+	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
 
 // kind is what a pool.Class says: everything in which two fresh instances may
@@ -26,11 +28,13 @@ type kind struct {
 	// Workspace as in channel.Configure.
 	Workspace         string `json:"workspace,omitempty"`
 	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"`
+	Warm              bool   `json:"warm,omitempty"` // it has a kernel already
 }
 
 // class is what the sandbox that was planned has in common with others.
 func (p *plan) class() (pool.Class, error) {
 	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.identity(nil).user(), Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
+	k.Warm = p.info.Template == template.NameInterpreter
 	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
 	// Nobody knows whose a member will be. It stays in the share that it was made in,
 	// which is that of all members.
@@ -126,6 +130,11 @@ func (r *ready) settleIn(ctx context.Context, k kind) error {
 	}})
 	if err != nil {
 		return fmt.Errorf("the agent did not come up: %w", err)
+	}
+	if k.Warm && r.cfg.Warm != nil {
+		if err := r.cfg.Warm(ctx, commands.Unclaimed{Keeper: r.cfg.Keeper, ID: k.Spec.ID, Home: k.Account.Home}); err != nil {
+			r.cfg.Log.Warn("a sandbox of the pool has no kernel; it starts with the first cell", "sandbox", k.Spec.ID, "err", err)
+		}
 	}
 	return r.cfg.Keeper.Freeze(ctx, keeper.Freeze{ID: k.Spec.ID})
 }

@@ -24,6 +24,11 @@ func (b *debianBuild) bootstrap(ctx context.Context) error {
 	if err := os.WriteFile(script, customizeScript, 0o755); err != nil { //nolint:gosec // run by mmdebstrap's own user
 		return diskFault(err, b.store.dir)
 	}
+	if b.layout.wheels {
+		if err := os.WriteFile(b.wheelsScript(script), wheelsScript, 0o755); err != nil { //nolint:gosec // as above
+			return diskFault(err, b.store.dir)
+		}
+	}
 	if filepath.Base(b.tool) == "debootstrap" {
 		return b.debootstrap(ctx, script)
 	}
@@ -87,7 +92,9 @@ func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) [
 		args = append(args, `--essential-hook=echo "man-db man-db/auto-update boolean false" | chroot "$1" debconf-set-selections`)
 	}
 	args = append(args, fmt.Sprintf("--customize-hook=sync-out /var/cache/apt/archives '%s'", b.debs))
-	args = append(args, fmt.Sprintf(`--customize-hook=sh '%s' "$1"`, script))
+	for _, script := range b.scripts(script) {
+		args = append(args, fmt.Sprintf(`--customize-hook=sh '%s' "$1"`, script))
+	}
 	for _, f := range b.outputs() {
 		args = append(args, fmt.Sprintf("--customize-hook=download '/%s/%s' '%s'", handedOut, f, filepath.Join(b.made, f)))
 	}
@@ -126,8 +133,10 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 	if err := b.runTool(ctx, command{path: b.tool, args: args, dir: b.place, env: b.scriptEnv()}); err != nil {
 		return err
 	}
-	if err := b.runTool(ctx, command{path: "/bin/sh", args: []string{script, tree}, dir: b.place, env: b.scriptEnv()}); err != nil {
-		return err
+	for _, script := range b.scripts(script) {
+		if err := b.runTool(ctx, command{path: "/bin/sh", args: []string{script, tree}, dir: b.place, env: b.scriptEnv()}); err != nil {
+			return err
+		}
 	}
 	for _, f := range b.outputs() {
 		if err := os.Rename(filepath.Join(tree, handedOut, f), filepath.Join(b.made, f)); err != nil {
@@ -147,6 +156,7 @@ func (b *debianBuild) scriptEnv() []string {
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/nonexistent",
 		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "TOOLS=" + b.toolsFile,
 	}
+	env = append(env, "WHEELS="+b.wheelsFile, "PYTHON="+pythons()[b.distribution.codename])
 	env = append(env, "PLAIN="+yes(!b.layout.tools), "MANUALS="+yes(b.layout.manuals), "IMAGE=")
 	if b.imageHere() {
 		env[len(env)-1] += filepath.Join(b.made, "rootfs.erofs")

@@ -354,7 +354,7 @@ func TestUnknownName(t *testing.T) {
 		_, getErr := s.Get(t.Context(), name)
 		_, buildErr := s.Build(t.Context(), name, nil)
 		for _, err := range []error{getErr, buildErr, s.Remove(t.Context(), name)} {
-			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "debian, dev, host") {
+			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "debian, dev, code-interpreter, host") {
 				t.Errorf("%q: %v", name, err)
 			}
 		}

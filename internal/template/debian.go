@@ -45,6 +45,7 @@ type debianBuild struct {
 	debs         string // folder of packages as the mirror has them, or empty
 	tools        []Tool
 	toolsFile    string // where the archive of all tools will be, or empty
+	wheelsFile   string // the same of the packages of Python
 	reporting    sync.Mutex
 }
 
@@ -86,12 +87,16 @@ func (b *debianBuild) install(parent context.Context) error {
 	defer cancel(nil)
 	var group sync.WaitGroup
 	if pins := b.store.pins(runtime.GOARCH); b.layout.tools && len(pins) > 0 {
-		b.toolsFile = filepath.Join(b.place, "tools.tar")
+		place := b.place
 		if b.open != "" {
-			b.toolsFile = filepath.Join(b.open, "tools.tar")
+			place = b.open
+		}
+		b.toolsFile = filepath.Join(place, "tools.tar")
+		if b.layout.wheels {
+			b.wheelsFile = filepath.Join(place, "wheels.tar")
 		}
 		errand.In(&group, func() {
-			if err := errand.Try(func() error { return b.bringTools(ctx, pins) }); err != nil {
+			if err := errand.Try(func() error { return b.bringAll(ctx, pins) }); err != nil {
 				cancel(err)
 			}
 		})
@@ -121,6 +126,11 @@ func (b *debianBuild) prepare() error {
 	var err error
 	if b.distribution, err = b.store.distribution(); err != nil {
 		return err
+	}
+	if b.layout.wheels {
+		if _, err := wheelsFor(b.distribution.codename, runtime.GOARCH); err != nil {
+			return err
+		}
 	}
 	b.mkfs = findTool("mkfs.erofs")
 	b.tool = findTool("mmdebstrap")

@@ -10,6 +10,8 @@ type layout struct {
 	packages []string
 	// tools: those that come from registries, and a virtual environment for pip.
 	tools bool
+	// wheels: the packages of Python that the code interpreter's kernel needs and offers.
+	wheels bool
 	// manuals: manual pages stay.
 	manuals bool
 	// programs are what the packages bring to PATH beyond what every system has, for
@@ -38,7 +40,11 @@ func layouts() []layout {
 	dev.packages = append(slices.Clone(debian.packages), "gcc", "g++", "make", "libc6-dev", "jq", "ripgrep", "vim-tiny", "tmux", "man-db", "manpages", "openssh-client")
 	dev.programs = append(slices.Clone(debian.programs), "gcc", "cc", "g++", "c++", "make", "ld", "as", "ar", "jq", "rg", "vi", "vim.tiny", "tmux", "man", "ssh", "scp", "sftp", "ssh-keygen")
 	dev.manuals = true
-	return []layout{debian, dev, {
+	interpreter := debian
+	interpreter.name = NameInterpreter
+	interpreter.about = "debian with a Python kernel, numpy, pandas and matplotlib, for the code interpreter; built once"
+	interpreter.wheels = true
+	return []layout{debian, dev, interpreter, {
 		name:     NameBase,
 		packages: []string{"python3", "python3-pip", "ca-certificates"},
 	}}

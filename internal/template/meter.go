@@ -48,6 +48,7 @@ func phaseOf(line string) (phase, bool) {
 		{"I: Extracting ", phase{"extract", 30, 40, 0}},
 		{"I: Unpacking ", phase{"install tools", 40, 60, 0}},
 		{"I: Configuring ", phase{"install tools", 60, 76, 0}},
+		{"cofferdam: packages", phase{"unpack the packages", 76, 77, 0}},
 		{"cofferdam: user", phase{"user", 77, 78, 0}},
 		{"cofferdam: waiting", phase{"wait for the tools", 78, 79, 0}},
 		{"cofferdam: tools", phase{"unpack the tools", 79, 81, 0}},

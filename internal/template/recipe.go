@@ -15,6 +15,9 @@ func (s *Store) recipe(l layout) string {
 	_, _ = h.Write(customizeScript)
 	_, _ = h.Write(goLibraryScript)
 	_, _ = fmt.Fprintf(h, "\n%q %v %v\n%v\n", l.packages, l.tools, l.manuals, debianEnv())
+	if l.wheels {
+		_, _ = fmt.Fprintf(h, "%s\n%s\n", wheelsScript, wheelsList)
+	}
 	if l.tools {
 		for _, p := range s.pins(runtime.GOARCH) {
 			slices.Sort(p.programs)

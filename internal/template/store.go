@@ -19,6 +19,8 @@ const (
 	NameDebian = "debian"
 	NameDev    = "dev" // debian, and what a developer works with
 	NameHost   = "host"
+	// NameInterpreter is debian with what cells of the code interpreter run on.
+	NameInterpreter = "code-interpreter"
 	// NameAuto stands for the template of who names none: debian where it is built,
 	// else host.
 	NameAuto = "auto"

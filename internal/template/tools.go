@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -18,16 +19,52 @@ import (
 // builds, each with its origin beside it.
 const keptTools = ".tools"
 
-// bringTools brings all tools, and makes of them the archive that customize.sh
-// waits for and unpacks. It leaves what it fetched in the store.
-func (b *debianBuild) bringTools(ctx context.Context, pins []pin) error {
+// bringAll makes the archives that the scripts wait for: of the packages of Python, if the
+// layout has them, and of the tools.
+func (b *debianBuild) bringAll(ctx context.Context, pins []pin) error {
 	kept := filepath.Join(b.store.dir, keptTools)
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		return diskFault(err, b.store.dir)
 	}
+	if b.layout.wheels {
+		wheels, err := wheelsFor(b.distribution.codename, runtime.GOARCH)
+		if err == nil {
+			err = b.fetchMissing(ctx, slices.Concat(wheels, pins), kept)
+		}
+		if err == nil {
+			err = b.note(ctx, wheels, kept)
+		}
+		if err == nil {
+			err = b.archive(ctx, wheels, kept, "", b.wheelsFile)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.bringTools(ctx, pins, kept)
+}
+
+// bringTools brings all tools, and makes of them the archive that customize.sh
+// waits for and unpacks. It leaves what it fetched in the store.
+func (b *debianBuild) bringTools(ctx context.Context, pins []pin, kept string) error {
 	if err := b.fetchMissing(ctx, pins, kept); err != nil {
 		return err
 	}
+	if err := b.note(ctx, pins, kept); err != nil {
+		return err
+	}
+	more := ""
+	if library, ok := goLibraryOf(pins, kept); ok {
+		if err := b.compileLibrary(ctx, library, kept); err != nil {
+			return err
+		}
+		more = library.path
+	}
+	return b.archive(ctx, pins, kept, more, b.toolsFile)
+}
+
+// note verifies what was kept, and puts it on the template's ledger.
+func (b *debianBuild) note(ctx context.Context, pins []pin, kept string) error {
 	for _, p := range pins {
 		path := filepath.Join(kept, p.File)
 		sum, err := p.verify(ctx, path)
@@ -43,19 +80,17 @@ func (b *debianBuild) bringTools(ctx context.Context, pins []pin) error {
 			SHA256: sum, Source: origin.URL, Run: origin.Run, Record: origin.Record,
 		})
 	}
-	more := ""
-	if library, ok := goLibraryOf(pins, kept); ok {
-		if err := b.compileLibrary(ctx, library, kept); err != nil {
-			return err
-		}
-		more = library.path
-	}
+	return nil
+}
+
+// archive makes of artifacts, and of the archive more, the one that a script waits for.
+func (b *debianBuild) archive(ctx context.Context, pins []pin, kept, more, target string) error {
 	b.say(Progress{Step: "tools", Detail: "packing"})
-	part := b.toolsFile + ".part"
+	part := target + ".part"
 	if err := packTools(ctx, pins, kept, more, part); err != nil {
 		return err
 	}
-	if err := os.Rename(part, b.toolsFile); err != nil {
+	if err := os.Rename(part, target); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	return nil
@@ -79,7 +114,7 @@ func (b *debianBuild) fetchMissing(ctx context.Context, pins []pin, kept string)
 	}
 	b.say(Progress{Step: "tools", Detail: fmt.Sprintf("fetching %d files through the gateway", len(missing))})
 	dir := filepath.Join(b.place, "fetched")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return diskFault(err, b.store.dir)
 	}
 	origins, err := b.store.opt.Fetcher.Fetch(ctx, b.layout.name, missing, dir, b.say)

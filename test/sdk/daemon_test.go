@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -37,6 +38,12 @@ type daemon struct {
 // startDaemon runs the built binary with the repository's template.
 func startDaemon(t *testing.T) *daemon {
 	t.Helper()
+	return startDaemonOf(t, "debian", policiesOfTest())
+}
+
+// startDaemonOf is startDaemon with another template and other policies.
+func startDaemonOf(t *testing.T, template string, policies map[string]string) *daemon {
+	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +53,7 @@ func startDaemon(t *testing.T) *daemon {
 		bin = filepath.Join(root, "bin")
 	}
 	templates := filepath.Join(root, ".cofferdam", "templates")
-	if _, err := os.Stat(filepath.Join(templates, "debian")); err != nil {
+	if _, err := os.Stat(filepath.Join(templates, template)); err != nil {
 		t.Fatalf("run `make template` first: %v", err)
 	}
 	d := &daemon{binary: filepath.Join(bin, "cofferdam")}
@@ -64,12 +71,16 @@ func startDaemon(t *testing.T) *daemon {
 	if err := os.Symlink(templates, filepath.Join(state, "templates")); err != nil {
 		t.Fatal(err)
 	}
-	config := "default_template: debian\nfreeze: { after: 1s }\nlisten: { address: \"" + freeAddress(t) + "\" }\npool: [ { template: debian, policy: list, size: 1 } ]\n"
+	pooled := slices.Min(slices.Collect(maps.Keys(policies)))
+	if template == "debian" {
+		pooled = "list"
+	}
+	config := fmt.Sprintf("default_template: %s\nfreeze: { after: 1s }\nlisten: { address: %q }\npool: [ { template: %s, policy: %s, size: 1 } ]\n", template, freeAddress(t), template, pooled)
 	if err := os.WriteFile(filepath.Join(state, "config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.run(t, state)
-	d.enroll(t)
+	d.enroll(t, policies)
 	return d
 }
 
@@ -137,10 +148,11 @@ func (d *daemon) stop(t *testing.T) {
 }
 
 // enroll makes the policies and a token, as an operator would.
-func (d *daemon) enroll(t *testing.T) {
+func (d *daemon) enroll(t *testing.T, policies map[string]string) {
 	t.Helper()
 	var names []string
-	for name, text := range policiesOfTest() {
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
+		text := policies[name]
 		if _, err := d.client.PutPolicy(t.Context(), name, api.PutPolicy{Document: []byte(text)}); err != nil {
 			t.Fatal(err)
 		}
@@ -202,8 +214,15 @@ func TestDaemon(t *testing.T) {
 // pythonWith installs a framework beside the newest SDK.
 func pythonWith(t *testing.T, framework string) string {
 	t.Helper()
-	dir := installed(t, "python", framework, func(dir string) *exec.Cmd {
-		return exec.CommandContext(t.Context(), "sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet --disable-pip-version-check e2b "$2"`, "sh", filepath.Join(dir, "venv"), framework)
+	return pythonOf(t, framework, "e2b", framework)
+}
+
+// pythonOf has packages in an environment of its own.
+func pythonOf(t *testing.T, name string, packages ...string) string {
+	t.Helper()
+	dir := installed(t, "python", name, func(dir string) *exec.Cmd {
+		args := append([]string{"-c", `python3 -m venv "$1" && shift && "$0" install --quiet --disable-pip-version-check "$@"`, filepath.Join(dir, "venv", "bin", "pip"), filepath.Join(dir, "venv")}, packages...)
+		return exec.CommandContext(t.Context(), "sh", args...)
 	})
 	return filepath.Join(dir, "venv", "bin", "python")
 }

@@ -60,6 +60,7 @@ type tokens struct{}
 
 func (tokens) Token(id string) string { return "token of " + id }
 func (tokens) Traffic(string) string  { return "" }
+func (tokens) Contexts(string) string { return "" }
 
 // boxes are pretended sandboxes whose held command waits.
 type boxes struct {

@@ -139,7 +139,7 @@ func TestCreateDefaults(t *testing.T) {
 	if !slices.Equal(ttl, []time.Duration{15 * time.Second, 5 * time.Minute, time.Millisecond}) {
 		t.Errorf("they live for %v", ttl)
 	}
-	if first.TemplateID != "code-interpreter-v1" || third.TemplateID != "debian" || second.TrafficAccessToken != "" {
+	if first.TemplateID != "code-interpreter-v1" || third.TemplateID != "debian" || second.TrafficAccessToken != h.keys.Contexts(second.SandboxID) {
 		t.Errorf("%+v %+v %+v", first, second, third)
 	}
 	if d := h.info(second.SandboxID); d.Policy != "default" || !d.Network.AllowPublicTraffic || d.Lifecycle.OnTimeout != "kill" || d.Metadata == nil {

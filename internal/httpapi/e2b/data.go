@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
@@ -21,6 +22,9 @@ type Access interface {
 	// Traffic is the token that a request to the sandbox's own ports must bring; ""
 	// where these are open to all who reach the daemon.
 	Traffic(sandbox string) string
+	// Contexts is the token that a request about contexts may bring in place of the
+	// sandbox's: clients bring to these no other. "": none.
+	Contexts(sandbox string) string
 }
 
 // Clients tells whether a token, by its id, still is one; *token.Book is one.
@@ -38,6 +42,8 @@ type DataConfig struct {
 	Clients   Clients
 	// Domain is where PORT-ID.Domain names a port of a sandbox; "": only headers do.
 	Domain string
+	// Interpreter runs cells of code; nil: nothing does.
+	Interpreter *interpreter.Interpreter
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room *backend.Room
 	Log  *slog.Logger
@@ -48,6 +54,7 @@ type DataConfig struct {
 type Data struct {
 	cfg      DataConfig
 	routes   *http.ServeMux
+	cells    *http.ServeMux // of the interpreter's port
 	launched launches
 	watchers watchers
 	ports    http.RoundTripper
@@ -65,6 +72,7 @@ func NewData(cfg DataConfig) *Data {
 	d.routes.HandleFunc("GET /files", d.rest(d.download))
 	d.routes.HandleFunc("POST /files", d.rest(d.upload))
 	d.routes.HandleFunc("POST /files/compose", d.rest(d.compose))
+	cellRoutes{d}.register()
 	d.processRoutes()
 	d.filesystemRoutes()
 	d.routes.HandleFunc("/", d.rest(func(_ http.ResponseWriter, r *call) error {
@@ -94,10 +102,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch to.port {
-	case dataPort:
-	case interpreterPort:
-		writeRefusal(w, r, refuse(codeUnimplemented, "the code interpreter is not built yet: run code with commands.run"))
-		return
+	case dataPort, interpreterPort:
 	default:
 		r.Pattern = "a port"
 		during, stop := d.during(r, box)
@@ -105,7 +110,11 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.servePort(w, during, box, to)
 		return
 	}
-	if err := d.authorize(r, to.sandbox); err != nil {
+	routes, authorize := d.routes, d.authorize
+	if to.port == interpreterPort {
+		routes, authorize = d.cells, cellRoutes{d}.authorize
+	}
+	if err := authorize(r, to.sandbox); err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
@@ -120,7 +129,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	during = during.WithContext(ctx)
 	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route
-	d.routes.ServeHTTP(w, in)
+	routes.ServeHTTP(w, in)
 }
 
 // reach finds out whom a request is for, and wakes a sandbox that sleeps.

@@ -32,6 +32,8 @@ func (accessStub) Token(id string) string { return "token-" + id }
 
 func (a accessStub) Traffic(id string) string { return a[id] }
 
+func (accessStub) Contexts(id string) string { return "contexts-" + id }
+
 // dataStage is a data plane with one box behind it.
 type dataStage struct {
 	t      *testing.T

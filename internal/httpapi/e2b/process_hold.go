@@ -42,6 +42,14 @@ func waitsError(v waiting.View) error {
 
 // heldSentence names the requests and how to approve them; "": nothing waits.
 func heldSentence(v waiting.View) string {
+	if about := heldFor(v); about != "" {
+		return about + "; its processes live on, and commands.connect follows them again when that is answered"
+	}
+	return ""
+}
+
+// heldFor is what the sandbox waits for; "": nothing.
+func heldFor(v waiting.View) string {
 	if len(v.Holds) == 0 {
 		return ""
 	}
@@ -52,6 +60,5 @@ func heldSentence(v waiting.View) string {
 	if more := len(v.Holds) - maxHoldsNamed; more > 0 {
 		about = append(about, fmt.Sprintf("%d more", more))
 	}
-	return "the sandbox waits for a person to approve " + strings.Join(about, ", ") +
-		"; its processes live on, and commands.connect follows them again when that is answered"
+	return "the sandbox waits for a person to approve " + strings.Join(about, ", ")
 }

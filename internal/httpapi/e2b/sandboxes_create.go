@@ -169,7 +169,10 @@ func (c *Control) timeout(seconds *int64, absent time.Duration) (sandbox.Lifetim
 }
 
 // baseTemplates are what clients ask for that do not care.
-func baseTemplates() []string { return []string{"base", "code-interpreter-v1"} }
+func baseTemplates() []string { return []string{"base", interpreterTemplate} }
+
+// interpreterTemplate is what clients of the code interpreter ask for.
+const interpreterTemplate = "code-interpreter-v1"
 
 // from finds what a sandbox is made from: a template or a snapshot of the
 // caller's, which is returned.
@@ -179,7 +182,7 @@ func (c *Control) from(ctx context.Context, t token.Token, name string, req *san
 	}
 	plain := nameOf(name).kept() // a template has the default tag and no other
 	if slices.Contains(baseTemplates(), plain) {
-		req.Template = c.cfg.DefaultTemplate
+		req.Template = c.baseOf(ctx, plain)
 	} else if slices.ContainsFunc(c.offered(), func(k template.Known) bool { return k.Name == plain }) {
 		req.Template = plain
 	} else {
@@ -195,6 +198,18 @@ func (c *Control) from(ctx context.Context, t token.Token, name string, req *san
 	}
 	req.Account = Account()
 	return nil, nil
+}
+
+// baseOf is the template that a base name stands for: of the code interpreter's clients the
+// one that has kernels, if it is built.
+func (c *Control) baseOf(ctx context.Context, name string) string {
+	if name == interpreterTemplate {
+		built, err := c.cfg.Templates.List(ctx)
+		if err == nil && slices.ContainsFunc(built, func(t template.Template) bool { return t.Name == template.NameInterpreter }) {
+			return template.NameInterpreter
+		}
+	}
+	return c.cfg.DefaultTemplate
 }
 
 // Account is the user that the SDKs expect in a sandbox.

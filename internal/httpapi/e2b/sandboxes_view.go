@@ -71,7 +71,7 @@ func (s stamp) MarshalText() ([]byte, error) {
 func (c *Control) created(info sandbox.Info) createdSandbox {
 	return createdSandbox{
 		SandboxID: info.ID, TemplateID: templateID(info), ClientID: clientID, EnvdVersion: EnvdVersion,
-		EnvdAccessToken: c.cfg.Access.Token(info.ID), TrafficAccessToken: c.cfg.Access.Traffic(info.ID), Domain: c.cfg.Domain,
+		EnvdAccessToken: c.cfg.Access.Token(info.ID), TrafficAccessToken: c.cfg.Access.Contexts(info.ID), Domain: c.cfg.Domain,
 	}
 }
 

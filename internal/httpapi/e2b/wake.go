@@ -33,7 +33,7 @@ func (d *Data) uses(r *http.Request, to target, sb *sandbox.Sandbox) bool {
 	case dataPort:
 		return r.URL.Path != healthPath && d.authorize(r, to.sandbox) == nil
 	case interpreterPort:
-		return false
+		return r.URL.Path != healthPath && cellRoutes{d}.authorize(r, to.sandbox) == nil
 	default:
 		token := d.cfg.Access.Traffic(to.sandbox)
 		return sb.Publishes(to.port) && (token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) == 1)

@@ -72,7 +72,7 @@ func (t *Table) awaitExit(ctx context.Context, cmd string) (channel.Exit, error)
 func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
 	finished := t.cfg.Door.Finished(ctx, t.place.Info.ID)
 	for _, k := range known {
-		if finished[k.ID] {
+		if finished[k.ID] || IsKernel(k.ID) {
 			continue
 		}
 		c := &command{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
@@ -112,6 +112,9 @@ func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (foll
 		if errors.Is(err, fault.ErrNotFound) {
 			t.cfg.Log.Debug("a command is not in the copy", "sandbox", id, "command", c.ID)
 			continue
+		}
+		if err == nil && IsKernel(c.ID) {
+			continue // its contexts are found by it
 		}
 		if err == nil {
 			err = t.cfg.Door.CommandCopied(ctx, id, c.ID, source, c.Argv)

@@ -56,11 +56,13 @@ type Place struct {
 	State func() journal.State
 	Kill  func(ctx context.Context) error
 	// Elevate runs a program of root's with rights, and returns its exit code.
-	Elevate   func(ctx context.Context, e Elevated) (code int, err error)
-	End       func(why string) // ends the sandbox, as its policy asks; returns at once
-	Waits     func() *waiting.List
-	Inventory *inventory.Taker
-	Clients   *Clients
+	Elevate func(ctx context.Context, e Elevated) (code int, err error)
+	// Environment is what commands find now.
+	Environment func(ctx context.Context) (map[string]string, error)
+	End         func(why string) // ends the sandbox, as its policy asks; returns at once
+	Waits       func() *waiting.List
+	Inventory   *inventory.Taker
+	Clients     *Clients
 }
 
 // Table is the commands of one sandbox. Safe for concurrent use.

@@ -225,14 +225,20 @@ func (k *command) place(fromNow bool) int {
 
 // play ends when the other side goes away or has got the exit.
 func (k *command) play(to *channel.Conn, next int) {
-	if next > 0 && k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
-		return
-	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = io.Copy(io.Discard, to.Raw())
+		for {
+			kind, payload, err := to.ReadFrame()
+			if err != nil {
+				return
+			}
+			_ = k.take(kind, payload) // a command that has ended takes nothing
+		}
 	}()
+	if next > 0 && k.view.PID != 0 && to.WriteFrame(channel.FrameStarted, marshal(channel.Started{PID: k.view.PID})) != nil {
+		return
+	}
 	for {
 		k.mu.Lock()
 		pending, changed := k.frames[min(next, len(k.frames)):], k.changed
@@ -283,6 +289,11 @@ func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, pa
 	if ended {
 		return fault.New(fault.ErrConflict, "the command %s has ended", id)
 	}
+	return k.take(kind, payload)
+}
+
+// take passes a frame to the process.
+func (k *command) take(kind channel.FrameType, payload []byte) error {
 	switch kind {
 	case channel.FrameStdin:
 		return k.takeInput(payload)

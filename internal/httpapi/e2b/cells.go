@@ -1,0 +1,282 @@
+package e2b
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// maxCell bounds the body of a request to the interpreter: a cell in which each byte is
+// escaped, and its environment.
+const maxCell = 4 << 20
+
+// cellRoutes are those of the interpreter's port.
+type cellRoutes struct{ *Data }
+
+func (d cellRoutes) register() {
+	d.cells = http.NewServeMux()
+	d.cells.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) { writeObject(w, http.StatusOK, "OK") })
+	d.cells.HandleFunc("POST /execute", d.rest(d.execute))
+	d.cells.HandleFunc("GET /contexts", d.rest(d.listContexts))
+	d.cells.HandleFunc("POST /contexts", d.rest(d.createContext))
+	d.cells.HandleFunc("DELETE /contexts/{id}", d.rest(d.removeContext))
+	d.cells.HandleFunc("POST /contexts/{id}/restart", d.rest(d.restartContext))
+	d.cells.HandleFunc("/", d.rest(func(_ http.ResponseWriter, r *call) error {
+		return refuse(codeUnimplemented, "the code interpreter has no %s %.100q", r.Method, r.URL.Path)
+	}))
+}
+
+// authorize is Data.authorize for the interpreter: about contexts clients bring the token of
+// the sandbox's ports, and no other.
+func (d cellRoutes) authorize(r *http.Request, id string) error {
+	shown, token := r.Header.Get(headerTraffic), d.cfg.Access.Contexts(id)
+	if r.Header.Get(headerAccess) == "" && r.URL.Path != "/execute" && token != "" && subtle.ConstantTimeCompare([]byte(shown), []byte(token)) == 1 {
+		return nil
+	}
+	return d.Data.authorize(r, id)
+}
+
+// executeRequest asks for a cell.
+type executeRequest struct {
+	Code      *string           `json:"code"`
+	ContextID *string           `json:"context_id"`
+	Language  *string           `json:"language"`
+	EnvVars   map[string]string `json:"env_vars"`
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// readCell decodes a request to the interpreter, and refuses one that nobody can serve now.
+func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
+	if d.cfg.Interpreter == nil {
+		return refuse(codeUnimplemented, "this daemon runs no cells: run code with commands.run")
+	}
+	defer limitBody(w)()
+	_, err := backend.ReadJSON(c.Request, maxCell, v)
+	backend.Release(c.Context()) // what was decoded is bounded on its own
+	if err != nil {
+		return err
+	}
+	return cellHeld(c.box.Waits())
+}
+
+// cellHeld is heldError in words for cells.
+func cellHeld(v waiting.View) error {
+	err := heldError(v)
+	if about := heldFor(v); err != nil && about != "" {
+		return refuse(codePrecondition, "%s; the cell that waits goes on when that is answered, and what is run in its context then comes behind it", about)
+	}
+	return err
+}
+
+// execute runs a cell, and answers with what it tells, a line for each event.
+func (d cellRoutes) execute(w http.ResponseWriter, c *call) error {
+	var body executeRequest
+	if err := d.readCell(w, c, &body); err != nil {
+		return err
+	}
+	if body.Code == nil {
+		return refuse(codeInvalid, "there is no code to run")
+	}
+	ctx, cancel := context.WithCancelCause(c.Context())
+	defer cancel(nil)
+	errand.Go(func() { // ends with the call
+		if d.awaitGone(ctx, c) {
+			cancel(errBroken)
+		}
+	})
+	room := &cellRoom{ctx: c.Context()}
+	defer room.close()
+	cell, err := d.cfg.Interpreter.Execute(ctx, c.id, interpreter.Request{
+		Code: *body.Code, Context: orEmpty(body.ContextID), Language: orEmpty(body.Language), Env: body.EnvVars,
+		Home: c.absolute("", ""), Base: environment(c.box.Info(), nil), Take: room.take, Give: room.give,
+	})
+	if err != nil && !errors.Is(err, fault.ErrForbidden) {
+		return err
+	}
+	s := openLines(ctx, w)
+	defer s.close()
+	if err != nil {
+		s.fail(interpreter.FailureRefused, failureOf(err).Message)
+		_ = s.send(lineOfEnd()) // as above
+		return nil
+	}
+	err = d.followCell(ctx, s, c, cell)
+	if errors.Is(err, errBroken) || errors.Is(context.Cause(ctx), errBroken) || d.gone(c.id) {
+		panic(http.ErrAbortHandler) // net/http's way to break a connection: the sandbox is gone
+	}
+	return nil
+}
+
+// followCell sends a cell's events until its end. A client that goes away has it interrupted.
+// One whose sandbox is being written to disk, because a person is asked, is told so: the cell
+// goes on when that is answered, and the next one of its context comes behind it.
+func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell *interpreter.Cell) error {
+	pulse := time.NewTicker(backend.Idle)
+	defer pulse.Stop()
+	for {
+		waits := c.box.Waits()
+		if err := cellHeld(waits); err != nil {
+			cell.Leave(true)
+			s.fail(interpreter.FailureWaits, failureOf(err).Message)
+			_ = s.send(lineOfEnd()) // as above
+			return nil
+		}
+		var err error
+		select {
+		case e, more := <-cell.Events:
+			if !more {
+				_ = s.send(lineOfEnd()) // as above
+				cell.Leave(false)
+				return nil
+			}
+			err = s.send(lineOf(e))
+		case <-pulse.C:
+			err = s.send(map[string]any{"type": "keepalive"})
+		case <-waits.Changed:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			cell.Leave(false)
+			return err
+		}
+	}
+}
+
+// cellRoom is the room that a cell's messages take of its token's, for as long as the request
+// is there.
+type cellRoom struct {
+	ctx context.Context //nolint:containedctx // the request's
+
+	mu   sync.Mutex // guards over
+	over bool
+}
+
+func (r *cellRoom) take(n int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return fault.New(fault.ErrExhausted, "the request is over")
+	}
+	return backend.Take(r.ctx, n)
+}
+
+func (r *cellRoom) give() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		backend.Release(r.ctx)
+	}
+}
+
+func (r *cellRoom) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+}
+
+// contextInfo is a context as clients see it.
+type contextInfo struct {
+	ID       string `json:"id"`
+	Language string `json:"language"`
+	Cwd      string `json:"cwd"`
+}
+
+func (d cellRoutes) listContexts(w http.ResponseWriter, c *call) error {
+	if err := d.readCell(w, c, &struct{}{}); err != nil {
+		return err
+	}
+	contexts, err := d.cfg.Interpreter.Contexts(c.Context(), c.id, c.absolute("", ""))
+	if err != nil {
+		return err
+	}
+	all := []contextInfo{}
+	for _, one := range contexts {
+		all = append(all, contextInfo{one.ID, one.Language, one.Dir})
+	}
+	writeObject(w, http.StatusOK, all)
+	return nil
+}
+
+func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
+	var body struct {
+		Language *string           `json:"language"`
+		Cwd      *string           `json:"cwd"`
+		EnvVars  map[string]string `json:"env_vars"`
+	}
+	if err := d.readCell(w, c, &body); err != nil {
+		return err
+	}
+	made, err := d.cfg.Interpreter.Create(c.Context(), c.id, interpreter.NewContext{
+		Language: orEmpty(body.Language), Dir: c.absolute(orEmpty(body.Cwd), ""), Env: body.EnvVars, Base: environment(c.box.Info(), nil),
+	})
+	if err != nil {
+		return err
+	}
+	writeObject(w, http.StatusOK, contextInfo{made.ID, made.Language, made.Dir})
+	return nil
+}
+
+func (d cellRoutes) removeContext(w http.ResponseWriter, c *call) error {
+	if err := d.readCell(w, c, &struct{}{}); err != nil {
+		return err
+	}
+	if err := d.cfg.Interpreter.Remove(c.Context(), c.id, c.PathValue("id"), c.absolute("", "")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d cellRoutes) restartContext(w http.ResponseWriter, c *call) error {
+	if err := d.readCell(w, c, &struct{}{}); err != nil {
+		return err
+	}
+	if err := d.cfg.Interpreter.Restart(c.Context(), c.id, c.PathValue("id"), c.absolute("", ""), environment(c.box.Info(), nil)); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// lineStream is an answer of JSON lines, each flushed. For one goroutine.
+type lineStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	release func() // takes back that ctx's end cuts writes off
+}
+
+// lineTimeout is how long a client may take for what is sent.
+const lineTimeout = time.Minute
+
+func openLines(ctx context.Context, w http.ResponseWriter) *lineStream {
+	s := &lineStream{w: w, control: http.NewResponseController(w)}
+	s.release = errand.Until(ctx, func() {
+		until := time.Now()
+		if errors.Is(context.Cause(ctx), token.ErrOver) { // whom it is over for hears why
+			until = until.Add(lastWord)
+		}
+		_ = s.control.SetWriteDeadline(until)
+	})
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	return s
+}
+
+func (s *lineStream) close() { s.release() }

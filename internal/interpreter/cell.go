@@ -1,0 +1,276 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+)
+
+// Request asks for a cell to be run.
+type Request struct {
+	Code     string
+	Context  string // its id; "": the default one of Language
+	Language string // "": Python
+	Env      map[string]string
+	// Home is where default contexts begin, and Base what kernels find in their environment.
+	Home string
+	Base map[string]string
+	// Take and Give are asked for room for what a kernel sends at length; nil: there is
+	// always some.
+	Take func(bytes int) error
+	Give func()
+}
+
+// Cell is one that runs. Events is closed after its end; whoever does not read it holds the
+// kernel back.
+type Cell struct {
+	Events <-chan Event
+
+	left     chan struct{} // closed when nobody reads Events any more
+	leave    sync.Once
+	stopping context.CancelFunc
+}
+
+// Leave tells that nobody reads on. The cell is interrupted, unless it is to go on: then it
+// runs to its end, and the next cell of its context waits for that.
+func (c *Cell) Leave(goOn bool) {
+	c.leave.Do(func() { close(c.left) })
+	if !goOn {
+		c.stopping()
+	}
+}
+
+// Execute runs a cell in its context, behind those that came before. It returns when the cell
+// was judged, recorded and given to the kernel. A refusal is fault.ErrForbidden. ctx bounds
+// the waiting, not the cell.
+func (i *Interpreter) Execute(ctx context.Context, sandbox string, r Request) (*Cell, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	b, err := i.boxOf(ctx, sandbox)
+	if err != nil {
+		return nil, err
+	}
+	id := r.Context
+	if id == "" {
+		l, err := languageOf(r.Language)
+		if err != nil {
+			return nil, err
+		}
+		id = defaultPrefix + l.name
+	}
+	p, err := b.context(id, r.Home)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.take(ctx); err != nil {
+		return nil, err
+	}
+	c, err := i.begin(ctx, b.host, p, r)
+	if err != nil {
+		p.leave()
+	}
+	return c, err
+}
+
+func (r Request) check() error {
+	switch {
+	case len(r.Code) > MaxCode:
+		return fault.Invalid("the cell is %d bytes long; at most %d", len(r.Code), MaxCode)
+	case strings.ContainsRune(r.Code, 0):
+		return fault.Invalid("the cell has a zero byte")
+	case r.Context != "" && r.Language != "":
+		return fault.Invalid("name a context or a language, not both: a context has a language")
+	}
+	return commands.CheckEnv(r.Env)
+}
+
+// begin has a cell judged, and a kernel take it. Needs the turn, which is given back at the
+// cell's end.
+func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request) (*Cell, error) {
+	id, ended, err := host.Cell(ctx, commands.Cell{Language: p.Language, Code: r.Code})
+	if err != nil {
+		return nil, err
+	}
+	failed := func(err error) (*Cell, error) {
+		ended(channel.Exit{Code: 126, Error: printable(err.Error(), maxError)})
+		return nil, err
+	}
+	kernel, err := p.running(ctx, host, r.Base)
+	if err != nil {
+		return failed(err)
+	}
+	life, stop := host.Limited(context.WithoutCancel(ctx))
+	w, err := open(context.WithoutCancel(ctx), host, kernel, keeper.FromNow)
+	if errors.Is(err, fault.ErrNotFound) { // it ended, and is forgotten
+		p.forget(kernel)
+		if kernel, err = p.running(ctx, host, r.Base); err == nil {
+			w, err = open(context.WithoutCancel(ctx), host, kernel, keeper.FromNow)
+		}
+	}
+	if err != nil {
+		stop()
+		return failed(err)
+	}
+	if err := p.introduce(ctx, host, w, r.Base); err != nil {
+		w.close()
+		stop()
+		return failed(err)
+	}
+	stopped, stopping := context.WithCancel(context.Background())
+	events := make(chan Event)
+	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}
+	run := &run{
+		host: host, place: p, kernel: kernel, id: id, most: i.cfg.MaxOutput, wire: w, events: events, left: c.left, life: life, stopped: stopped,
+		in: lines{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env},
+	}
+	errand.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
+		defer p.leave()
+		defer close(events)
+		defer stop()
+		defer stopping()
+		defer w.close()
+		exit := channel.Exit{Code: 137, Error: "the daemon lost sight of the cell"}
+		defer func() { ended(exit) }()
+		exit = run.follow()
+	})
+	return c, nil
+}
+
+// run is a cell in its kernel.
+type run struct {
+	host    Host
+	place   *place
+	kernel  string
+	id      string
+	request request
+	wire    *wire
+	in      lines
+	events  chan<- Event
+	left    <-chan struct{}
+	life    context.Context //nolint:containedctx // ends when the policy's time for the cell is over
+	stopped context.Context //nolint:containedctx // ends when its client went away
+
+	grace   <-chan time.Time // fires when an interrupt has come to nothing; nil: there was none
+	begun   bool
+	done    bool
+	bytes   int
+	most    int   // of bytes
+	out     int64 // bytes of standard output, and of errors
+	err     int64
+	failure *Failure // as the record has it
+}
+
+// frame is one of the kernel's, or why there are no more.
+type frame struct {
+	kind    channel.FrameType
+	payload []byte
+	err     error
+}
+
+// read hands frames over one by one: the next is read when the last was taken.
+func (r *run) read(next chan<- frame, taken <-chan struct{}, over <-chan struct{}) {
+	for {
+		kind, payload, err := r.wire.conn.ReadFrame()
+		select {
+		case next <- frame{kind, payload, err}:
+		case <-over:
+			return
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-taken:
+		case <-over:
+			return
+		}
+	}
+}
+
+// follow has the kernel run the cell and returns its end, as the record has it.
+func (r *run) follow() channel.Exit {
+	if err := r.wire.ask(r.request); err != nil {
+		r.broken(&Failure{Name: FailureDied, Value: "the kernel does not take the cell; the next cell gets a new one: " + printable(err.Error(), maxError)})
+		return r.exit()
+	}
+	r.request = request{}
+	next, taken, over := make(chan frame), make(chan struct{}), make(chan struct{})
+	defer close(over)
+	errand.Go(func() { r.read(next, taken, over) })
+	lifeOver, stopped := r.life.Done(), r.stopped.Done()
+	for !r.done {
+		select {
+		case f := <-next:
+			if why := r.frame(f); why != nil && why.Name == FailureOutput {
+				r.interrupt(why)
+			} else if why != nil {
+				r.broken(why)
+				return r.exit()
+			}
+			if f.err == nil {
+				taken <- struct{}{} // it is waited for
+			}
+		case <-lifeOver:
+			lifeOver = nil
+			r.interrupt(&Failure{Name: FailureTimeout, Value: "the cell ran longer than the policy's timeout_seconds, and was interrupted"})
+		case <-stopped:
+			stopped = nil
+			r.interrupt(&Failure{Name: "KeyboardInterrupt", Value: "the client went away, and the cell was interrupted"})
+		case <-r.grace:
+			r.broken(&Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted; its kernel was ended, and what the context had is lost", interruptGrace)})
+			return r.exit()
+		}
+	}
+	return r.exit()
+}
+
+// interrupt has the kernel end the cell, and notes why, if nothing else is known.
+func (r *run) interrupt(why *Failure) {
+	if r.failure == nil {
+		r.failure = why
+	}
+	if r.grace != nil {
+		return
+	}
+	r.grace = time.After(interruptGrace)
+	if r.wire.interrupt() != nil {
+		r.grace = time.After(0)
+	}
+}
+
+// exit is the cell's end on record.
+func (r *run) exit() channel.Exit {
+	exit := channel.Exit{StdoutBytes: r.out, StderrBytes: r.err, Claimed: true}
+	if r.failure != nil {
+		exit.Code, exit.Error = 1, printable(r.failure.Name+": "+r.failure.Value, maxError)
+		exit.TimedOut = r.failure.Name == FailureTimeout
+		exit.Truncated = r.failure.Name == FailureOutput
+	}
+	return exit
+}
+
+// broken ends the kernel, and tells why.
+func (r *run) broken(why *Failure) {
+	r.failure = why
+	r.place.kill(context.Background(), r.host, r.kernel)
+	r.tell(Event{Error: why})
+}
+
+// tell hands an event to whoever reads, if somebody does.
+func (r *run) tell(e Event) {
+	e.At = time.Now()
+	select {
+	case r.events <- e:
+	case <-r.left:
+	}
+}

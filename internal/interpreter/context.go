@@ -1,0 +1,202 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
+)
+
+// Context is one of a sandbox's, as clients see it.
+type Context struct {
+	ID       string
+	Language string
+	Dir      string
+}
+
+// place is a context with its kernel.
+type place struct {
+	Context
+
+	language language
+	turn     chan struct{}     // a slot for the cell that runs
+	env      map[string]string // of its kernels
+	warm     bool              // its kernel is started for whoever will claim the sandbox
+
+	mu      sync.Mutex // guards what follows
+	waiting int        // cells that want the turn
+	kernel  string     // the id of the one that runs; "": none does
+	removed bool
+	// stranger: the kernel does not know whose sandbox it is in.
+	stranger bool
+}
+
+func newPlace(c Context, l language) *place {
+	return &place{Context: c, language: l, turn: make(chan struct{}, 1)}
+}
+
+// take waits for the turn of a cell.
+func (p *place) take(ctx context.Context) error {
+	p.mu.Lock()
+	if p.waiting >= maxWaiting {
+		p.mu.Unlock()
+		return fault.New(fault.ErrExhausted, "%d cells wait for their turn in the context %s already; run cells in several contexts to have them at one time", maxWaiting, p.ID)
+	}
+	p.waiting++
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.waiting--
+	}()
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leave gives the turn to the next cell.
+func (p *place) leave() { <-p.turn }
+
+// running is the kernel, started if there is none. Needs the turn.
+func (p *place) running(ctx context.Context, host Host, env map[string]string) (string, error) {
+	p.mu.Lock()
+	kernel, removed := p.kernel, p.removed
+	p.mu.Unlock()
+	switch {
+	case removed:
+		return "", fault.New(fault.ErrNotFound, "the context %s was removed", p.ID)
+	case kernel != "":
+		return kernel, nil
+	}
+	kernel, err := p.start(ctx, host, env)
+	if err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kernel, p.stranger = kernel, false
+	return kernel, nil
+}
+
+// start starts a kernel and waits until it takes cells.
+func (p *place) start(ctx context.Context, host Starter, env map[string]string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	all := map[string]string{}
+	for _, layer := range []map[string]string{env, p.env, p.language.env} {
+		for name, value := range layer {
+			all[name] = value
+		}
+	}
+	kernel, err := host.StartKernel(ctx, commands.Kernel{Argv: p.argv(), Env: all, Dir: p.Dir})
+	if err != nil {
+		return "", err
+	}
+	if err := greet(ctx, host, kernel, p.language); err != nil {
+		p.kill(context.WithoutCancel(ctx), host, kernel)
+		return "", err
+	}
+	return kernel, nil
+}
+
+// markWarm is the mark of one that was started before its sandbox was anybody's.
+const markWarm = mark + "-warm"
+
+// mark stands in the arguments of a kernel before what tells which context it is of.
+const mark = "cofferdam-kernel"
+
+// argv is how the kernel is started. By what comes last another daemon finds its context.
+func (p *place) argv() []string {
+	m := mark
+	if p.warm {
+		m = markWarm
+	}
+	return append(append([]string{}, p.language.argv...), m, p.ID, p.language.name, p.Dir)
+}
+
+// placeOf is the context of a kernel that runs; nil if its arguments do not tell.
+func placeOf(k keeper.Command) *place {
+	at := len(k.Argv) - 4
+	if at < 0 || k.Argv[at] != mark && k.Argv[at] != markWarm {
+		return nil
+	}
+	l, err := languageOf(k.Argv[at+2])
+	if err != nil {
+		return nil
+	}
+	p := newPlace(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
+	p.kernel, p.stranger = k.ID, k.Argv[at] == markWarm
+	return p
+}
+
+// kill ends a kernel, and the context has none.
+func (p *place) kill(ctx context.Context, host Starter, kernel string) {
+	p.forget(kernel)
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	_ = host.Signal(ctx, kernel, "KILL") // one that has ended has what it is to have
+}
+
+// forget notes that a kernel has ended.
+func (p *place) forget(kernel string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kernel == kernel {
+		p.kernel = ""
+	}
+}
+
+// end ends the kernel that there is, and with it the cell that runs.
+func (p *place) end(ctx context.Context, host Host, removed bool) {
+	p.mu.Lock()
+	kernel := p.kernel
+	p.removed = p.removed || removed
+	p.mu.Unlock()
+	if kernel != "" {
+		p.kill(ctx, host, kernel)
+	}
+}
+
+// greet gives a kernel its program and waits until it is ready.
+func greet(ctx context.Context, host Starter, kernel string, l language) error {
+	w, err := open(ctx, host, kernel, 0)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	wrote := w.write(programOf(l)) // of one that has ended already the exit says why
+	in := lines{}
+	var complaint []byte
+	for {
+		kind, payload, err := w.conn.ReadFrame()
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, errors.Join(wrote, causeOf(ctx, err)), "the kernel for %s did not come up", l.name)
+		}
+		ready := false
+		switch kind { //nolint:exhaustive // the others say nothing here
+		case channel.FrameStdout:
+			err = in.feed(payload, func(line []byte) error {
+				m, err := parse(line)
+				if err == nil && m.Kind == "broken" {
+					err = fault.New(fault.ErrUnavailable, "%s", printable(m.Text, maxValue))
+				}
+				ready = ready || err == nil && m.Kind == "ready"
+				return err
+			})
+		case channel.FrameStderr:
+			complaint = append(complaint, payload[:min(len(payload), maxError-len(complaint))]...)
+		case channel.FrameExit:
+			return notStarted(l, payload, complaint)
+		}
+		if err != nil || ready {
+			return err
+		}
+	}
+}

@@ -1,0 +1,16 @@
+// Package interpreter runs cells of code in sandboxes, and keeps what they leave behind for
+// the next.
+//
+// Vocabulary: a *cell* is code that is handed over as text; a *context* is where cells run
+// one after the other and find what those before them made: it has a language and a working
+// directory; a *kernel* is the process of a context; a *default context* is the one of a
+// language that cells get which name none.
+//
+// A kernel is one of the programs in programs/, started as a command of its sandbox over the
+// channel. It has its text and then requests on standard input, and writes messages, a line
+// of JSON each: see message.go. What comes from it is a guest's word: lines are bounded, the
+// types of messages are closed, and a kernel that breaks the rules is ended. Nothing in here
+// believes that a message tells what a cell did.
+//
+// Each cell is judged by the sandbox's policy, and on record, before a kernel gets it.
+package interpreter

@@ -1,0 +1,72 @@
+package interpreter
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// lines cuts what a kernel writes into lines. A line grows only as its bytes come, and past
+// heldLine only where there is room: take is asked for each further byte and give tells that
+// all of it is free again.
+type lines struct {
+	take func(n int) error // may be nil
+	give func()            // may be nil
+	line []byte
+	took bool
+	skip bool // up to the end of a line whose beginning is not known
+}
+
+// errTooLong: a line is longer than a message may be.
+var errTooLong = errors.New("the kernel sent a message that is too long")
+
+// feed takes bytes and hands out the whole lines, without their ends. A line is valid until
+// each returns.
+func (l *lines) feed(data []byte, each func(line []byte) error) error {
+	for len(data) > 0 {
+		part, rest, whole := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if !l.skip {
+			if err := l.grow(part); err != nil {
+				return err
+			}
+		}
+		if !whole {
+			return nil
+		}
+		if l.skip {
+			l.skip = false
+			continue
+		}
+		line := l.line
+		l.line = nil
+		err := each(line)
+		if l.took && l.give != nil {
+			l.give()
+		}
+		l.took = false
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lines) grow(part []byte) error {
+	size := len(l.line) + len(part)
+	if size > maxLine {
+		return errTooLong
+	}
+	if size > heldLine && l.take != nil {
+		if err := l.take(len(part)); err != nil {
+			return fault.Wrap(fault.ErrExhausted, err, "there is no room for a message of more than %d bytes now", len(l.line))
+		}
+		l.took = true
+	}
+	l.line = append(l.line, part...)
+	return nil
+}
+
+// lost drops a line of which bytes are missing.
+func (l *lines) lost() { l.line, l.skip = nil, true }

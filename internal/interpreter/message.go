@@ -1,0 +1,97 @@
+package interpreter
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// request is what a kernel is told, a line each. Op is "run" (Cell, Code, and Env for as long
+// as the cell runs), "begin" (Env and Dir of a kernel that was started before they were
+// known), "warm" (it is to do once what takes long only once, and say "ready") or "interrupt".
+type request struct {
+	Op   string            `json:"op"`
+	Cell string            `json:"cell,omitempty"`
+	Code string            `json:"code,omitempty"`
+	Env  map[string]string `json:"env,omitempty"`
+	Dir  string            `json:"dir,omitempty"`
+}
+
+// message is what a kernel says. Kind is "ready" or "broken" (Text says why) of a kernel that
+// was started; "begin", "stdout" and "stderr" (Text), "result" (Main, Data by MIME type),
+// "error" (Name, Value, Traceback) and "done" (Count) of a cell.
+type message struct {
+	Kind      string                    `json:"kind"`
+	Cell      string                    `json:"cell"`
+	Text      string                    `json:"text"`
+	Main      bool                      `json:"main"`
+	Data      map[string]jsontext.Value `json:"data"`
+	Name      string                    `json:"name"`
+	Value     string                    `json:"value"`
+	Traceback string                    `json:"traceback"`
+	Count     int64                     `json:"count"`
+}
+
+// parse reads a line strictly.
+func parse(line []byte) (message, error) {
+	var m message
+	if err := json.Unmarshal(line, &m, json.RejectUnknownMembers(true)); err != nil {
+		return m, fault.Invalid("the kernel sent a line that is no message: %s", excerpt.Of(err.Error(), 200))
+	}
+	switch m.Kind {
+	case "ready", "broken", "begin", "stdout", "stderr", "result", "error", "done":
+		return m, nil
+	}
+	return m, fault.Invalid("the kernel sent a message of the unknown kind %q", excerpt.Of(m.Kind, 40))
+}
+
+// The MIME types of what is no text: data of a table, what a chart plots.
+const (
+	FormatData  = "application/vnd.cofferdam.data+json"
+	FormatChart = "application/vnd.cofferdam.chart+json"
+)
+
+// result makes of a message what a client may get: known formats in their own form, others
+// as they are.
+func (m message) result() *Result {
+	r := &Result{Main: m.Main, Formats: map[string]jsontext.Value{}}
+	for format, value := range m.Data {
+		if len(r.Formats) < maxFormats && printableFormat(format) && fits(format, value) {
+			r.Formats[format] = value
+		}
+	}
+	if len(r.Formats) == 0 {
+		return nil
+	}
+	return r
+}
+
+// fits tells whether a value has the form of its format.
+func fits(format string, value jsontext.Value) bool {
+	kind := value.Kind()
+	switch format {
+	case "image/png", "image/jpeg", "application/pdf":
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			return false
+		}
+		_, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		return err == nil
+	case FormatData, FormatChart:
+		return kind == jsontext.KindBeginObject
+	case "application/json":
+		return true
+	case "application/javascript", "image/svg+xml":
+		return kind == jsontext.KindString
+	}
+	return !strings.HasPrefix(format, "text/") || kind == jsontext.KindString
+}
+
+func printableFormat(name string) bool {
+	return name != "" && len(name) <= maxFormat && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+}

@@ -1,0 +1,213 @@
+// The kernel of a context for JavaScript and TypeScript: V8's own evaluation of a prompt, in
+// which a name can be declared again and await stands at the top. Messages are those of
+// kernel.py; they go to descriptor 3.
+import fs from "node:fs";
+import inspector from "node:inspector";
+import module, { createRequire, builtinModules } from "node:module";
+import path from "node:path";
+import { spawnSync } from "node:child_process";
+import { pathToFileURL } from "node:url";
+import { inspect } from "node:util";
+import { Worker } from "node:worker_threads";
+
+const typescript = process.env.COFFERDAM_LANGUAGE === "typescript";
+delete process.env.COFFERDAM_LANGUAGE;
+let cell, finish, count = 0;
+const shared = new Int32Array(new SharedArrayBuffer(8));
+
+function send(kind, fields = {}) {
+  const text = JSON.stringify({ kind, ...(cell === undefined ? {} : { cell }), ...fields }) + "\n";
+  const data = Buffer.from(text);
+  for (let at = 0; at < data.length; ) {
+    try {
+      at += fs.writeSync(3, data, at);
+    } catch (err) {
+      if (err.code !== "EAGAIN") throw err;
+    }
+  }
+}
+
+// What the cell's own console and streams write.
+for (const kind of ["stdout", "stderr"]) {
+  process[kind].write = (chunk, encoding, done) => {
+    const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
+    for (let at = 0; at < text.length; at += 32768) send(kind, { text: text.slice(at, at + 32768) });
+    if (typeof encoding === "function") done = encoding;
+    if (done) process.nextTick(done);
+    return true;
+  };
+}
+
+const session = new inspector.Session();
+session.connect();
+const post = (method, params) =>
+  new Promise((resolve) => session.post(method, params, (err, result) => resolve(err ? { err } : result)));
+
+// Modules are found from the working directory, as a file there would find them.
+const here = () => createRequire(path.join(process.cwd(), "cell.js"));
+globalThis.require = (name) => here()(name);
+globalThis.__cofferdam_import = (name) => load(String(name));
+
+async function load(name) {
+  const wanted = name.replace(/^npm:/, "");
+  if (builtinModules.includes(wanted) || wanted.startsWith("node:")) return import(wanted);
+  if (/^(data|file):/.test(wanted)) return import(wanted);
+  if (wanted.startsWith(".") || wanted.startsWith("/")) return import(pathToFileURL(path.resolve(wanted)));
+  try {
+    return await import(pathToFileURL(here().resolve(wanted)));
+  } catch (err) {
+    if (name === wanted || err.code !== "MODULE_NOT_FOUND") throw err;
+  }
+  // npm:NAME asks for it to be installed, which the policy decides as everywhere.
+  const done = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", wanted], { encoding: "utf8" });
+  if (done.status !== 0) {
+    process.stderr.write(`${done.stderr}${done.stdout}`);
+    const said = done.stderr.split("\n").filter((line) => /\S/.test(line)).slice(0, 3).join(" ");
+    throw new Error(`npm install ${wanted} failed: ${said}`);
+  }
+  const bare = wanted.replace(/(?!^)@[^/]*$/, "");
+  return import(pathToFileURL(here().resolve(bare)));
+}
+
+// Imports at the beginning of a line become what a prompt can do.
+function rewrite(code) {
+  const names = (list) => list.replace(/\btype\s+\w+\s*,?/g, "").replace(/\s+as\s+/g, ": ");
+  return code
+    .replace(/^([ \t]*)import\s+(["'][^"'\n]+["'])[ \t]*;?/gm, "$1await __cofferdam_import($2);")
+    .replace(/^([ \t]*)import\s+([\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, list, from) =>
+      `${indent}const {${first ? `default: ${first.replace(",", "").trim()}, ` : ""}${names(list)}} = await __cofferdam_import(${from});`)
+    .replace(/^([ \t]*)import\s+(?:([\w$]+)\s*,\s*)?\*\s*as\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, all, from) =>
+      `${indent}const ${all} = await __cofferdam_import(${from});${first ? ` const ${first} = ${all}.default;` : ""}`)
+    .replace(/^([ \t]*)import\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, "$1const {default: $2} = await __cofferdam_import($3);")
+    .replace(/(?<![\w$.])import\s*\(/g, "__cofferdam_import(");
+}
+
+// The value of an evaluation, which may be one that only V8 has.
+async function valueOf(result) {
+  if (!result.objectId) {
+    if (result.unserializableValue === undefined) return result.value;
+    const text = result.unserializableValue;
+    return text.endsWith("n") ? BigInt(text.slice(0, -1)) : text === "-0" ? -0 : Number(text);
+  }
+  await post("Runtime.callFunctionOn", { objectId: result.objectId, functionDeclaration: "function () { globalThis.__cofferdam_last = this; }" });
+  const value = globalThis.__cofferdam_last;
+  delete globalThis.__cofferdam_last;
+  await post("Runtime.releaseObject", { objectId: result.objectId });
+  return value;
+}
+
+async function show(result) {
+  if (result.type === "undefined") return;
+  const value = await valueOf(result);
+  const display = value?.[Symbol.for("Jupyter.display")];
+  let data;
+  if (typeof display === "function") data = await display.call(value);
+  if (data === null || typeof data !== "object") data = { "text/plain": typeof value === "string" ? value : inspect(value) };
+  send("result", { main: true, data });
+}
+
+function failure(details) {
+  const e = details.exception ?? {};
+  const text = e.description ?? (e.value !== undefined ? String(e.value) : details.text);
+  const first = text.split("\n")[0];
+  const at = first.indexOf(":");
+  const name = e.className ?? (at > 0 ? first.slice(0, at) : "Error");
+  const own = text.indexOf("\n    at Session.post"); // from here on the frames are ours
+  return { name, value: at > 0 && first.startsWith(name) ? first.slice(at + 1).trim() : first, traceback: own > 0 ? text.slice(0, own) : text };
+}
+
+const interrupted = () => ({ name: "KeyboardInterrupt", value: "the cell was interrupted", traceback: "" });
+
+async function evaluate(code) {
+  if (typescript) code = module.stripTypeScriptTypes(code, { mode: "transform" });
+  code = rewrite(code);
+  // What looks like a block and is an object is meant as an object, as at Node's prompt.
+  if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
+    const { exceptionDetails } = await post("Runtime.compileScript", { expression: `(${code}\n)`, sourceURL: "", persistScript: false });
+    if (!exceptionDetails) code = `(${code}\n)`;
+  }
+  const done = await post("Runtime.evaluate", { expression: code, replMode: true, awaitPromise: true, userGesture: false, throwOnSideEffect: false });
+  if (Atomics.exchange(shared, 1, 0)) return interrupted();
+  if (done.err) return { name: "Error", value: done.err.message ?? String(done.err), traceback: "" };
+  if (done.exceptionDetails) return failure(done.exceptionDetails);
+  await show(done.result);
+}
+
+async function run(request) {
+  cell = request.cell;
+  count++;
+  send("begin");
+  const env = request.env ?? {};
+  const before = Object.fromEntries(Object.keys(env).map((name) => [name, process.env[name]]));
+  Object.assign(process.env, env);
+  const stopped = new Promise((resolve) => (finish = () => resolve(interrupted())));
+  let broke;
+  try {
+    broke = await Promise.race([evaluate(request.code), stopped]);
+  } catch (err) {
+    broke = { name: err?.name ?? "Error", value: err?.message ?? String(err), traceback: err?.stack ?? "" };
+  }
+  finish = undefined;
+  for (const [name, value] of Object.entries(before)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+  if (broke) send("error", broke);
+  send("done", { count });
+  cell = undefined;
+}
+
+function failed(err) {
+  process.stderr.write(`Uncaught ${inspect(err)}\n`);
+}
+process.on("uncaughtException", failed);
+process.on("unhandledRejection", failed);
+process.on("SIGINT", () => {}); // it is for the programs that a cell started
+
+// Requests are read by a thread, which can end a cell that never waits. V8 may be told to end
+// only what it runs: so the thread asks first, by shared[0], whether this one hears it.
+const reader = new Worker(
+  `const { parentPort, workerData: shared } = require("node:worker_threads");
+   const inspector = require("node:inspector"), fs = require("node:fs");
+   const session = new inspector.Session();
+   session.connectToMainThread();
+   let pending = Buffer.alloc(0);
+   const chunk = Buffer.alloc(1 << 16);
+   for (;;) {
+     let n;
+     try { n = fs.readSync(0, chunk); } catch (err) { if (err.code === "EAGAIN") { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5); continue; } throw err; }
+     if (!n) { parentPort.postMessage({ op: "end" }); break; }
+     pending = Buffer.concat([pending, chunk.subarray(0, n)]);
+     for (let at; (at = pending.indexOf(10)) >= 0; pending = pending.subarray(at + 1)) {
+       const request = JSON.parse(pending.subarray(0, at).toString());
+       if (request.op === "interrupt") Atomics.store(shared, 0, 1);
+       parentPort.postMessage(request);
+       if (request.op === "interrupt" && Atomics.wait(shared, 0, 1, 300) === "timed-out") {
+         Atomics.store(shared, 1, 1);
+         session.post("Runtime.terminateExecution");
+       }
+     }
+   }`,
+  { eval: true, workerData: shared },
+);
+reader.on("message", (request) => {
+  switch (request.op) {
+    case "run":
+      run(request);
+      break;
+    case "begin":
+      Object.assign(process.env, request.env ?? {});
+      try {
+        if (request.dir) process.chdir(request.dir);
+      } catch {}
+      break;
+    case "interrupt":
+      Atomics.store(shared, 0, 0);
+      Atomics.notify(shared, 0);
+      finish?.();
+      break;
+    case "end":
+      process.exit(0);
+  }
+});
+send("ready");

@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+)
+
+// Unclaimed is a sandbox that is nobody's yet, as far as its first kernel is concerned: there
+// is no policy, and no cell runs.
+type Unclaimed struct {
+	Keeper *keeper.Client
+	ID     string
+	Home   string // of its user
+}
+
+// StartKernel starts a kernel and returns its id.
+func (u Unclaimed) StartKernel(ctx context.Context, k Kernel) (string, error) {
+	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: k.Env, Dir: k.Dir, Stdin: true}
+	return exec.ID, u.Keeper.Exec(ctx, u.ID, exec, keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true})
+}
+
+// Attach returns a connection with a kernel's frames.
+func (u Unclaimed) Attach(ctx context.Context, kernel string, offset int64) (net.Conn, error) {
+	return u.Keeper.Attach(ctx, u.ID, kernel, offset)
+}
+
+// Signal sends a signal to a kernel and all that it started.
+func (u Unclaimed) Signal(ctx context.Context, kernel, name string) error {
+	signal, err := json.Marshal(channel.Signal{Name: name, Tree: true})
+	if err != nil {
+		return err
+	}
+	return u.Keeper.Send(ctx, u.ID, kernel, channel.FrameSignal, signal)
+}

@@ -36,6 +36,7 @@ const (
 	RuncSuite     = "runc-suite"
 	GVisorSuite   = "gvisor-suite"
 	Demo          = "demo"
+	DemoWhole     = "demo-whole"
 )
 
 // Checks are all that a guest answers, in their order.
@@ -53,11 +54,12 @@ func Checks() []Check {
 		{Name: Memory},
 		{Name: Pause},
 		{Name: Snapshot},
+		{Name: Demo},
+		{Name: DemoWhole, Long: true},
 		{Name: Restart},
 		{Name: Killed},
 		{Name: Stop},
 		{Name: User},
-		{Name: Demo, Long: true},
 		{Name: RuncSuite, Long: true},
 		{Name: GVisorSuite, Long: true},
 	}

@@ -54,13 +54,13 @@ func Checks() []Check {
 		{Name: Memory},
 		{Name: Pause},
 		{Name: Snapshot},
-		{Name: Demo},
+		{Name: Demo, Long: true},
 		{Name: DemoWhole, Long: true},
 		{Name: Restart},
 		{Name: Killed},
 		{Name: Stop},
 		{Name: User},
-		{Name: RuncSuite, Long: true},
+		{Name: RuncSuite},
 		{Name: GVisorSuite, Long: true},
 	}
 }

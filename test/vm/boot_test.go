@@ -172,23 +172,3 @@ func computed(pid int) time.Duration {
 	}
 	return time.Duration(ticks) * time.Second / 100
 }
-
-// arguments are the emulator's. An instruction takes a nanosecond of the machine's time,
-// whatever it takes here (icount), so that its counter runs at 1 GHz; one processor, since
-// with two the kernel's start hangs under icount. What is written to the disks goes with the
-// process (-snapshot). A reboot is the end.
-func (w workshop) arguments(m machine, results string) []string {
-	const khz = 1_000_000
-	argv := []string{
-		"-accel", "tcg", "-icount", "shift=0,sleep=on", "-smp", "1", "-rtc", "clock=vm",
-		"-M", "microvm", "-cpu", "max", "-m", "3072", "-nodefaults", "-no-user-config", "-nographic", "-no-reboot", "-snapshot",
-		"-kernel", m.kernel, "-initrd", m.initrd, "-serial", "file:" + w.console(),
-		"-append", fmt.Sprintf("console=ttyS0 loglevel=4 reboot=t panic=-1 tsc_early_khz=%d lpj=%d no_timer_check mitigations=off systemd.show_status=false", khz, khz*4),
-		"-chardev", "file,id=results,path=" + results, "-device", "virtio-serial-device", "-device", "virtserialport,chardev=results,name=results",
-		"-netdev", "user,id=net", "-device", "virtio-net-device,netdev=net",
-	}
-	for _, d := range [][2]string{{"root", m.root}, {"payload", m.payload}, {"template", m.template}} {
-		argv = append(argv, "-drive", "file="+d[1]+",if=none,id="+d[0]+",format=raw,cache=unsafe", "-device", "virtio-blk-device,drive="+d[0]+",serial="+d[0])
-	}
-	return argv
-}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,14 +23,16 @@ type answerOf struct {
 	code     int
 }
 
-// call runs a program to its end, whatever that is.
+// call runs a program to its end, whatever that is. The console has what it prints at once:
+// where the machine is ended is seen there.
 func call(ctx context.Context, argv ...string) (answerOf, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, os.Stdout), io.MultiWriter(&errs, os.Stdout)
+	fmt.Printf("$ %s\n", strings.Join(argv, " "))
 	err := cmd.Run()
 	a := answerOf{out: strings.TrimSpace(out.String()), err: strings.TrimSpace(errs.String()), code: cmd.ProcessState.ExitCode()}
-	fmt.Printf("$ %s: %d\n%s\n%s\n", strings.Join(argv, " "), a.code, a.out, a.err)
+	fmt.Printf("exit code %d\n", a.code)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return a, err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/doctor"
 	"github.com/cofferdam-dev/cofferdam/test/vm/report"
 )
 
@@ -61,6 +63,83 @@ func TestTheControlIsTold(t *testing.T) {
 	results, err := report.Read(bytes.NewReader(data))
 	if err != nil || len(results) != 1 || results[report.Control].Detail == "" {
 		t.Errorf("%v, %v", results, err)
+	}
+}
+
+// TestWhatDoctorSays: a doubt about the distribution's runc is no fault of the guest; anything
+// else beside the one good line is.
+func TestWhatDoctorSays(t *testing.T) {
+	line := func(status doctor.Status, sentence string) doctor.Check {
+		return doctor.Check{Name: "engine runc", Status: status, Sentence: sentence}
+	}
+	good := line(doctor.OK, "enforces memory")
+	for name, c := range map[string]struct {
+		lines []doctor.Check
+		fine  bool
+	}{
+		"one good line":    {[]doctor.Check{good}, true},
+		"a doubt beside":   {[]doctor.Check{good, line(doctor.Warn, "runc is the distribution's 1.1.5")}, true},
+		"a doubt alone":    {[]doctor.Check{line(doctor.Warn, "runc is the distribution's 1.1.5")}, false},
+		"a warning beside": {[]doctor.Check{good, line(doctor.Warn, "no memory limit")}, false},
+		"a warning alone":  {[]doctor.Check{line(doctor.Warn, "no memory limit")}, false},
+		"a flaw beside":    {[]doctor.Check{good, line(doctor.Warn, "runc 1.1.5 has a flaw")}, false},
+		"nothing":          {nil, false},
+	} {
+		found, err := said(doctor.Report{Checks: c.lines}, "engine runc")
+		if (err == nil) != c.fine || c.fine && found != good {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+}
+
+// TestTheDemosAgent: what is left of it installs with pip and looks for a way out.
+func TestTheDemosAgent(t *testing.T) {
+	program, err := read("../../../examples/demo/agent.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := without(program, "Node", "Go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"import subprocess", `assert pip("requests") == 0`, `assert pip("flask==3.0.3") != 0`, "the sandbox leaks", `["cofferdam", "why"]`} {
+		if !strings.Contains(rest, want) {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	for _, other := range []string{"chalk", "go.mod", `"go", "get"`} {
+		if strings.Contains(rest, other) {
+			t.Errorf("it has %s", other)
+		}
+	}
+	if whole, err := without(program); err != nil || whole != program {
+		t.Errorf("without nothing it is not whole: %v", err)
+	}
+	if _, err := without(program, "Rust"); err == nil {
+		t.Error("a section that is not there was left out")
+	}
+}
+
+func TestWhatIsOnRecord(t *testing.T) {
+	want := map[string]audit.Outcome{"requests": audit.Installed, "flask": audit.Blocked}
+	const (
+		installed = `{"package_name":"requests","outcome":"installed"}` + "\n"
+		blocked   = `{"package_name":"flask","outcome":"blocked"}` + "\n"
+	)
+	for name, c := range map[string]struct {
+		lines string
+		fine  bool
+	}{
+		"both":            {installed + blocked, true},
+		"none":            {"", false},
+		"one":             {installed, false},
+		"only served":     {strings.Replace(installed, "installed", "served", 1) + blocked, false},
+		"blocked and let": {installed + blocked + `{"package_name":"flask","outcome":"served"}` + "\n", false},
+		"no record":       {installed + blocked + "{", false},
+	} {
+		if err := recorded(c.lines, want); (err == nil) != c.fine {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -42,11 +42,13 @@ func examined(ctx context.Context) (string, error) {
 	return "control groups version 2, writable; both engines limit memory, processors and processes", nil
 }
 
-// said is doctor's one line about something, which is fine.
+// said is doctor's one line about something, which is fine. Beside it, it may warn of flaws
+// of a program in the version that the distribution's is made from: whether the guest's
+// packages have the fix is not the product's to know.
 func said(all doctor.Report, name string) (found doctor.Check, err error) {
 	lines := 0
 	for _, c := range all.Checks {
-		if c.Name == name {
+		if c.Name == name && (c.Status != doctor.Warn || !strings.Contains(c.Sentence, "is the distribution's")) {
 			found = c
 			lines++
 		}
@@ -217,28 +219,4 @@ func snapshot(ctx context.Context) (string, error) {
 	}
 	_, err = must(ctx, "cofferdam", "snapshots", "rm", "warm")
 	return "the source, a sandbox of its snapshot and a fork have the file and the process, and a limited group each", err
-}
-
-// demo is the main job of `make demo`: an agent installs what its policy has from the
-// registries of the machine's clients, and nothing else.
-func demo(ctx context.Context) (string, error) {
-	dir := filepath.Join(payload, "examples/demo")
-	a, err := call(ctx, "cofferdam", "run", "--policy", filepath.Join(dir, "policy.yaml"), "--run-id", "demo",
-		"--mount", dir+":/workspace", "--workdir", "/workspace", "--", "python3", "agent.py")
-	if err != nil || a.code != 0 {
-		return "", errors.Join(fmt.Errorf("exit code %d\n%s\n%s", a.code, a.out, a.err), err)
-	}
-	records, err := must(ctx, "cofferdam", "audit", "list", "--run", "demo")
-	if err != nil {
-		return "", err
-	}
-	for _, want := range []string{"requests", "chalk", "github.com/google/uuid", "blocked"} {
-		if !strings.Contains(records, want) {
-			return "", fmt.Errorf("the record has nothing of %q:\n%s", want, records)
-		}
-	}
-	if _, err := must(ctx, "cofferdam", "audit", "verify"); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("installed by pip, npm and go through the gateway, the rest refused; %d records", strings.Count(records, "\n")), nil
 }

@@ -36,6 +36,7 @@ const (
 	RuncSuite     = "runc-suite"
 	GVisorSuite   = "gvisor-suite"
 	Demo          = "demo"
+	DemoWhole     = "demo-whole"
 )
 
 // Checks are all that a guest answers, in their order.
@@ -53,12 +54,13 @@ func Checks() []Check {
 		{Name: Memory},
 		{Name: Pause},
 		{Name: Snapshot},
+		{Name: Demo, Long: true},
+		{Name: DemoWhole, Long: true},
 		{Name: Restart},
 		{Name: Killed},
 		{Name: Stop},
 		{Name: User},
-		{Name: Demo, Long: true},
-		{Name: RuncSuite, Long: true},
+		{Name: RuncSuite},
 		{Name: GVisorSuite, Long: true},
 	}
 }

@@ -55,7 +55,7 @@ step that takes more than a second says so. Other output has none of this.`,
 	)
 	root.SetHelpCommandGroupID(groupHost)
 	root.AddCommand(newRun(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
-	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
+	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newSSH(), newSSHConfig(), newSSHProxy(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
 	root.AddCommand(newMCP())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())

@@ -63,6 +63,7 @@ func layers() []struct {
 		{"internal/engine/*", 3},
 		{"internal/engine", 1},
 		{"internal/refusal", 1},
+		{"internal/secureshell", 1},
 		{"internal/turns", 0},
 		{"internal/upstream", 1},
 		{"internal/template", 3},

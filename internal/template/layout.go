@@ -28,6 +28,7 @@ func layouts() []layout {
 			"python3", "python3-pip", "python3-venv", "ca-certificates", "git", "bash",
 			"coreutils", "curl", "procps", "less", "nano", "xz-utils", "unzip", "patch",
 			"libstdc++6", "libatomic1", // of node
+			"openssh-sftp-server", // scp and sftp into a sandbox
 		},
 		tools: true,
 		programs: []string{

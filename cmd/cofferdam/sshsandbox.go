@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
+)
+
+// hangUpTime bounds the last word to a command whose client has gone.
+const hangUpTime = 5 * time.Second
+
+// sshSandbox is a sandbox as the server of SSH needs it.
+type sshSandbox struct {
+	client *client.Client
+	id     string
+}
+
+// Start implements secureshell.Sandbox.
+func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshell.Process, error) {
+	command, err := s.client.StartCommand(ctx, s.id, api.StartCommand{
+		Argv: c.Argv, Env: c.Env, User: c.User, Rows: c.Rows, Cols: c.Cols, Stdin: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	of := newSession()
+	of.attach = attaching(s.client, s.id, command.ID)
+	return sshProcess{of}, nil
+}
+
+// Dial implements secureshell.Sandbox.
+func (s sshSandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
+	return askAgain(ctx, s.client, func(c *client.Client) (net.Conn, error) { return c.Port(ctx, s.id, port) })
+}
+
+// sshProcess is a command as the server of SSH needs it.
+type sshProcess struct{ session *session }
+
+// Follow implements secureshell.Process. A daemon that comes back meanwhile is found
+// again, without a word in the command's own streams.
+func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Writer) (secureshell.Exit, error) {
+	s := p.session
+	s.out, s.err, s.say = out, errs, func(string, ...any) {}
+	go s.pump(ctx, in, func(p []byte) []byte { return p }) // it ends with the channel
+	exit, err := s.follow(ctx)
+	return secureshell.Exit{Code: exit.Code, Signal: strings.TrimPrefix(exit.Signal, "SIG"), Error: exit.Error}, err
+}
+
+// Resize implements secureshell.Process.
+func (p sshProcess) Resize(ctx context.Context, rows, cols uint16) {
+	go func() {
+		_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Resize(rows, cols) })
+	}()
+}
+
+// Signal implements secureshell.Process.
+func (p sshProcess) Signal(ctx context.Context, name string) {
+	go func() {
+		_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Signal(name) })
+	}()
+}
+
+// HangUp implements secureshell.Process.
+func (p sshProcess) HangUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hangUpTime)
+	defer cancel()
+	_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Signal("HUP") }) // it may have ended
+}
+
+// oddInVersion is what has no place in the line by which SSH begins.
+var oddInVersion = regexp.MustCompile(`[^A-Za-z0-9_.]`)
+
+func sshVersion() string { return oddInVersion.ReplaceAllString(version, "_") }

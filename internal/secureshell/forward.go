@@ -1,0 +1,71 @@
+package secureshell
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// forward connects a client with a server in the sandbox.
+func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
+	var to struct {
+		Host     string
+		Port     uint32
+		From     string
+		FromPort uint32
+	}
+	if ssh.Unmarshal(wanted.ExtraData(), &to) != nil {
+		_ = wanted.Reject(ssh.Prohibited, "the forwarding can't be read")
+		return
+	}
+	if !own(to.Host) || to.Port < 1 || to.Port > 65535 {
+		_ = wanted.Reject(ssh.Prohibited, fmt.Sprintf("a sandbox has its own ports and no network: forward to localhost, and not to %s port %d", quoted(to.Host), to.Port))
+		return
+	}
+	inside, err := sandbox.Dial(ctx, int(to.Port))
+	if err != nil {
+		_ = wanted.Reject(ssh.ConnectionFailed, err.Error())
+		return
+	}
+	defer func() { _ = inside.Close() }()
+	outside, requests, err := wanted.Accept()
+	if err != nil {
+		return // it has gone
+	}
+	defer func() { _ = outside.Close() }()
+	defer errand.When(ctx, func() {
+		_ = inside.Close()
+		_ = outside.Close()
+	})()
+	var both sync.WaitGroup
+	defer both.Wait()
+	errand.In(&both, func() { ssh.DiscardRequests(requests) })
+	errand.In(&both, func() { half(inside, outside) })
+	half(outside, inside)
+}
+
+// half copies one way, and passes its end on. Either side may end at any time.
+func half(to io.WriteCloser, from io.Reader) {
+	_, _ = io.Copy(to, from)
+	if h, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = h.CloseWrite()
+		return
+	}
+	_ = to.Close()
+}
+
+// own tells whether a name is the sandbox's for itself.
+func own(host string) bool {
+	if host == "localhost" || host == "" {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified())
+}
+

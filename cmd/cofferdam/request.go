@@ -31,6 +31,7 @@ type runFlags struct {
 	agent     string
 	isolation string
 	home      string // what the agent keeps, by name
+	workspace string // "copy"; "": none
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means

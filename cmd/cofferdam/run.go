@@ -51,6 +51,10 @@ If the command needs paths of the host, mount them. With --mount .:/workspace:rw
 command starts in /workspace, because the current directory is there then. Without
 such a mount it starts in its home.
 
+With --workspace copy it works in a copy of the current directory instead, and nothing of
+yours is written. At the end you see what has changed there; "cofferdam apply" brings
+over what you want of it.
+
 With --publish 8000 you reach a server inside, on its loopback interface or on all, at
 the URL that is printed, until the run ends. You configure nothing, and only this host
 can connect. --publish 8080:8000 chooses the host's port. If the policy says which
@@ -59,12 +63,14 @@ ports are published (published_ports, network.ingress), that holds.
 At the end, stderr says what was installed, withheld and refused. With --json that is
 one line of JSON, the last of stderr:
   {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}
+"changes" is what --workspace copy has found.
 A run that was left waiting has "detached" and "holds" instead of an exit.`,
 		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
   cofferdam run --agent claude --template dev --mount .:/workspace:rw -- npx claude
+  cofferdam run --agent claude --workspace copy -- npx claude; cofferdam apply
   cofferdam run --publish 8000 -- python3 -m http.server 8000
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
@@ -90,6 +96,8 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
+	set.StringVar(&f.workspace, "workspace", "", "copy: the command works in a copy of this directory, in /workspace; what it changes is shown at the end, and cofferdam apply brings it over")
+	register(cmd, "workspace", fixed(workspaceCopy))
 	register(cmd, "agent", completeAgents)
 	register(cmd, "home", completeHomes)
 	incomplete(cmd, "timeout", "publish")
@@ -111,8 +119,12 @@ func runCommand(ctx context.Context, flags runFlags, argv []string) error {
 		r.published, err = publish(ctx, flags.publish)
 	}
 	if err == nil {
+		err = r.copyWorkspace(ctx, cwd)
+	}
+	if err == nil {
 		defer unpublish(r.published)
 		exit, err = r.run(ctx)
+		r.dropWorkspace()
 	}
 	if flags.json {
 		err = r.tellJSON(ctx, exit, err)
@@ -154,6 +166,7 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	if !r.box.Linger {
 		destroyed(bye, r.client, r.box.ID, r.stderr.Say)
 	}
+	r.tellChanges(bye)
 	return exit, err
 }
 

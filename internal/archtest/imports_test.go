@@ -31,6 +31,7 @@ func layers() []struct {
 		{"internal/process", 0},
 		{"internal/scan", 0},
 		{"internal/wholefile", 0},
+		{"internal/workspace", 1},
 		{"internal/sysfilter", 0},
 		{"internal/fence", 0},
 		{"api", 0},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
@@ -201,11 +202,8 @@ func guarded(name string) bool {
 			return true
 		}
 	}
-	return path.Base(name) == projectFile
+	return path.Base(name) == project.File
 }
-
-// projectFile says how runs of a directory are made.
-const projectFile = "cofferdam.yaml"
 
 // unguarded leaves out what has to be named.
 func unguarded(changes []workspace.Change) []workspace.Change {

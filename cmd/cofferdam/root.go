@@ -54,7 +54,7 @@ step that takes more than a second says so. Other output has none of this.`,
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newApply(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
+	root.AddCommand(newRun(), newApply(), newProject(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())

@@ -94,6 +94,7 @@ func layers() []struct {
 		{"internal/telemetry", 6},
 		{"internal/ui", 6},
 		{"internal/daemon", 7},
+		{"internal/project", 7},
 		{"internal/selftest", 7},
 		{"client", 1},
 		{"cmd", 8},

@@ -194,8 +194,13 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		place *string
 		value string
 	}{
-		{"template", &f.template, s.Template}, {"policy", &f.policy, p.Inside(s.Policy)}, {"isolation", &f.isolation, s.Isolation}, {"workspace", &f.workspace, s.Workspace},
-		{"agent", &f.agent, s.Agent}, {"home", &f.home, s.Home}, {"task", &f.task, s.Task},
+		{"template", &f.template, s.Template},
+		{"policy", &f.policy, p.Inside(s.Policy)},
+		{"isolation", &f.isolation, s.Isolation},
+		{"workspace", &f.workspace, s.Workspace},
+		{"agent", &f.agent, s.Agent},
+		{"home", &f.home, s.Home},
+		{"task", &f.task, s.Task},
 	} {
 		if of.value != "" && !typed(of.flag) {
 			*of.place = of.value

@@ -31,7 +31,7 @@ type runner struct {
 	published []publication
 	workspace *workspace.Workspace // nil: the run has no copy of a directory
 	changes   *changeList          // in that; nil: not looked for
-	summed    *api.RunSummary // nil: not asked for yet, or not had
+	summed    *api.RunSummary      // nil: not asked for yet, or not had
 
 	phase atomic.Int32            // what a signal means depends on it
 	end   context.CancelCauseFunc // ends the run, with why

@@ -36,15 +36,15 @@ const mostBytes = 1 << 20
 // Settings are a project's. Each is what the flag of `run` with that name says; one on the
 // command line goes before it.
 type Settings struct {
-	Template  string   `yaml:"template"`
-	Policy    string   `yaml:"policy"` // a path, from the project's directory
-	Isolation string   `yaml:"isolation"`
-	Workspace string   `yaml:"workspace"` // copy
-	Agent     string   `yaml:"agent"`
-	Home      string   `yaml:"home"`
-	Task      string   `yaml:"task"`
+	Template  string          `yaml:"template"`
+	Policy    string          `yaml:"policy"` // a path, from the project's directory
+	Isolation string          `yaml:"isolation"`
+	Workspace string          `yaml:"workspace"` // copy
+	Agent     string          `yaml:"agent"`
+	Home      string          `yaml:"home"`
+	Task      string          `yaml:"task"`
 	Timeout   config.Duration `yaml:"timeout"`
-	Lockfiles []string `yaml:"lockfiles"` // paths, from the project's directory
+	Lockfiles []string        `yaml:"lockfiles"` // paths, from the project's directory
 	// Mounts are SOURCE:DESTINATION[:rw], their sources from the project's directory.
 	Mounts      []string          `yaml:"mounts"`
 	Ports       []string          `yaml:"ports"` // PORT or HOSTPORT:PORT

@@ -214,17 +214,25 @@ func TestHostileCopies(t *testing.T) {
 		do   func(copied string) error
 		said string
 	}{
-		"a link that leads out": {func(at string) error { return os.Symlink(filepath.Join(outside, "victim"), filepath.Join(at, "x")) },
-			"x is left out: it is a link that leads out of the directory"},
-		"one that climbs": {func(at string) error { return os.Symlink("src/../../victim", filepath.Join(at, "x")) },
-			"x is left out: it is a link that leads out of the directory"},
+		"a link that leads out": {
+			func(at string) error { return os.Symlink(filepath.Join(outside, "victim"), filepath.Join(at, "x")) },
+			"x is left out: it is a link that leads out of the directory",
+		},
+		"one that climbs": {
+			func(at string) error { return os.Symlink("src/../../victim", filepath.Join(at, "x")) },
+			"x is left out: it is a link that leads out of the directory",
+		},
 		"a directory that became a link": {func(at string) error {
 			return errors.Join(os.RemoveAll(filepath.Join(at, "src")), os.Symlink(outside, filepath.Join(at, "src")))
 		}, "src is left out: it was something else before; remove the original's first"},
-		"a pipe": {func(at string) error { return unix.Mkfifo(filepath.Join(at, "x"), 0o666) },
-			"x is left out: it is neither a file, a directory nor a link"},
-		"a name that moves the cursor": {func(at string) error { return os.WriteFile(filepath.Join(at, "x\x1b[2J"), nil, 0o600) },
-			"x\x1b[2J is left out: its name has letters that are none"},
+		"a pipe": {
+			func(at string) error { return unix.Mkfifo(filepath.Join(at, "x"), 0o666) },
+			"x is left out: it is neither a file, a directory nor a link",
+		},
+		"a name that moves the cursor": {
+			func(at string) error { return os.WriteFile(filepath.Join(at, "x\x1b[2J"), nil, 0o600) },
+			"x\x1b[2J is left out: its name has letters that are none",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -241,12 +241,13 @@ type outcome struct {
 	Detached bool            `json:"detached,omitempty"` // it goes on, and waits for Holds
 	Holds    []api.Hold      `json:"holds,omitempty"`
 	Summary  *api.RunSummary `json:"summary,omitempty"`
+	Changes  *changeList     `json:"changes,omitempty"` // of a run with a copy of a directory
 }
 
 // tellJSON writes the outcome as the last line of stderr, whatever happened,
 // and returns an error with nothing left to say.
 func (r *runner) tellJSON(ctx context.Context, exit *api.Exit, err error) error {
-	o := outcome{Run: r.box.Run, Sandbox: r.box.ID, Command: r.argv, Exit: exit}
+	o := outcome{Run: r.box.Run, Sandbox: r.box.ID, Command: r.argv, Exit: exit, Changes: r.changes}
 	if err != nil {
 		o.ExitCode, o.Error = exitCode(err), err.Error()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
 
 // runFlags are what was typed, before anything is looked at.
@@ -31,6 +32,9 @@ type runFlags struct {
 	agent     string
 	isolation string
 	home      string // what the agent keeps, by name
+	workspace string // "copy"; "": none
+	noProject bool   // whatever cofferdam.yaml says
+	hooks     project.Hooks
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means

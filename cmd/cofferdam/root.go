@@ -54,7 +54,7 @@ step that takes more than a second says so. Other output has none of this.`,
 		&cobra.Group{ID: groupHost, Title: "This installation:"},
 	)
 	root.SetHelpCommandGroupID(groupHost)
-	root.AddCommand(newRun(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
+	root.AddCommand(newRun(), newApply(), newProject(), newAttach(), newList(), newPs(), newKill(), newRemove(), newTemplate())
 	root.AddCommand(newCreate(), newExec(), newCall(), newShell(), newSSH(), newSSHConfig(), newSSHProxy(), newCopy(), newLogs(), newStats(), newEvents())
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
 	root.AddCommand(newMCP())

@@ -51,6 +51,13 @@ If the command needs paths of the host, mount them. With --mount .:/workspace:rw
 command starts in /workspace, because the current directory is there then. Without
 such a mount it starts in its home.
 
+With --workspace copy it works in a copy of the current directory instead, and nothing of
+yours is written. At the end you see what has changed there; "cofferdam apply" brings
+over what you want of it.
+
+A cofferdam.yaml in this directory or above it can say all of this, once you have allowed
+it: see "cofferdam project".
+
 With --publish 8000 you reach a server inside, on its loopback interface or on all, at
 the URL that is printed, until the run ends. You configure nothing, and only this host
 can connect. --publish 8080:8000 chooses the host's port. If the policy says which
@@ -59,20 +66,29 @@ ports are published (published_ports, network.ingress), that holds.
 At the end, stderr says what was installed, withheld and refused. With --json that is
 one line of JSON, the last of stderr:
   {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}
+"changes" is what --workspace copy has found.
 A run that was left waiting has "detached" and "holds" instead of an exit.`,
 		Example: `  cofferdam run -- python3 -c 'print(40 + 2)'
   cofferdam run --policy policy.yaml -- sh -c 'pip install requests && python3 -c "import requests"'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam run --policy policy.yaml --lockfile uv.lock --mount .:/workspace:rw -- uv sync --frozen
   cofferdam run --agent claude --template dev --mount .:/workspace:rw -- npx claude
+  cofferdam run --agent claude --workspace copy -- npx claude; cofferdam apply
   cofferdam run --publish 8000 -- python3 -m http.server 8000
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			cwd, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("find the current directory: %w", err)
+			}
+			if args, err = flags.withProject(cmd, cwd, args); err != nil {
+				return err
+			}
 			if len(args) == 0 {
 				return usage(cmd, "no command given; write it after --, as in: cofferdam run -- python3 task.py")
 			}
-			return runCommand(cmd.Context(), flags, args)
+			return runCommand(cmd.Context(), flags, cwd, args)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -90,6 +106,9 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
+	set.BoolVar(&f.noProject, "no-project", false, "leave a cofferdam.yaml of this directory aside (see cofferdam project)")
+	set.StringVar(&f.workspace, "workspace", "", "copy: the command works in a copy of this directory, in /workspace; what it changes is shown at the end, and cofferdam apply brings it over")
+	register(cmd, "workspace", fixed(workspaceCopy))
 	register(cmd, "agent", completeAgents)
 	register(cmd, "home", completeHomes)
 	incomplete(cmd, "timeout", "publish")
@@ -100,19 +119,20 @@ func (f *runFlags) register(cmd *cobra.Command) {
 const farewell = 2 * time.Minute
 
 // runCommand is `cofferdam run` once the flags are parsed.
-func runCommand(ctx context.Context, flags runFlags, argv []string) error {
-	cwd, err := os.Getwd()
-	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
-	}
+func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) error {
 	r := newRunner(flags, argv)
 	var exit *api.Exit
+	var err error
 	if r.request, err = flags.sandboxRequest(cwd); err == nil {
 		r.published, err = publish(ctx, flags.publish)
 	}
 	if err == nil {
+		err = r.copyWorkspace(ctx, cwd)
+	}
+	if err == nil {
 		defer unpublish(r.published)
 		exit, err = r.run(ctx)
+		r.dropWorkspace()
 	}
 	if flags.json {
 		err = r.tellJSON(ctx, exit, err)
@@ -154,6 +174,7 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	if !r.box.Linger {
 		destroyed(bye, r.client, r.box.ID, r.stderr.Say)
 	}
+	r.tellChanges(bye)
 	return exit, err
 }
 
@@ -194,6 +215,11 @@ func (r *runner) create(ctx context.Context) (err error) {
 
 // inSandbox runs the command and says in an error what was out of the ordinary.
 func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
+	if r.attach == nil {
+		if err := r.hooked(ctx, r.flags.hooks.Start); err != nil {
+			return nil, failed(ctx, exitOurs, err)
+		}
+	}
 	start, err := r.prepare()
 	if err != nil {
 		return nil, failed(ctx, exitOurs, err)
@@ -216,7 +242,12 @@ func (r *runner) inSandbox(ctx context.Context) (*api.Exit, error) {
 	if err != nil {
 		return nil, failed(ctx, exitOurs, r.lost(err))
 	}
-	return &exit, judge(exit)
+	r.restore() // the hooks write lines
+	after := r.hooked(ctx, r.flags.hooks.End)
+	if err := judge(exit); err != nil || after == nil {
+		return &exit, err
+	}
+	return &exit, failed(ctx, exitOurs, after)
 }
 
 // prepare takes the terminal, if there is one, and describes the command.

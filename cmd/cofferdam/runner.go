@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
 // runner is one `cofferdam run`, from the request to the sandbox's end, or one
@@ -28,7 +29,9 @@ type runner struct {
 	attach  *attachment // nil: the run is ours from its beginning
 
 	published []publication
-	summed    *api.RunSummary // nil: not asked for yet, or not had
+	workspace *workspace.Workspace // nil: the run has no copy of a directory
+	changes   *changeList          // in that; nil: not looked for
+	summed    *api.RunSummary      // nil: not asked for yet, or not had
 
 	phase atomic.Int32            // what a signal means depends on it
 	end   context.CancelCauseFunc // ends the run, with why

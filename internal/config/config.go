@@ -148,7 +148,7 @@ func Load(path string) (Config, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fault.Invalid("the configuration file %s is wrong: %s", path, plainly(err))
+		return Config{}, fault.Invalid("the configuration file %s is wrong: %s", path, Plainly(err))
 	}
 	if err := c.keptWell(path); err != nil {
 		return Config{}, err
@@ -218,8 +218,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// plainly says what the YAML decoder found without the names of Go's types.
-func plainly(err error) string {
+// Plainly says what the YAML decoder found without the names of Go's types.
+func Plainly(err error) string {
 	text := err.Error()
 	for _, r := range []struct{ from, to string }{
 		{`^yaml: `, ""},

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+func newProject() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "project",
+		Short:   "How the runs of a directory are made, without flags",
+		GroupID: groupWork,
+		Long: `A file cofferdam.yaml in a directory says how "cofferdam run" makes its sandboxes there and
+in the directories below it. Its keys are flags of run; one that you type goes before it:
+
+  template: debian
+  policy: policy.yaml
+  workspace: copy
+  agent: claude
+  environment: { MODE: test }
+  hooks: { start: [ "npm ci" ], end: [ "npm test" ] }
+  command: [ npx, claude ]
+
+The others are isolation, home, task, timeout, lockfiles, mounts and ports. Paths are from
+the file's directory. Hooks are lines for a shell in the sandbox, before and after the
+command.
+
+Such a file can come with code that a stranger wrote. So a run uses it only once you have
+read it and said "cofferdam project allow", and again after each change of it or of the
+policy that it names. "cofferdam run --no-project" goes without.`,
+		Example: `  cofferdam project show
+  cofferdam project allow
+  cofferdam run`,
+	}
+	cmd.AddCommand(newProjectShow(), newProjectAllow(), newProjectForbid())
+	return cmd
+}
+
+// projectView is a project, as `project show --json` writes it.
+type projectView struct {
+	File     string           `json:"file"`
+	Digest   string           `json:"digest"`
+	Allowed  bool             `json:"allowed"`
+	Settings project.Settings `json:"settings"`
+}
+
+func newProjectShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [DIRECTORY]",
+		Short: "Show the settings that a run would use",
+		Long: `Shows the cofferdam.yaml of this directory, or of the one that is named, or of the nearest
+above it, and whether you have allowed it.`,
+		Example: "  cofferdam project show\n  cofferdam project show --json",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		p, err := namedProject(args)
+		if err != nil {
+			return err
+		}
+		ok, err := isAllowed(p)
+		if err != nil {
+			return err
+		}
+		return write(projectView{File: p.Path(), Digest: p.Digest, Allowed: ok, Settings: p.Settings}, *asJSON, writeProject)
+	}
+	return cmd
+}
+
+func writeProject(w io.Writer, v projectView) error {
+	text, err := os.ReadFile(v.File)
+	if err != nil {
+		return err
+	}
+	state := "you have allowed it"
+	if !v.Allowed {
+		state = "you have not allowed it as it is: read it, and the policy that it names, and then: cofferdam project allow"
+	}
+	_, err = fmt.Fprintf(w, "%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(string(text)))
+	return err
+}
+
+func newProjectAllow() *cobra.Command {
+	return &cobra.Command{
+		Use:     "allow [DIRECTORY]",
+		Short:   "Have runs use the settings as they are now",
+		Long:    "Notes that you have read a cofferdam.yaml and the policy that it names, as they are now.",
+		Example: "  cofferdam project allow",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := namedProject(args)
+			if err != nil {
+				return err
+			}
+			file, err := projectsFile()
+			if err != nil {
+				return err
+			}
+			return project.Allow(cmd.Context(), file, p)
+		},
+	}
+}
+
+func newProjectForbid() *cobra.Command {
+	return &cobra.Command{
+		Use:     "forbid [DIRECTORY]",
+		Short:   "Have runs not use the settings any more",
+		Long:    "Takes back that a cofferdam.yaml was allowed.",
+		Example: "  cofferdam project forbid",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := namedProject(args)
+			if err != nil {
+				return err
+			}
+			file, err := projectsFile()
+			if err != nil {
+				return err
+			}
+			return project.Forbid(cmd.Context(), file, p.Dir)
+		},
+	}
+}
+
+// namedProject is that of a directory that is named, or of this one.
+func namedProject(args []string) (*project.Project, error) {
+	dir := "."
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := project.Find(resolved(dir))
+	if err == nil && p == nil {
+		return nil, fault.New(fault.ErrNotFound, "there is no %s in %s or above it", project.File, dir)
+	}
+	return p, err
+}
+
+// projectsFile is where the projects are that this user has allowed.
+func projectsFile() (string, error) {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(paths.State, "projects.json"), nil
+}
+
+func isAllowed(p *project.Project) (bool, error) {
+	file, err := projectsFile()
+	if err != nil {
+		return false, err
+	}
+	return project.Allowed(file, p)
+}
+
+// withProject adds a project's settings to what was typed, which goes before them.
+func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([]string, error) {
+	if f.noProject {
+		return argv, nil
+	}
+	p, err := project.Find(resolved(cwd))
+	if err != nil || p == nil {
+		return argv, err
+	}
+	ok, err := isAllowed(p)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fault.Invalid("%s is new here, or it or its policy has changed: read it, and then say cofferdam project allow; or run with --no-project", p.Path())
+	}
+	s := p.Settings
+	typed := func(flag string) bool { return cmd.Flags().Changed(flag) }
+	for _, of := range []struct {
+		flag  string
+		place *string
+		value string
+	}{
+		{"template", &f.template, s.Template},
+		{"policy", &f.policy, p.Inside(s.Policy)},
+		{"isolation", &f.isolation, s.Isolation},
+		{"workspace", &f.workspace, s.Workspace},
+		{"agent", &f.agent, s.Agent},
+		{"home", &f.home, s.Home},
+		{"task", &f.task, s.Task},
+	} {
+		if of.value != "" && !typed(of.flag) {
+			*of.place = of.value
+		}
+	}
+	if s.Timeout > 0 && !typed("timeout") {
+		f.timeout = time.Duration(s.Timeout)
+	}
+	if !typed("lockfile") {
+		for _, lock := range s.Lockfiles {
+			f.locks = append(f.locks, p.Inside(lock))
+		}
+	}
+	for _, m := range s.Mounts {
+		f.mounts = append(f.mounts, p.Inside(m)) // what follows the first colon stays as it is
+	}
+	if !typed("publish") {
+		f.publish = s.Ports
+	}
+	for name, value := range s.Environment {
+		if !slices.ContainsFunc(f.env, func(given string) bool { given, _, _ = strings.Cut(given, "="); return given == name }) {
+			f.env = append(f.env, name+"="+value)
+		}
+	}
+	f.hooks = s.Hooks
+	if len(argv) == 0 {
+		argv = s.Command
+	}
+	return argv, nil
+}
+
+// hooked runs the project's lines around the command.
+func (r *runner) hooked(ctx context.Context, lines []string) error {
+	for _, line := range lines {
+		if err := r.hook(ctx, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hook runs a line of a project's in the sandbox, its output on stderr.
+func (r *runner) hook(ctx context.Context, line string) error {
+	r.stderr.Say("hook: %s", line)
+	h := newForeground()
+	h.client, h.sandbox = r.client, r.sandbox
+	if err := h.start(ctx, api.StartCommand{Argv: []string{"/bin/sh", "-c", line}, Dir: r.request.Workdir}); err != nil {
+		return err
+	}
+	s := h.session
+	s.out, s.err, s.say = r.stderr, r.stderr, r.stderr.Say
+	s.attach = attaching(h.client, h.sandbox, h.command)
+	exit, err := s.follow(ctx)
+	if err != nil {
+		return h.lost(err)
+	}
+	if err := judge(exit); err != nil || exit.Code != 0 {
+		return &exitError{code: exitFailure, err: fmt.Errorf("the hook %q of %s ended with %d", line, project.File, exit.Code)}
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+)
+
+// workspaceInside is where a sandbox has the copy.
+const workspaceInside = "/workspace"
+
+// Of what a run has changed so many lines are shown at its end, and so many paths are in its
+// JSON.
+const (
+	shownLines   = 200
+	shownChanges = 1000
+)
+
+// workspaceFlag is the one value of --workspace.
+const workspaceCopy = "copy"
+
+// workspaces is the folder with the copies of this user's runs.
+func workspaces() (string, error) {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(paths.State, "workspaces"), nil
+}
+
+// copyWorkspace has the run work in a copy of a directory, if that is wanted. The request's
+// run gets its name here, by which the copy is found later.
+func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
+	switch r.flags.workspace {
+	case "":
+		return nil
+	case workspaceCopy:
+	default:
+		return fault.Invalid("--workspace %q must be copy: the run works in a copy of this directory", r.flags.workspace)
+	}
+	if r.request.Run == "" {
+		var id [6]byte
+		if _, err := rand.Read(id[:]); err != nil {
+			return err
+		}
+		r.request.Run = "run-" + hex.EncodeToString(id[:])
+	}
+	if !oneName(r.request.Run) || strings.HasPrefix(r.request.Run, ".") {
+		return fault.Invalid("--run-id %q can't be the name of a copy; leave it out, or take letters and digits", r.request.Run)
+	}
+	if slices.ContainsFunc(r.request.Mounts, func(m api.Mount) bool { return m.Destination == workspaceInside }) {
+		return fault.Invalid("--workspace copy takes %s, and a --mount does too; mount that elsewhere", workspaceInside)
+	}
+	all, err := workspaces()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(all, r.request.Run)
+	err = ui.ShowWaiting("copying "+dir, func() error {
+		r.workspace, err = workspace.Make(ctx, dir, folder)
+		return err
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return fault.Invalid("there is a copy of the run %s already; bring it over or discard it with cofferdam apply, or take another --run-id", r.request.Run)
+	}
+	if err != nil {
+		return fmt.Errorf("copy the directory %s: %w", dir, err)
+	}
+	for _, name := range r.workspace.Left()[:min(len(r.workspace.Left()), 5)] {
+		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", name)
+	}
+	r.request.Mounts = append(r.request.Mounts, api.Mount{Source: r.workspace.Dir(), Destination: workspaceInside, ReadWrite: true})
+	if r.request.Workdir == "" {
+		r.request.Workdir = workspaceInside
+	}
+	return nil
+}
+
+// dropWorkspace takes the copy of a run away that did not come about.
+func (r *runner) dropWorkspace() {
+	if r.workspace != nil && r.box.ID == "" {
+		_ = r.workspace.Remove() // it would be in nobody's way but the disk's
+	}
+}
+
+// tellChanges says what the run has changed in its copy, once its sandbox is gone. A copy in
+// which nothing has changed is removed.
+func (r *runner) tellChanges(ctx context.Context) {
+	if r.workspace == nil || r.box.Linger {
+		return
+	}
+	changes, err := r.workspace.Changes(ctx)
+	if err != nil {
+		r.stderr.Say("what the run has changed in its copy is not known: %s; the copy is %s", err, r.workspace.Dir())
+		return
+	}
+	r.changes = changesOf(changes)
+	if len(changes) == 0 {
+		r.stderr.Say("the run has changed nothing in its copy of %s", r.workspace.Original())
+		if err := r.workspace.Remove(); err != nil {
+			r.stderr.Say("the copy could not be removed: %s", err)
+		}
+		return
+	}
+	if !r.flags.json {
+		lines, more := changeLines(r.workspace, changes, shownLines)
+		for _, line := range lines {
+			r.stderr.Line(line)
+		}
+		if more {
+			r.stderr.Say("there is more: cofferdam apply --diff %s", r.box.Run)
+		}
+	}
+	r.stderr.Say("%s in the copy of %s; bring over what you want: cofferdam apply %s", changed(len(changes)), r.workspace.Original(), r.box.Run)
+}
+
+func changed(n int) string {
+	if n == 1 {
+		return "1 path has changed"
+	}
+	return paths(n) + " have changed"
+}
+
+func paths(n int) string {
+	if n == 1 {
+		return "1 path"
+	}
+	return fmt.Sprintf("%d paths", n)
+}
+
+// changeLines are what has changed, printable, up to so many lines.
+func changeLines(w *workspace.Workspace, changes []workspace.Change, most int) (lines []string, more bool) {
+	colours := ui.Coloured(os.Stderr)
+	for _, c := range changes {
+		text, err := w.Diff(c)
+		if err != nil {
+			text = fmt.Sprintf("%s %s, which can't be read: %s\n", c.How, c.Path, err)
+		}
+		for line := range strings.Lines(text) {
+			if len(lines) == most {
+				return lines, true
+			}
+			lines = append(lines, changeLine(strings.TrimSuffix(line, "\n"), colours))
+		}
+	}
+	return lines, false
+}
+
+// changeLine is a line as a terminal may have it.
+func changeLine(line string, colours bool) string {
+	text := ui.Printable(strings.ReplaceAll(line, "\t", "    "))
+	if !colours {
+		return text
+	}
+	for _, of := range []struct{ prefix, colour string }{{"+++", "\x1b[1m"}, {"---", "\x1b[1m"}, {"@@", "\x1b[36m"}, {"+", "\x1b[32m"}, {"-", "\x1b[31m"}} {
+		if strings.HasPrefix(line, of.prefix) {
+			return of.colour + text + "\x1b[0m"
+		}
+	}
+	return text
+}
+
+// change is one, as JSON tells it.
+type change struct {
+	Path     string `json:"path"`
+	How      string `json:"how"`  // added, modified, removed
+	Kind     string `json:"kind"` // file, dir, link; "": neither
+	Conflict string `json:"conflict,omitempty"`
+	Refused  string `json:"refused,omitempty"`
+}
+
+// changeList is what a copy's changes are in JSON.
+type changeList struct {
+	Total     int      `json:"total"`
+	Truncated bool     `json:"truncated"`
+	Changes   []change `json:"changes"`
+}
+
+func changesOf(changes []workspace.Change) *changeList {
+	list := &changeList{Total: len(changes), Truncated: len(changes) > shownChanges, Changes: []change{}}
+	for _, c := range changes[:min(len(changes), shownChanges)] {
+		list.Changes = append(list.Changes, change{Path: c.Path, How: string(c.How), Kind: string(c.Kind), Conflict: c.Conflict, Refused: c.Refused})
+	}
+	return list
+}

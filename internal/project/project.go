@@ -1,0 +1,179 @@
+// Package project reads cofferdam.yaml, which says how the runs of a directory are made, so
+// that they need no flags.
+//
+// Vocabulary: a *project* is a directory with such a file; its *settings* are what is in
+// that; it is *allowed* once a person has said that they have read it. What counts is the
+// content of the file and of the policy that it names: either can come with code that a
+// stranger wrote, or be written by an agent for its next run. So a file that is not allowed,
+// or has changed since, is not used, and its runs are refused.
+package project
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// File is the name of a project's settings.
+const File = "cofferdam.yaml"
+
+// mostBytes bounds the file, and the policy that it names.
+const mostBytes = 1 << 20
+
+// Settings are a project's. Each is what the flag of `run` with that name says; one on the
+// command line goes before it.
+type Settings struct {
+	Template  string          `yaml:"template"`
+	Policy    string          `yaml:"policy"` // a path, from the project's directory
+	Isolation string          `yaml:"isolation"`
+	Workspace string          `yaml:"workspace"` // copy
+	Agent     string          `yaml:"agent"`
+	Home      string          `yaml:"home"`
+	Task      string          `yaml:"task"`
+	Timeout   config.Duration `yaml:"timeout"`
+	Lockfiles []string        `yaml:"lockfiles"` // paths, from the project's directory
+	// Mounts are SOURCE:DESTINATION[:rw], their sources from the project's directory.
+	Mounts      []string          `yaml:"mounts"`
+	Ports       []string          `yaml:"ports"` // PORT or HOSTPORT:PORT
+	Environment map[string]string `yaml:"environment"`
+	Hooks       Hooks             `yaml:"hooks"`
+	Command     []string          `yaml:"command"` // of a run that is given none
+}
+
+// Hooks are lines for the sandbox's shell. They run inside, as the command does.
+type Hooks struct {
+	Start []string `yaml:"start"` // before the command, which does not start if one fails
+	End   []string `yaml:"end"`   // after it, however it ended
+}
+
+// Project is a directory with settings.
+type Project struct {
+	Dir      string // absolute
+	Settings Settings
+	Digest   string // of all that a person has to have read
+}
+
+// Path is that of the settings.
+func (p Project) Path() string { return filepath.Join(p.Dir, File) }
+
+// Find looks for settings in a directory and those above it, up to one that has .git. nil:
+// there are none. A file that can't be read, or is wrong, is fault.ErrInvalid.
+func Find(dir string) (*Project, error) {
+	for {
+		p, err := Read(dir)
+		if err == nil {
+			return p, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		_, err = os.Lstat(filepath.Join(dir, ".git"))
+		if parent := filepath.Dir(dir); err != nil && parent != dir {
+			dir = parent
+			continue
+		}
+		return nil, nil //nolint:nilnil // most directories have none
+	}
+}
+
+// Read reads a directory's settings; fs.ErrNotExist: it has none.
+func Read(dir string) (*Project, error) {
+	path := filepath.Join(dir, File)
+	text, err := limited(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", path)
+	}
+	p := &Project{Dir: dir}
+	if p.Settings, err = Parse(path, text); err != nil {
+		return nil, err
+	}
+	var policy []byte
+	if p.Settings.Policy != "" {
+		if policy, err = limited(p.Inside(p.Settings.Policy)); err != nil {
+			// Not wrapped: that the policy is not there must not look as if there were no settings.
+			return nil, fault.Invalid("%s names the policy %s, which can't be read: %s", path, p.Settings.Policy, err)
+		}
+	}
+	p.Digest = digest(text, policy)
+	return p, nil
+}
+
+// Inside is a path of the settings, from the directory; "" stays that.
+func (p *Project) Inside(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(p.Dir, path)
+}
+
+// digest is one of parts whose borders can't be moved.
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		sum.Write(size[:])
+		sum.Write(part)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+func limited(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is no regular file")
+	}
+	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	if err == nil && len(text) > mostBytes {
+		err = fmt.Errorf("it is larger than %d bytes", mostBytes)
+	}
+	return text, err
+}
+
+// Parse reads settings strictly. Errors name path, line and what to do.
+func Parse(path string, text []byte) (Settings, error) {
+	var s Settings
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
+		return s, fault.Invalid("%s is wrong: %s", path, config.Plainly(err))
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return s, fault.Invalid("%s has more than one document; keep the first", path)
+	}
+	if s.Workspace != "" && s.Workspace != "copy" {
+		return s, fault.Invalid("%s: workspace is %q; it can be copy, or be left out", path, s.Workspace)
+	}
+	for name := range s.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return s, fault.Invalid("%s: environment: %q is no variable", path, name)
+		}
+	}
+	for _, line := range append(append([]string{}, s.Hooks.Start...), s.Hooks.End...) {
+		if strings.TrimSpace(line) == "" {
+			return s, fault.Invalid("%s: hooks: a line is empty", path)
+		}
+	}
+	return s, nil
+}

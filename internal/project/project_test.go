@@ -1,0 +1,189 @@
+package project_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+)
+
+const whole = `
+template: dev
+policy: policy.yaml
+isolation: gvisor
+workspace: copy
+agent: claude
+home: desk
+task: repair the build
+timeout: 30m
+lockfiles: [ uv.lock ]
+mounts: [ "data:/data" ]
+ports: [ 8000, "8080:80" ]
+environment: { MODE: test }
+hooks: { start: [ npm ci ], end: [ npm test ] }
+command: [ npx, claude ]
+`
+
+// TestParse: every key has its place.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	got, err := project.Parse("cofferdam.yaml", []byte(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := project.Settings{
+		Template: "dev", Policy: "policy.yaml", Isolation: "gvisor", Workspace: "copy", Agent: "claude", Home: "desk", Task: "repair the build",
+		Timeout: config.Duration(30 * time.Minute), Lockfiles: []string{"uv.lock"}, Mounts: []string{"data:/data"}, Ports: []string{"8000", "8080:80"},
+		Environment: map[string]string{"MODE": "test"}, Hooks: project.Hooks{Start: []string{"npm ci"}, End: []string{"npm test"}}, Command: []string{"npx", "claude"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	for i := range reflect.ValueOf(got).NumField() {
+		if reflect.ValueOf(got).Field(i).IsZero() {
+			t.Errorf("the test says nothing of %s", reflect.TypeOf(got).Field(i).Name)
+		}
+	}
+}
+
+// TestBadSettings: one sentence, with the line where there is one.
+func TestBadSettings(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"template: debian\ntemplat: dev\n":    `cofferdam.yaml is wrong: line 2: there is no key "templat"`,
+		"template: a\ntemplate: b\n":          `line 2`,
+		"timeout: soon\n":                     `line 1: "soon" is not a duration such as 90s or 5m`,
+		"mounts: here\n":                      `line 1`,
+		"workspace: move\n":                   `cofferdam.yaml: workspace is "move"; it can be copy, or be left out`,
+		"environment: { A=B: c }\n":           `environment: "A=B" is no variable`,
+		"hooks: { start: [ ' ' ] }\n":         `hooks: a line is empty`,
+		"template: debian\n---\npolicy: p\n":  `has more than one document`,
+		"a: &a [x,x]\nb: &b [*a,*a]\nc: *b\n": `there is no key "a"`,
+	} {
+		if _, err := project.Parse("cofferdam.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFind looks upwards, and not out of a repository.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	write(t, filepath.Join(top, "cofferdam.yaml"), "template: debian\n")
+	write(t, filepath.Join(top, "repo", ".git", "config"), "")
+	write(t, filepath.Join(top, "plain", "deep", "x"), "")
+	for dir, found := range map[string]bool{".": true, "plain/deep": true, "repo": false} {
+		p, err := project.Find(filepath.Join(top, dir))
+		if err != nil || (p != nil) != found {
+			t.Errorf("%s: %v %v", dir, p, err)
+		}
+		if p != nil && p.Path() != filepath.Join(top, "cofferdam.yaml") {
+			t.Error(p.Path())
+		}
+	}
+}
+
+// TestAllowed: what was read is allowed, and no other content of the file or of its policy,
+// nor the same at another place.
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	kept := filepath.Join(t.TempDir(), "state", "projects.json")
+	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: p.yaml\n")
+	write(t, filepath.Join(top, "p.yaml"), "packages: { default: deny }\n")
+	is := func(dir string) bool {
+		t.Helper()
+		p, err := project.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok, err := project.Allowed(kept, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	allow := func() {
+		t.Helper()
+		p, err := project.Read(top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := project.Allow(t.Context(), kept, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is(top) {
+		t.Error("a new one is allowed")
+	}
+	if allow(); !is(top) {
+		t.Error("it is not allowed")
+	}
+	write(t, filepath.Join(top, "p.yaml"), "packages: { default: allow }\n")
+	if is(top) {
+		t.Error("another policy is allowed")
+	}
+	allow()
+	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: p.yaml\nagent: claude\n")
+	if is(top) {
+		t.Error("other settings are allowed")
+	}
+	allow()
+	other := t.TempDir()
+	write(t, filepath.Join(other, "cofferdam.yaml"), "policy: p.yaml\nagent: claude\n")
+	write(t, filepath.Join(other, "p.yaml"), "packages: { default: allow }\n")
+	if is(other) {
+		t.Error("the same elsewhere is allowed")
+	}
+	if err := project.Forbid(t.Context(), kept, top); err != nil || is(top) {
+		t.Error("it is still allowed", err)
+	}
+	// Borders between the two can't be moved.
+	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: p.yaml\n#")
+	write(t, filepath.Join(top, "p.yaml"), "x")
+	allow()
+	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: p.yaml\n")
+	write(t, filepath.Join(top, "p.yaml"), "#x")
+	if is(top) {
+		t.Error("bytes that moved from one file to the other are allowed")
+	}
+}
+
+// TestUnreadable: what can't be read is no project without settings.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: gone.yaml\n")
+	if _, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "names the policy gone.yaml, which can't be read") {
+		t.Error(err)
+	}
+	write(t, filepath.Join(top, "cofferdam.yaml"), "# "+strings.Repeat("x", 1<<20))
+	if _, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(top, "cofferdam.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(top, "cofferdam.yaml"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := project.Find(top); err == nil {
+		t.Error("a directory was read")
+	}
+}

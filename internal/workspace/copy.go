@@ -1,0 +1,218 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// Bounds of what is copied and looked through.
+const (
+	mostEntries = 1_000_000
+	mostDepth   = 200
+	mostList    = 512 << 20 // bytes of the list's file
+)
+
+// Names in a workspace's folder.
+const (
+	copyName = "copy"
+	listName = "list.json"
+)
+
+// list is what a workspace's folder keeps.
+type list struct {
+	Original string           `json:"original"`
+	Left     []string         `json:"left,omitempty"` // paths that are neither file, directory nor link
+	Entries  map[string]Entry `json:"entries"`        // by path, with slashes; "." is not among them
+}
+
+// Workspace is a copy of a directory, in a folder of its own.
+type Workspace struct {
+	dir  string
+	list list
+}
+
+// Dir is where the copy is.
+func (w *Workspace) Dir() string { return filepath.Join(w.dir, copyName) }
+
+// Original is the directory that was copied.
+func (w *Workspace) Original() string { return w.list.Original }
+
+// Left are paths of the original that the copy has not, as they are no files.
+func (w *Workspace) Left() []string { return w.list.Left }
+
+// Make copies a directory to a folder, which must not be there. Files share their blocks
+// with the original's where the file system can do that. After an
+// error nothing is left.
+func Make(ctx context.Context, original, folder string) (w *Workspace, err error) {
+	if original, err = filepath.EvalSymlinks(original); err != nil {
+		return nil, err
+	}
+	if inside(original, folder) {
+		return nil, fault.Invalid("the copy of %s would lie in it, in %s; set COFFERDAM_STATE to a directory elsewhere", original, folder)
+	}
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(folder)
+		}
+	}()
+	w = &Workspace{dir: folder, list: list{Original: original, Entries: map[string]Entry{}}}
+	from, err := os.OpenRoot(original)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }()
+	if err := os.Mkdir(w.Dir(), 0o755); err != nil { //nolint:gosec // the sandbox's user works in it; the folder above is shut
+		return nil, err
+	}
+	to, err := os.OpenRoot(w.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = to.Close() }()
+	c := &copier{from: from, to: to, list: &w.list}
+	if err := c.tree(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.stamps(); err != nil {
+		return nil, err
+	}
+	return w, w.write()
+}
+
+// write keeps the list.
+func (w *Workspace) write() error {
+	text, err := json.Marshal(w.list)
+	if err != nil {
+		return err
+	}
+	return wholefile.ReplaceVolatile(filepath.Join(w.dir, listName), text, 0o600)
+}
+
+// Open finds a workspace that was made.
+func Open(folder string) (*Workspace, error) {
+	file, err := os.Open(filepath.Join(folder, listName))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	w := &Workspace{dir: folder}
+	if err := json.NewDecoder(io.LimitReader(file, mostList)).Decode(&w.list); err != nil {
+		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
+	}
+	return w, nil
+}
+
+// Remove takes the copy away, with all that was not applied.
+func (w *Workspace) Remove() error { return os.RemoveAll(w.dir) }
+
+// inside tells whether a path is a directory or below it.
+func inside(dir, name string) bool {
+	rel, err := filepath.Rel(dir, name)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// copier is one copying.
+type copier struct {
+	from, to *os.Root
+	list     *list
+}
+
+func (c *copier) tree(ctx context.Context) error {
+	return fs.WalkDir(c.from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err = errors.Join(err, context.Cause(ctx)); err != nil || name == "." {
+			return err
+		}
+		if len(c.list.Entries) >= mostEntries {
+			return fault.Invalid("%s has more than %d files; give the run a smaller directory", c.list.Original, mostEntries)
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has just gone
+		}
+		if err != nil {
+			return err
+		}
+		return c.one(name, info)
+	})
+}
+
+// one copies one path.
+func (c *copier) one(name string, info fs.FileInfo) (err error) {
+	entry := Entry{Kind: kindOf(info.Mode()), Original: stampOf(info)}
+	switch entry.Kind {
+	case File:
+		entry.Original, err = c.file(name, info)
+	case Dir:
+		err = c.to.Mkdir(name, info.Mode().Perm()|0o700)
+	case Link:
+		if entry.Target, err = c.from.Readlink(name); err == nil {
+			err = c.to.Symlink(entry.Target, name)
+		}
+	default:
+		c.list.Left = append(c.list.Left, name)
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has just gone
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", path.Join(c.list.Original, name), err)
+	}
+	c.list.Entries[name] = entry
+	return nil
+}
+
+// file copies a file's content, its right to be executed, and its time, which build tools
+// look at. The stamp is of the file that was read.
+func (c *copier) file(name string, info fs.FileInfo) (Stamp, error) {
+	from, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Stamp{}, err
+	}
+	defer func() { _ = from.Close() }()
+	if info, err = from.Stat(); err != nil || !info.Mode().IsRegular() {
+		return Stamp{}, errors.Join(err, errChanged)
+	}
+	to, err := c.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o600)
+	if err != nil {
+		return Stamp{}, err
+	}
+	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // other file systems can't
+		_, err = io.Copy(to, from)
+	}
+	err = errors.Join(err, to.Close(), c.to.Chtimes(name, info.ModTime(), info.ModTime()))
+	return stampOf(info), err
+}
+
+var errChanged = errors.New("it was changed while it was read")
+
+// stamps notes how the copy is, once nothing in it is written any more.
+func (c *copier) stamps() error {
+	for name, entry := range c.list.Entries {
+		info, err := c.to.Lstat(name)
+		if err != nil {
+			return err
+		}
+		entry.Copy = stampOf(info)
+		c.list.Entries[name] = entry
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pmezard/go-difflib/difflib"
+)
+
+// mostDiffed is how large a file may be, before and after, of which lines are compared.
+const mostDiffed = 256 << 10
+
+// Diff is a change in unified form, its lines as they are: whoever shows them makes them
+// printable. A file that is no text, too large, or in conflict is one line that says so.
+func (w *Workspace) Diff(c Change) (string, error) {
+	switch {
+	case c.Kind == Dir:
+		return fmt.Sprintf("%s directory %s\n", c.How, c.Path), nil
+	case c.Kind == Link:
+		return fmt.Sprintf("%s link %s -> %s\n", c.How, c.Path, c.Target), nil
+	case c.Kind != File:
+		return fmt.Sprintf("%s %s, which is no file\n", c.How, c.Path), nil
+	}
+	before, old, err := w.side(w.list.Original, c, c.How != Added)
+	if err != nil {
+		return "", err
+	}
+	after, young, err := w.side(w.Dir(), c, c.How != Removed)
+	if err != nil {
+		return "", err
+	}
+	if !old || !young {
+		return fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, c.Path, mostDiffed>>10), nil
+	}
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: lines(before), B: lines(after), FromFile: nameOr(c.How == Added, "a/"+c.Path), ToFile: nameOr(c.How == Removed, "b/"+c.Path), Context: 3,
+	})
+	if err == nil && text == "" {
+		text = fmt.Sprintf("%s %s, of which only the right to be executed or nothing at all is left\n", c.How, c.Path)
+		if c.How == Modified {
+			text = fmt.Sprintf("%s %s: executable %v\n", c.How, c.Path, c.Executable)
+		}
+		if c.How == Added {
+			text = fmt.Sprintf("added %s, which is empty\n", c.Path)
+		}
+	}
+	return text, err
+}
+
+// side reads one side of a change. comparable is false for what has no lines.
+func (w *Workspace) side(dir string, c Change, there bool) (data []byte, comparable bool, err error) {
+	if !there {
+		return nil, true, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = root.Close() }()
+	data, whole, err := readSome(root, c.Path, mostDiffed)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile) {
+		return nil, true, nil // the conflict says so
+	}
+	return data, whole && utf8.Valid(data) && !bytes.ContainsRune(data, 0), err
+}
+
+// lines are a text's, each with its end; a last one without gets one.
+func lines(data []byte) []string {
+	if len(data) == 0 {
+		return nil
+	}
+	all := strings.SplitAfter(string(data), "\n")
+	if all[len(all)-1] == "" {
+		return all[:len(all)-1]
+	}
+	all[len(all)-1] += "\n\\ No newline at end of file\n"
+	return all
+}
+
+func nameOr(none bool, name string) string {
+	if none {
+		return "/dev/null"
+	}
+	return name
+}

@@ -1,0 +1,289 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+)
+
+// project makes a directory with files, and a workspace of it.
+func project(t *testing.T) (dir string, w *workspace.Workspace) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, dir, map[string]string{"a.txt": "one\ntwo\nthree\n", "src/b.py": "print(1)\n", "src/deep/c": "c", "run.sh": "#!/bin/sh\n"})
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "run.sh"), 0o755), os.Symlink("a.txt", filepath.Join(dir, "link")),
+		os.Symlink("/etc/passwd", filepath.Join(dir, "outward")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, w
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(files[name]), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func text(t *testing.T, at ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(at...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func changes(t *testing.T, w *workspace.Workspace) map[string]workspace.Change {
+	t.Helper()
+	all, err := w.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string]workspace.Change{}
+	for _, c := range all {
+		by[c.Path] = c
+	}
+	return by
+}
+
+// apply brings over what is at paths, and gives what was said of what was left.
+func apply(t *testing.T, w *workspace.Workspace, force bool, paths ...string) []string {
+	t.Helper()
+	all, err := w.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	picked, err := workspace.Pick(all, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errs := w.Apply(picked, force)
+	var said []string
+	for _, err := range errs {
+		said = append(said, err.Error())
+	}
+	return said
+}
+
+// TestACopyIsTheSame: files, rights and links are there, what is no file is told, and
+// nothing has changed.
+func TestACopyIsTheSame(t *testing.T) {
+	t.Parallel()
+	dir, w := project(t)
+	for _, name := range []string{"a.txt", "src/b.py", "src/deep/c"} {
+		if text(t, dir, name) != text(t, w.Dir(), name) {
+			t.Errorf("%s is another", name)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(w.Dir(), "run.sh")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Error(info, err)
+	}
+	if to, err := os.Readlink(filepath.Join(w.Dir(), "outward")); err != nil || to != "/etc/passwd" {
+		t.Error(to, err)
+	}
+	if got := w.Left(); !slices.Equal(got, []string{"pipe"}) {
+		t.Errorf("left out: %v", got)
+	}
+	if got := changes(t, w); len(got) > 0 {
+		t.Errorf("%+v", got)
+	}
+	again, err := workspace.Open(filepath.Dir(w.Dir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changes(t, again); len(got) > 0 || again.Original() == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestChanges: each kind is found, by what is there and not by what its times say; what was
+// written anew as it was is none.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	_, w := project(t)
+	at := func(name string) string { return filepath.Join(w.Dir(), name) }
+	info, err := os.Stat(at("a.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir(), map[string]string{"a.txt": "one\nTWO\nthree\n", "src/b.py": "print(1)\n", "new/dir/file": "n"})
+	if err := errors.Join(os.Chtimes(at("a.txt"), info.ModTime(), info.ModTime()), os.Chmod(at("run.sh"), 0o644),
+		os.Remove(at("link")), os.Symlink("run.sh", at("link")), os.RemoveAll(at("src/deep"))); err != nil {
+		t.Fatal(err)
+	}
+	got := changes(t, w)
+	want := map[string]workspace.Change{
+		"a.txt":        {How: workspace.Modified, Kind: workspace.File},
+		"link":         {How: workspace.Modified, Kind: workspace.Link, Executable: true, Target: "run.sh"},
+		"new":          {How: workspace.Added, Kind: workspace.Dir, Executable: true},
+		"new/dir":      {How: workspace.Added, Kind: workspace.Dir, Executable: true},
+		"new/dir/file": {How: workspace.Added, Kind: workspace.File},
+		"run.sh":       {How: workspace.Modified, Kind: workspace.File},
+		"src/deep":     {How: workspace.Removed, Kind: workspace.Dir},
+	}
+	for name, c := range want {
+		c.Path = name
+		want[name] = c
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	diff, err := w.Diff(got["a.txt"])
+	if err != nil || !strings.Contains(diff, "--- a/a.txt\n+++ b/a.txt\n") || !strings.Contains(diff, "\n-two\n+TWO\n") {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if diff, err := w.Diff(got["run.sh"]); err != nil || diff != "modified run.sh: executable false\n" {
+		t.Errorf("%v %q", err, diff)
+	}
+}
+
+// TestApply brings over what is picked, and nothing else.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	dir, w := project(t)
+	write(t, w.Dir(), map[string]string{"a.txt": "changed\n", "src/b.py": "print(2)\n", "new/dir/file": "n"})
+	if err := errors.Join(os.Chmod(filepath.Join(w.Dir(), "src/b.py"), 0o4755), os.RemoveAll(filepath.Join(w.Dir(), "src/deep"))); err != nil {
+		t.Fatal(err)
+	}
+	if said := apply(t, w, false, "src/b.py", "new"); said != nil {
+		t.Error(said)
+	}
+	if text(t, dir, "src/b.py") != "print(2)\n" || text(t, dir, "new/dir/file") != "n" || text(t, dir, "a.txt") != "one\ntwo\nthree\n" || text(t, dir, "src/deep/c") != "c" {
+		t.Error("something else was brought over")
+	}
+	if info, err := os.Stat(filepath.Join(dir, "src/b.py")); err != nil || info.Mode() != 0o755 {
+		t.Error(info.Mode(), err)
+	}
+	if said := apply(t, w, false, "src/deep"); said != nil {
+		t.Error(said)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "src/deep")); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	if got := changes(t, w); len(got) != 1 || got["a.txt"].How != workspace.Modified {
+		t.Errorf("what is left: %+v", got)
+	}
+	if _, err := workspace.Pick(nil, []string{"nowhere"}); err == nil {
+		t.Error("nothing was picked")
+	}
+}
+
+// TestConflicts: what the person did meanwhile stays, unless they say otherwise.
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	dir, w := project(t)
+	write(t, w.Dir(), map[string]string{"a.txt": "theirs\n", "both": "theirs", "src/b.py": "theirs"})
+	write(t, dir, map[string]string{"a.txt": "mine\n", "both": "mine"})
+	if err := os.Remove(filepath.Join(dir, "src/b.py")); err != nil {
+		t.Fatal(err)
+	}
+	said := apply(t, w, false, ".")
+	want := []string{"a.txt is left out: the original's was changed since", "both is left out: the original has one of its own since", "src/b.py is left out: the original's was removed since"}
+	if !slices.Equal(said, want) || text(t, dir, "a.txt") != "mine\n" {
+		t.Errorf("%q", said)
+	}
+	if said := apply(t, w, true, "a.txt"); said != nil || text(t, dir, "a.txt") != "theirs\n" {
+		t.Error(said)
+	}
+}
+
+// TestHostileCopies: what a copy may hold writes and reads nothing outside, and takes no
+// rights over.
+func TestHostileCopies(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	write(t, outside, map[string]string{"victim": "kept"})
+	for name, c := range map[string]struct {
+		do   func(copied string) error
+		said string
+	}{
+		"a link that leads out": {
+			func(at string) error { return os.Symlink(filepath.Join(outside, "victim"), filepath.Join(at, "x")) },
+			"x is left out: it is a link that leads out of the directory",
+		},
+		"one that climbs": {
+			func(at string) error { return os.Symlink("src/../../victim", filepath.Join(at, "x")) },
+			"x is left out: it is a link that leads out of the directory",
+		},
+		"a directory that became a link": {func(at string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(at, "src")), os.Symlink(outside, filepath.Join(at, "src")))
+		}, "src is left out: it was something else before; remove the original's first"},
+		"a pipe": {
+			func(at string) error { return unix.Mkfifo(filepath.Join(at, "x"), 0o666) },
+			"x is left out: it is neither a file, a directory nor a link",
+		},
+		"a name that moves the cursor": {
+			func(at string) error { return os.WriteFile(filepath.Join(at, "x\x1b[2J"), nil, 0o600) },
+			"x\x1b[2J is left out: its name has letters that are none",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, w := project(t)
+			if err := c.do(w.Dir()); err != nil {
+				t.Fatal(err)
+			}
+			if said := apply(t, w, true, "."); !slices.Equal(said, []string{c.said}) {
+				t.Errorf("%q", said)
+			}
+			if text(t, outside, "victim") != "kept" || text(t, dir, "a.txt") != "one\ntwo\nthree\n" {
+				t.Error("something outside was written")
+			}
+			if _, err := os.Lstat(filepath.Join(dir, "x")); err == nil {
+				t.Error("it was brought over")
+			}
+		})
+	}
+}
+
+// TestALinkInTheOriginal is not written through: the person's own may lead anywhere.
+func TestALinkInTheOriginal(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	dir, w := project(t)
+	write(t, w.Dir(), map[string]string{"src/b.py": "theirs"})
+	if err := errors.Join(os.RemoveAll(filepath.Join(dir, "src")), os.Symlink(outside, filepath.Join(dir, "src"))); err != nil {
+		t.Fatal(err)
+	}
+	if said := apply(t, w, true, "src/b.py"); len(said) != 1 || !strings.Contains(said[0], "src is no directory of the original") {
+		t.Errorf("%q", said)
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
+// TestMakeLeavesNothing: of a copy that fails, or that would lie in what it copies.
+func TestMakeLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir, _ := project(t)
+	folder := filepath.Join(t.TempDir(), "w")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := workspace.Make(ctx, dir, folder); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(folder); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	if _, err := workspace.Make(t.Context(), dir, filepath.Join(dir, "sub", "w")); err == nil || !strings.Contains(err.Error(), "would lie in it") {
+		t.Error(err)
+	}
+}

@@ -173,8 +173,8 @@ func changeLine(line string, colours bool) string {
 	return text
 }
 
-// change is one, as JSON tells it.
-type change struct {
+// pathChange is one, as JSON tells it.
+type pathChange struct {
 	Path     string `json:"path"`
 	How      string `json:"how"`  // added, modified, removed
 	Kind     string `json:"kind"` // file, dir, link; "": neither
@@ -186,13 +186,13 @@ type change struct {
 type changeList struct {
 	Total     int      `json:"total"`
 	Truncated bool     `json:"truncated"`
-	Changes   []change `json:"changes"`
+	Changes   []pathChange `json:"changes"`
 }
 
 func changesOf(changes []workspace.Change) *changeList {
-	list := &changeList{Total: len(changes), Truncated: len(changes) > shownChanges, Changes: []change{}}
+	list := &changeList{Total: len(changes), Truncated: len(changes) > shownChanges, Changes: []pathChange{}}
 	for _, c := range changes[:min(len(changes), shownChanges)] {
-		list.Changes = append(list.Changes, change{Path: c.Path, How: string(c.How), Kind: string(c.Kind), Conflict: c.Conflict, Refused: c.Refused})
+		list.Changes = append(list.Changes, pathChange{Path: c.Path, How: string(c.How), Kind: string(c.Kind), Conflict: c.Conflict, Refused: c.Refused})
 	}
 	return list
 }

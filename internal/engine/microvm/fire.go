@@ -166,14 +166,14 @@ func take(from, to string) error {
 	if !info.Mode().IsRegular() {
 		return fault.New(fault.ErrUnavailable, "the monitor wrote no file to %s", from)
 	}
-	if err := errors.Join(f.Chown(os.Geteuid(), os.Getegid()), f.Chmod(0o444)); err != nil { //nolint:gosec // in a folder that only root enters
+	if err := errors.Join(f.Chown(os.Geteuid(), os.Getegid()), f.Chmod(0o444)); err != nil {
 		return err
 	}
 	err = os.Rename(from, to)
 	if !errors.Is(err, unix.EXDEV) {
 		return errors.Join(err, sameFile(to, info))
 	}
-	copied, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444) //nolint:gosec // the same
+	copied, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o444) //nolint:gosec // monitors read it, in a folder that only root enters
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestAChannelThatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	inside, host := tether.New(), tether.New()
-	defer host.Close() //nolint:errcheck // it cannot fail
+	defer host.Close()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -145,7 +145,7 @@ func (e *End) next(l *line, buf []byte) []byte {
 	}
 	if data := e.pending[l.sent-e.base:]; len(data) > 0 {
 		data = data[:min(len(data), mostData)]
-		buf = binary.BigEndian.AppendUint32(append(buf, kindData), uint32(len(data))) //nolint:gosec // it is at most mostData
+		buf = binary.BigEndian.AppendUint32(append(buf, kindData), uint32(len(data)))
 		buf = append(buf, data...)
 		l.sent += uint64(len(data))
 	}

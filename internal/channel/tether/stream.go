@@ -64,7 +64,7 @@ func (e *End) pass(l *line, to io.Writer, p []byte) error {
 	n, err := to.Write(p)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.received += uint64(n) //nolint:gosec // a length
+	e.received += uint64(n)
 	e.wake()
 	return err
 }
@@ -85,7 +85,7 @@ func (e *End) count(l *line, n int) bool {
 	if e.line != l {
 		return false
 	}
-	e.received += uint64(n) //nolint:gosec // a length
+	e.received += uint64(n)
 	e.wake()
 	return true
 }

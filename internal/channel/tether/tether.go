@@ -12,6 +12,7 @@
 package tether
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -132,7 +133,7 @@ func (e *End) Hold() State {
 	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return State{Received: e.received, Base: e.base, Pending: append([]byte(nil), e.pending...)}
+	return State{Received: e.received, Base: e.base, Pending: bytes.Clone(e.pending)}
 }
 
 // Resume takes a Hold back: a line is wanted, a new one.
@@ -150,7 +151,7 @@ func (e *End) Restore(s State) error {
 	if e.received+e.base+uint64(len(e.pending)) != 0 || len(s.Pending) > window {
 		return ErrBroken
 	}
-	e.received, e.base, e.pending = s.Received, s.Base, append([]byte(nil), s.Pending...)
+	e.received, e.base, e.pending = s.Received, s.Base, bytes.Clone(s.Pending)
 	e.wake()
 	return nil
 }

@@ -234,8 +234,8 @@ func TestWhatComesOverALineThatWasLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := New(), New()
-			defer a.Close() //nolint:errcheck // it can't fail
-			defer b.Close() //nolint:errcheck // it can't fail
+			defer a.Close()
+			defer b.Close()
 			join(t, a, b)
 			if _, err := b.Write([]byte("word")); err != nil {
 				t.Fatal(err)

@@ -1,5 +1,7 @@
 package microvm
 
+import "slices"
+
 // OnHardware has an engine believe that a device is KVM, and has proved itself.
 func (e *Engine) OnHardware(device string) *Engine {
 	e.device = device
@@ -11,4 +13,4 @@ func (e *Engine) OnHardware(device string) *Engine {
 const ChannelPort = channelPort
 
 // Modules are those that machines need, whatever runs them.
-func Modules() []string { return append(append(needed(), fire{}.modules()...), qemu{}.modules()...) }
+func Modules() []string { return slices.Concat(needed(), fire{}.modules(), qemu{}.modules()) }

@@ -31,7 +31,7 @@ func TestByFirecracker(t *testing.T) {
 		t.Fatalf("%+v, %v", caps, err)
 	}
 	source := s.machine(t, subject, "source")
-	t.Run("it is shut in", func(t *testing.T) { testFireShutIn(t, s, source) })
+	t.Run("it is shut in", func(t *testing.T) { testFireShutIn(t, source) })
 	image := filepath.Join(s.dir, "image")
 	s.image = image
 	if err := source.Snapshotter().Snapshot(t.Context(), image, engine.ContentsMemory); err != nil {
@@ -121,7 +121,7 @@ func (v vm) processes() (monitor, carrier int) {
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
 // testFireShutIn looks at both processes from the host.
-func testFireShutIn(t *testing.T, s *stand, v vm) {
+func testFireShutIn(t *testing.T, v vm) {
 	t.Helper()
 	monitor, carrier := v.processes()
 	read := func(pid int, name string) string {

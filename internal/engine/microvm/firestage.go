@@ -237,7 +237,7 @@ func linked(program string) bool {
 	if err != nil {
 		return true
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // nothing was written to it
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			return true

@@ -55,7 +55,7 @@ func newStand(t *testing.T) *stand {
 		if copied {
 			argv = []string{argv[0], roleCopy, argv[2], filepath.Join(s.image, "line.json")}
 		}
-		cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it goes with its monitor
+		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Env = []string{"PATH=/usr/bin:/bin"}
 		return cmd
 	})

@@ -136,7 +136,7 @@ func unLZ4(data []byte) ([]byte, error) {
 		}
 		data = data[4+n:]
 	}
-	if len(data) < 4 || uint32(len(out)) != binary.LittleEndian.Uint32(data[len(data)-4:]) { //nolint:gosec // the format's
+	if len(data) < 4 || uint32(len(out)) != binary.LittleEndian.Uint32(data[len(data)-4:]) {
 		return nil, errors.New("it has another length than it says")
 	}
 	return out, nil

@@ -84,8 +84,10 @@ func (c *Client) describe(ctx context.Context, m Machine) error {
 	return c.put(ctx, "/entropy", struct{}{})
 }
 
-// Pause has a machine that runs stand still, and Resume go on.
-func (c *Client) Pause(ctx context.Context) error  { return c.turn(ctx, Paused) }
+// Pause has a machine that runs stand still.
+func (c *Client) Pause(ctx context.Context) error { return c.turn(ctx, Paused) }
+
+// Resume has one that stands still go on.
 func (c *Client) Resume(ctx context.Context) error { return c.turn(ctx, "Resumed") }
 
 func (c *Client) turn(ctx context.Context, to string) error {

@@ -80,8 +80,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want it to say %q", err, c.want)
 			}
-			var refused *Fault
-			if errors.As(err, &refused) != (name == "a refusal") {
+			refused, ok := errors.AsType[*Fault](err)
+			if ok != (name == "a refusal") {
 				t.Errorf("%v is a %T", err, refused)
 			}
 			if name == "a refusal" && (refused.Status != http.StatusBadRequest || !errors.Is(err, fault.ErrUnavailable)) {

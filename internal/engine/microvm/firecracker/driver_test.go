@@ -37,7 +37,7 @@ func TestDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := short(t)
-		hardware := firecrackertest.NewHardware(t, dir, 1000, func(string, bool) *exec.Cmd { return exec.Command("/bin/cat") }) //nolint:noctx // it goes with the test
+		hardware := firecrackertest.NewHardware(t, dir, 1000, func(string, bool) *exec.Cmd { return exec.Command("/bin/cat") })
 		t.Setenv(firecrackertest.DeviceVariable, hardware.Device)
 		testDriver(t, self)
 		if loads := hardware.Loads(); len(loads) != 2 || loads[0] != loads[1] {
@@ -191,16 +191,14 @@ func testRefused(t *testing.T, program string, m firecracker.Machine, state stri
 		t.Fatalf("%v\n%s", err, s.out)
 	}
 	says(t, s.Boot(t.Context(), m), "not supported after starting the microVM")
-	var refused *firecracker.Fault
-	if err := s.Save(t.Context(), state+"-x", state+"-y"); !errors.As(err, &refused) {
-		t.Errorf("a machine that runs is written: %v", err)
-	}
+	says(t, s.Save(t.Context(), state+"-x", state+"-y"), "")
 	_ = os.Remove(m.Socket)
 	if err := unix.Kill(s.cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.cmd.Wait()
-	if err := s.Pause(t.Context()); err == nil || errors.As(err, &refused) {
+	err := s.Pause(t.Context())
+	if _, refused := errors.AsType[*firecracker.Fault](err); err == nil || refused {
 		t.Errorf("one that was killed answers: %v", err)
 	}
 }
@@ -216,8 +214,8 @@ func is(t *testing.T, s started, want string) {
 // says wants a refusal in the monitor's words.
 func says(t *testing.T, err error, words string) {
 	t.Helper()
-	var refused *firecracker.Fault
-	if !errors.As(err, &refused) || !strings.Contains(refused.Message, words) {
+	refused, ok := errors.AsType[*firecracker.Fault](err)
+	if !ok || !strings.Contains(refused.Message, words) {
 		t.Errorf("%v, want a refusal that says %q", err, words)
 	}
 }

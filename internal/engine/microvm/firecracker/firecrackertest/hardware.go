@@ -59,7 +59,7 @@ func NewHardware(t *testing.T, dir string, port uint32, run func(name string, co
 	h := &Hardware{Device: filepath.Join(dir, "hw"), Port: port, Run: run, dir: dir, guests: map[string]*guestProcess{}, kept: map[string]*guestProcess{}}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", h.Device)
 	if err == nil {
-		err = os.Chmod(h.Device, 0o666) // monitors are other users
+		err = os.Chmod(h.Device, 0o666) //nolint:gosec // monitors are other users
 	}
 	if err != nil {
 		t.Fatal(err)

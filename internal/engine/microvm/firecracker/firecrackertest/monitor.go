@@ -9,7 +9,7 @@ package firecrackertest
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -81,7 +81,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call, err = m.calls.Find(r.Method, r.URL.Path)
 	}
 	if err == nil && r.ContentLength < 0 {
-		err = fmt.Errorf("a body of a length that is not told")
+		err = errors.New("a body of a length that is not told")
 	}
 	refused := ""
 	if err == nil {

@@ -159,10 +159,10 @@ func (c *child) fork() (int, syscall.Errno) {
 	if c.calls(unix.SYS_SETSID, 0, 0, 0) {
 		afterForkInChild()
 		if c.becomesUser() && c.takesPlace() {
-			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0])))
+			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
 		}
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure))
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure)) //nolint:gosec // the call takes a pointer
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, codeNotBegun, 0, 0)
 	}
@@ -175,11 +175,11 @@ func (c *child) fork() (int, syscall.Errno) {
 //go:nosplit
 //go:nocheckptr
 func (c *child) becomesUser() bool {
-	return (c.raised == nil || c.limits(uintptr(unsafe.Pointer(c.raised)))) &&
+	return (c.raised == nil || c.limits(uintptr(unsafe.Pointer(c.raised)))) && //nolint:gosec // the call takes a pointer
 		(!c.groups || c.calls(unix.SYS_SETGROUPS, 0, 0, 0)) &&
 		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
 		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
-		(c.processes == nil || c.limits(uintptr(unsafe.Pointer(c.processes))))
+		(c.processes == nil || c.limits(uintptr(unsafe.Pointer(c.processes)))) //nolint:gosec // the call takes a pointer
 }
 
 // takesPlace gives the child its directory, its descriptors and its terminal.
@@ -188,7 +188,7 @@ func (c *child) becomesUser() bool {
 //go:nosplit
 //go:nocheckptr
 func (c *child) takesPlace() bool {
-	if !c.calls(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0) {
+	if !c.calls(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0) { //nolint:gosec // the call takes a pointer
 		return false
 	}
 	for i := range len(c.fds) {

@@ -142,66 +142,79 @@ func (p *program) lay() (*child, error) {
 	return c, nil
 }
 
-// fork makes the child, which becomes the program or tells why not. It neither allocates nor
-// calls what may grow the stack: of the threads that would have to help, the child has none.
+// fork makes the child, which becomes the program or tells why not. From the fork on it neither
+// allocates nor calls what may grow the stack: of the threads that would have to help, the
+// child has none.
 //
 //go:norace
 //go:noinline
 //go:nocheckptr
 func (c *child) fork() (int, syscall.Errno) {
-	var i int
 	beforeFork()
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
 		afterFork()
 		return int(pid), errno
 	}
-	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); c.failure != 0 {
-		goto failed
-	}
-	afterForkInChild()
-	if c.raised != nil {
-		if _, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(c.raised)), 0, 0, 0); c.failure != 0 {
-			goto failed
+	if c.calls(unix.SYS_SETSID, 0, 0, 0) {
+		afterForkInChild()
+		if c.becomesUser() && c.takesPlace() {
+			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
 		}
 	}
-	if c.groups {
-		if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); c.failure != 0 {
-			goto failed
-		}
-	}
-	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETGID, uintptr(c.gid), 0, 0); c.failure != 0 {
-		goto failed
-	}
-	if _, _, c.failure = syscall.RawSyscall(unix.SYS_SETUID, uintptr(c.uid), 0, 0); c.failure != 0 {
-		goto failed
-	}
-	// After it has become the user, who may have more already: he could start nothing by which
-	// he has fewer.
-	if c.processes != nil {
-		if _, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(c.processes)), 0, 0, 0); c.failure != 0 {
-			goto failed
-		}
-	}
-	if _, _, c.failure = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); c.failure != 0 {
-		goto failed
-	}
-	for i = range len(c.fds) {
-		if _, _, c.failure = syscall.RawSyscall(unix.SYS_DUP3, uintptr(c.fds[i]), uintptr(i), 0); c.failure != 0 {
-			goto failed
-		}
-	}
-	if c.terminal {
-		if _, _, c.failure = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1); c.failure != 0 {
-			goto failed
-		}
-	}
-	_, _, c.failure = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0])))
-failed:
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure))
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure)) //nolint:gosec // the call takes a pointer
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, codeNotBegun, 0, 0)
 	}
+}
+
+// becomesUser gives the child the user's rights and limits. The limit of processes is set last:
+// the user may have more already, and could start nothing by which he has fewer.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (c *child) becomesUser() bool {
+	return (c.raised == nil || c.limits(uintptr(unsafe.Pointer(c.raised)))) && //nolint:gosec // the call takes a pointer
+		(!c.groups || c.calls(unix.SYS_SETGROUPS, 0, 0, 0)) &&
+		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
+		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
+		(c.processes == nil || c.limits(uintptr(unsafe.Pointer(c.processes)))) //nolint:gosec // the call takes a pointer
+}
+
+// takesPlace gives the child its directory, its descriptors and its terminal.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (c *child) takesPlace() bool {
+	if !c.calls(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0) { //nolint:gosec // the call takes a pointer
+		return false
+	}
+	for i := range len(c.fds) {
+		if !c.calls(unix.SYS_DUP3, uintptr(c.fds[i]), uintptr(i), 0) {
+			return false
+		}
+	}
+	return !c.terminal || c.calls(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)
+}
+
+// calls makes a system call, and keeps why it failed.
+//
+//go:norace
+//go:nosplit
+func (c *child) calls(trap, first, second, third uintptr) bool {
+	_, _, c.failure = syscall.RawSyscall(trap, first, second, third)
+	return c.failure == 0
+}
+
+// limits sets the child's limit of processes.
+//
+//go:norace
+//go:nosplit
+func (c *child) limits(limit uintptr) bool {
+	_, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, limit, 0, 0, 0)
+	return c.failure == 0
 }
 
 // codeNotBegun is the exit code of a child that became no program.

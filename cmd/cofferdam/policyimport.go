@@ -30,9 +30,9 @@ policy that says the same of commands, code and calls of tools. What can't be en
 is left out, and stderr has a line for each such part.
 
 The policy refuses whatever release 5.0.0 of the toolkit would refuse. A rule that
-permits and can't be said here is left out. One that refuses is made wider where that is
-sure to refuse no less; else nothing is written and the exit code is 2, unless
---drop-refusals says that such rules may go.
+permits and can't be said here is left out, where that is sure to permit no more. One
+that refuses is made wider where that is sure to refuse no less. Else nothing is
+written and the exit code is 2, unless --drop-refusals says that such rules may go.
 
 The policy goes to standard output, or into the new file of --out.`,
 		Example: `  cofferdam policy import governance.yaml > policy.yaml
@@ -44,7 +44,7 @@ The policy goes to standard output, or into the new file of --out.`,
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write the policy into this file, which must not be there")
-	cmd.Flags().BoolVar(&opts.DropRefusals, "drop-refusals", false, "leave rules out that refuse what can't be said here")
+	cmd.Flags().BoolVar(&opts.DropRefusals, "drop-refusals", false, "leave rules out that refuse, or may, by what can't be said here")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	register(cmd, "out", files("yaml", "yml"))
 	return cmd

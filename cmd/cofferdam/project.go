@@ -187,8 +187,16 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 	if !ok {
 		return nil, fault.Invalid("%s is new here, or it or its policy has changed: read it, and then say cofferdam project allow; or run with --no-project", p.Path())
 	}
+	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
+	if len(argv) == 0 {
+		argv = p.Settings.Command
+	}
+	return argv, nil
+}
+
+// settle takes a project's settings where nothing else was typed.
+func (f *runFlags) settle(p *project.Project, typed func(flag string) bool) {
 	s := p.Settings
-	typed := func(flag string) bool { return cmd.Flags().Changed(flag) }
 	for _, of := range []struct {
 		flag  string
 		place *string
@@ -226,10 +234,6 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		}
 	}
 	f.hooks = s.Hooks
-	if len(argv) == 0 {
-		argv = s.Command
-	}
-	return argv, nil
 }
 
 // hooked runs the project's lines around the command.

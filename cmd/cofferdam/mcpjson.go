@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -88,10 +89,7 @@ func sameButFor(before map[string]any, after []byte, path []string, read func([]
 // withoutMember is a copy of the objects on the path, without the member and without those that
 // have nothing left.
 func withoutMember(document map[string]any, path []string) map[string]any {
-	out := map[string]any{}
-	for name, value := range document {
-		out[name] = value
-	}
+	out := maps.Clone(document)
 	if len(path) == 1 {
 		delete(out, path[0])
 		return out

@@ -38,7 +38,7 @@ func workspaces() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(paths.State, "workspaces"), nil
+	return paths.Workspaces(), nil
 }
 
 // copyWorkspace has the run work in a copy of a directory, if that is wanted. The request's
@@ -184,8 +184,8 @@ type pathChange struct {
 
 // changeList is what a copy's changes are in JSON.
 type changeList struct {
-	Total     int      `json:"total"`
-	Truncated bool     `json:"truncated"`
+	Total     int          `json:"total"`
+	Truncated bool         `json:"truncated"`
 	Changes   []pathChange `json:"changes"`
 }
 

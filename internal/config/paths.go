@@ -198,3 +198,7 @@ func checkOwned(path string) error {
 	}
 	return nil
 }
+
+// Workspaces has the copies of directories that runs work in. It is not in the state, of which
+// nothing can be mounted.
+func (p Paths) Workspaces() string { return p.State + "-workspaces" }

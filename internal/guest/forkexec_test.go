@@ -79,7 +79,7 @@ func TestAStartIsGivenUp(t *testing.T) {
 	program := program{file: own, argv: []string{"own"}, dir: "/", files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, uid: os.Getuid(), gid: os.Getgid()}
 	text, err := os.ReadFile("/bin/true")
 	if err == nil {
-		err = os.WriteFile(own, text, 0o700) //nolint:gosec // a program
+		err = os.WriteFile(own, text, 0o700)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -68,4 +68,3 @@ func own(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return err == nil && (a.Unmap().IsLoopback() || a.IsUnspecified())
 }
-

@@ -175,7 +175,9 @@ func (s served) dial(t *testing.T, user string, key ssh.Signer) (*ssh.Client, <-
 	t.Helper()
 	here, there := pair(t)
 	over := make(chan error, 1)
-	go func() { over <- (&secureshell.Server{Sandbox: s.box, Keys: s.keys, Version: "test"}).Serve(t.Context(), there) }()
+	go func() {
+		over <- (&secureshell.Server{Sandbox: s.box, Keys: s.keys, Version: "test"}).Serve(t.Context(), there)
+	}()
 	conn, channels, requests, err := ssh.NewClientConn(here, "sb1", &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
 		HostKeyCallback: ssh.FixedHostKey(signer(t, filepath.Join(s.folder, "host_key")).PublicKey()),

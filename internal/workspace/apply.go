@@ -135,12 +135,12 @@ func realDirectory(root *os.Root, dir string) bool {
 	return true
 }
 
-// replace has a new file, which make makes beside it, take a path's place in one step.
-func replace(root *os.Root, name string, make func(fresh string) error) error {
+// replace has a new file, which create makes beside it, take a path's place in one step.
+func replace(root *os.Root, name string, create func(fresh string) error) error {
 	const most = 200
 	base := path.Base(name)
 	fresh := path.Join(path.Dir(name), ".cofferdam-"+strconv.Itoa(os.Getpid())+"-"+base[:min(len(base), most)])
-	if err := make(fresh); err != nil {
+	if err := create(fresh); err != nil {
 		_ = root.Remove(fresh)
 		return err
 	}

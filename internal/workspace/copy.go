@@ -159,7 +159,7 @@ func (c *copier) one(name string, info fs.FileInfo) (err error) {
 	entry := Entry{Kind: kindOf(info.Mode()), Original: stampOf(info)}
 	switch entry.Kind {
 	case File:
-		entry.Original, err = c.file(name, info)
+		entry.Original, err = c.file(name)
 	case Dir:
 		err = c.to.Mkdir(name, info.Mode().Perm()|0o700)
 	case Link:
@@ -182,13 +182,14 @@ func (c *copier) one(name string, info fs.FileInfo) (err error) {
 
 // file copies a file's content, its right to be executed, and its time, which build tools
 // look at. The stamp is of the file that was read.
-func (c *copier) file(name string, info fs.FileInfo) (Stamp, error) {
+func (c *copier) file(name string) (Stamp, error) {
 	from, err := c.from.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return Stamp{}, err
 	}
 	defer func() { _ = from.Close() }()
-	if info, err = from.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := from.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return Stamp{}, errors.Join(err, errChanged)
 	}
 	to, err := c.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o600)

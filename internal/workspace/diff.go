@@ -52,8 +52,8 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	return text, err
 }
 
-// side reads one side of a change. comparable is false for what has no lines.
-func (w *Workspace) side(dir string, c Change, there bool) (data []byte, comparable bool, err error) {
+// side reads one side of a change. lined is false for what has no lines.
+func (w *Workspace) side(dir string, c Change, there bool) (data []byte, lined bool, err error) {
 	if !there {
 		return nil, true, nil
 	}

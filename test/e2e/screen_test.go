@@ -20,6 +20,7 @@ import (
 //
 //	see TEXT      waits until the screen has the text
 //	choose TEXT   waits for a list that has it, moves the list's mark there, and takes it
+//	pick TEXT     the same by the number that stands before it
 //	type TEXT     types it
 //	press KEY     presses a key by its name in tmux: Enter, Down, Escape
 //
@@ -91,12 +92,14 @@ func (t *terminal) follow(steps string) error {
 			err = t.until(what, func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), what) })
 		case "choose":
 			err = t.choose(what)
+		case "pick":
+			err = t.pick(what)
 		case "type":
 			_, err = t.tmux("send-keys", "-l", what)
 		case "press":
 			_, err = t.tmux("send-keys", what)
 		default:
-			err = fmt.Errorf("%q is no step: see, choose, type or press", step)
+			err = fmt.Errorf("%q is no step: see, choose, pick, type or press", step)
 		}
 		if err != nil {
 			return err
@@ -164,23 +167,13 @@ func (t *terminal) until(what string, good func(lines []string) bool) error {
 // mark is how lists of agents show which of their lines return would take.
 var mark = regexp.MustCompile(`^[\s│]*[❯›●>]\s`)
 
-// choose takes a line of a list. It goes on when it has seen the last key's effect, since
-// some programs lose keys that come too fast.
+// choose takes a line of a list by moving the mark there. Each key's effect is seen before
+// the next, since some programs lose keys that come too fast.
 func (t *terminal) choose(what string) error {
 	moved := -1
 	var failed error
 	err := t.until(what, func(lines []string) bool {
-		want, at := -1, -1
-		for i, line := range lines {
-			if strings.Contains(line, what) {
-				want = i
-			}
-		}
-		for i, line := range lines {
-			if want >= 0 && mark.MatchString(line) && (at < 0 || distance(i, want) < distance(at, want)) {
-				at = i
-			}
-		}
+		want, at := marked(lines, what)
 		if at < 0 || at == want || at == moved {
 			return at >= 0 && at == want
 		}
@@ -199,13 +192,56 @@ func (t *terminal) choose(what string) error {
 	return err
 }
 
+// pick takes a line of a list by its number, wherever the mark is: some programs set that
+// back while they draw. Of those some want return as well.
+func (t *terminal) pick(what string) error {
+	pressed := false
+	var failed error
+	err := t.until(what, func(lines []string) bool {
+		want, at := marked(lines, what)
+		if !pressed && want >= 0 && numbered.MatchString(lines[want]) {
+			pressed = true
+			_, failed = t.tmux("send-keys", numbered.FindStringSubmatch(lines[want])[1])
+			return failed != nil
+		}
+		return pressed && (want < 0 || at == want)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	if want, _ := marked(strings.Split(t.last, "\n"), what); want < 0 {
+		return nil
+	}
+	_, err = t.tmux("send-keys", "Enter")
+	return err
+}
+
+// numbered is a line of a list with the key that takes it.
+var numbered = regexp.MustCompile(`^[\s│]*(?:[❯›●>]\s*)?(\d)\.\s`)
+
+// marked are the lines that have a text, and the list's mark next to that; -1: there is none.
+func marked(lines []string, what string) (want, at int) {
+	want, at = -1, -1
+	for i, line := range lines {
+		if strings.Contains(line, what) {
+			want = i
+		}
+	}
+	for i, line := range lines {
+		if want >= 0 && mark.MatchString(line) && (at < 0 || distance(i, want) < distance(at, want)) {
+			at = i
+		}
+	}
+	return want, at
+}
+
 func distance(a, b int) int { return max(a-b, b-a) }
 
 // close takes the terminal away, and waits for the command's end.
 func (t *terminal) close() error {
 	text, err := t.tmux("display-message", "-p", "#{pane_pid}")
 	if err != nil {
-		return nil //nolint:nilerr // it has ended, and tmux with it
+		return nil // it has ended, and tmux with it
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {

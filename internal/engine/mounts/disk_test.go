@@ -26,7 +26,7 @@ func TestAProgramThatHangsIsKilled(t *testing.T) {
 	children := filepath.Join(dir, "children")
 	t.Cleanup(func() {
 		pids, _ := os.ReadFile(children) // none, where no program began
-		for _, pid := range strings.Fields(string(pids)) {
+		for _, pid := range strings.FieldsSeq(string(pids)) {
 			if n, err := strconv.Atoi(pid); err == nil && process.Ordinary(n) {
 				_ = unix.Kill(n, unix.SIGKILL)
 			}
@@ -34,7 +34,7 @@ func TestAProgramThatHangsIsKilled(t *testing.T) {
 	})
 	for _, script := range []string{"exec sleep 1000", "sleep 1000 & echo $! >>" + children + "; wait"} {
 		program := filepath.Join(dir, "mkfs.ext4")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n: > "+began+"\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n: > "+began+"\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -23,18 +23,17 @@ import (
 type house struct {
 	client *client.Client
 
-	mu        sync.Mutex // guards what follows
-	boxes     map[string]api.CreateSandbox
-	made      int
-	removed   []string
-	commands  map[string]api.StartCommand // by id
-	signals   []string
-	held      bool
-	released  chan struct{}
-	plans     []api.ResolvedPlan
-	refusals  []api.Refusal
-	files     map[string]string
-	failsWith int // of everything
+	mu       sync.Mutex // guards what follows
+	boxes    map[string]api.CreateSandbox
+	made     int
+	removed  []string
+	commands map[string]api.StartCommand // by id
+	signals  []string
+	held     bool
+	released chan struct{}
+	plans    []api.ResolvedPlan
+	refusals []api.Refusal
+	files    map[string]string
 }
 
 func newHouse(t *testing.T) *house {

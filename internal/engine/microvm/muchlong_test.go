@@ -5,6 +5,7 @@ package microvm_test
 import (
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,16 +21,12 @@ func TestMuchOverTheChannel(t *testing.T) {
 	const rounds, lines, bytes = 20, 6_000_000, 46_888_896
 	s := newSite(t)
 	b := s.box(t, s.subject(t), s.spec("much"))
-	busy := make(chan struct{})
-	defer close(busy)
+	var over atomic.Bool
+	defer over.Store(true)
 	for range runtime.NumCPU() {
 		go func() {
-			for {
-				select {
-				case <-busy:
-					return
-				default:
-				}
+			for work := uint(1); !over.Load(); work *= 3 { // for the processors
+				runtime.KeepAlive(work)
 			}
 		}()
 	}

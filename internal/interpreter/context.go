@@ -3,6 +3,7 @@ package interpreter
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -91,9 +92,7 @@ func (p *place) start(ctx context.Context, host Starter, env map[string]string) 
 	defer cancel()
 	all := map[string]string{}
 	for _, layer := range []map[string]string{env, p.env, p.language.env} {
-		for name, value := range layer {
-			all[name] = value
-		}
+		maps.Copy(all, layer)
 	}
 	kernel, err := host.StartKernel(ctx, commands.Kernel{Argv: p.argv(), Env: all, Dir: p.Dir})
 	if err != nil {

@@ -197,12 +197,11 @@ func (b *box) add(p *place) error {
 	return nil
 }
 
-func (b *box) remove(id string) *place {
+func (b *box) remove(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.at(id)
 	b.places = slices.DeleteFunc(b.places, func(one *place) bool { return one == p })
-	return p
 }
 
 // context is the one of an id. A default one is made if it is asked for.

@@ -253,13 +253,13 @@ func (s *scanner) imported(all []token, i int) int {
 	last++
 	for last+1 < len(all) {
 		next := all[last+1]
-		switch {
-		case next.kind == '(' || next.kind == ',' || next.kind == ')':
+		switch next.kind {
+		case '(', ',', ')':
 			last++
-		case next.kind == '*':
+		case '*':
 			s.star(module, next.line)
 			return last + 1
-		case next.kind == 'n':
+		case 'n':
 			path := module + "." + next.text
 			if kindOf(path) != "" {
 				s.add(kindOf(path), path, next.line)

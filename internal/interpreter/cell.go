@@ -105,27 +105,11 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 		ended(channel.Exit{Code: 126, Error: printable(err.Error(), maxError)})
 		return nil, err
 	}
-	kernel, err := p.running(ctx, host, r.Base)
+	kernel, w, err := p.connect(ctx, host, r.Base)
 	if err != nil {
 		return failed(err)
 	}
 	life, stop := host.Limited(context.WithoutCancel(ctx))
-	w, err := open(context.WithoutCancel(ctx), host, kernel, keeper.FromNow)
-	if errors.Is(err, fault.ErrNotFound) { // it ended, and is forgotten
-		p.forget(kernel)
-		if kernel, err = p.running(ctx, host, r.Base); err == nil {
-			w, err = open(context.WithoutCancel(ctx), host, kernel, keeper.FromNow)
-		}
-	}
-	if err != nil {
-		stop()
-		return failed(err)
-	}
-	if err := p.introduce(ctx, host, w, r.Base); err != nil {
-		w.close()
-		stop()
-		return failed(err)
-	}
 	stopped, stopping := context.WithCancel(context.Background())
 	events := make(chan Event)
 	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}
@@ -144,6 +128,30 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 		exit = run.follow()
 	})
 	return c, nil
+}
+
+// connect attaches to the context's kernel, which is started if there is none, and knows what
+// it is to find. Needs the turn. ctx bounds the start, not the connection.
+func (p *place) connect(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
+	lasting := context.WithoutCancel(ctx)
+	if kernel, err = p.running(ctx, host, base); err != nil {
+		return "", nil, err
+	}
+	w, err = open(lasting, host, kernel, keeper.FromNow)
+	if errors.Is(err, fault.ErrNotFound) { // it ended, and is forgotten
+		p.forget(kernel)
+		if kernel, err = p.running(ctx, host, base); err == nil {
+			w, err = open(lasting, host, kernel, keeper.FromNow)
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if err := p.introduce(ctx, host, w, base); err != nil {
+		w.close()
+		return "", nil, err
+	}
+	return kernel, w, nil
 }
 
 // run is a cell in its kernel.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -137,8 +139,8 @@ func TestWrongOrder(t *testing.T) {
 				k.say(`{"kind":"` + other + `","cell":"cell-0","text":"old"}`)
 			}
 			k.say(`{"kind":"stdout","cell":"` + cell + `","text":"mine"}`)
-			k.done(cell)
-			k.say(`{"kind":"stdout","cell":"` + cell + `","text":"after the end"}`)
+			end := `{"kind":"done","cell":"` + cell + `","count":7}` + "\n" + `{"kind":"stdout","cell":"` + cell + `","text":"after the end"}` + "\n"
+			k.write(channel.FrameStdout, []byte(end)) // at once
 		},
 	})
 	if got := execute(t, i, "late"); got.stdout != "mine" || got.failure != nil || got.count == nil {
@@ -300,6 +302,40 @@ func TestLimits(t *testing.T) {
 	s.fails = fault.New(fault.ErrUnavailable, "no room")
 	if err := i.Restart(ctx, "box", s.kernels[0].Argv[len(s.kernels[0].Argv)-3], "/", nil); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("a kernel that can't be started: %v", err)
+	}
+}
+
+// TestWaiting: so many cells wait for their turn, and no more.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	p := newPlace(Context{ID: "ctx-1"}, language{})
+	if err := p.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range maxWaiting {
+		all.Go(func() {
+			if err := p.take(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("one that waited: %v", err)
+			}
+		})
+	}
+	waiting := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.waiting
+	}
+	for waiting() < maxWaiting {
+		runtime.Gosched()
+	}
+	if err := p.take(t.Context()); !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("one too many: %v", err)
+	}
+	cancel()
+	all.Wait()
+	if n := waiting(); n != 0 {
+		t.Errorf("%d wait still", n)
 	}
 }
 

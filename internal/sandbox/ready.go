@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -28,13 +29,17 @@ type kind struct {
 	// Workspace as in channel.Configure.
 	Workspace         string `json:"workspace,omitempty"`
 	WorkspaceReadOnly bool   `json:"workspace_read_only,omitempty"`
-	Warm              bool   `json:"warm,omitempty"` // it has a kernel already
+	// Warm is what its kernel finds, which is started before anybody claims it; nil: it has none.
+	Warm map[string]string `json:"warm,omitempty"`
 }
 
 // class is what the sandbox that was planned has in common with others.
 func (p *plan) class() (pool.Class, error) {
 	k := kind{Engine: p.engine.Name(), Spec: p.spec, Account: p.identity(nil).user(), Workspace: p.workspace.Path, WorkspaceReadOnly: p.workspace.ReadOnly}
-	k.Warm = p.info.Template == template.NameInterpreter
+	if p.info.Template == template.NameInterpreter {
+		k.Warm = maps.Clone(p.identity(nil).template.Env)
+		k.Warm["HOME"] = k.Account.Home
+	}
 	k.Spec.ID, k.Spec.Hostname, k.Spec.Labels = "", "", nil
 	// Nobody knows whose a member will be. It stays in the share that it was made in,
 	// which is that of all members.
@@ -131,8 +136,8 @@ func (r *ready) settleIn(ctx context.Context, k kind) error {
 	if err != nil {
 		return fmt.Errorf("the agent did not come up: %w", err)
 	}
-	if k.Warm && r.cfg.Warm != nil {
-		if err := r.cfg.Warm(ctx, commands.Unclaimed{Keeper: r.cfg.Keeper, ID: k.Spec.ID, Home: k.Account.Home}); err != nil {
+	if k.Warm != nil && r.cfg.Warm != nil {
+		if err := r.cfg.Warm(ctx, commands.Unclaimed{Keeper: r.cfg.Keeper, ID: k.Spec.ID, Home: k.Account.Home, Env: k.Warm}); err != nil {
 			r.cfg.Log.Warn("a sandbox of the pool has no kernel; it starts with the first cell", "sandbox", k.Spec.ID, "err", err)
 		}
 	}

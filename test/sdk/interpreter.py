@@ -102,6 +102,7 @@ def contexts():
     get = "import os; os.getenv('FOO')"
     assert box.run_code(get, envs={"FOO": "bar"}).text == "bar" and box.run_code(get).text is None
     assert box.run_code("os.getenv('MADE')").text == "with it"
+    assert box.run_code("import sys; sys.prefix == os.environ['VIRTUAL_ENV'], os.environ['E2B_SANDBOX_ID'], 'COFFERDAM_RUN' in os.environ").text == f"(True, '{box.sandbox_id}', True)"
     assert box.run_code("echo $FOO", envs={"FOO": "bar"}, language="bash").logs.stdout == ["bar\n"]
     assert box.run_code("echo ${FOO:-none}", language="bash").logs.stdout == ["none\n"]
     assert box.run_code("process.env.FOO", envs={"FOO": "bar"}, language="js").text == "bar"
@@ -185,7 +186,8 @@ def holds():
         time.sleep(0.1)
     raises(SandboxException, request, box.run_code, "x")
     subprocess.run([os.environ["COFFERDAM"], "approvals", "approve", "--scope", "run", request], check=True, capture_output=True)
-    assert box.run_code("(x, y, z)").text == "(5, 6, 'iniconfig')"
+    r = box.run_code("(x, y, z)")
+    assert r.text == "(5, 6, 'iniconfig')", r
     box.kill()
     ok("a cell whose install waits for a person goes on when that is answered")
 

@@ -5,6 +5,7 @@
 import asyncio
 import array
 import fcntl
+import importlib
 import json
 import numbers
 import os
@@ -275,6 +276,15 @@ class Host:
         # What a cell's error is is told once, by its end.
         shell._showtraceback = lambda etype, evalue, stb: setattr(shell, "_last_traceback", stb)
         add_formatters(shell)
+        system = shell.system
+
+        def run(*args, **kwargs):
+            try:
+                return system(*args, **kwargs)
+            finally:
+                importlib.invalidate_caches()  # it may have installed what the cell imports next
+
+        shell.system = run
         return kernel
 
     def run(self):
@@ -340,7 +350,8 @@ class Host:
         before = {name: os.environ.get(name) for name in env}
         wire.cell, wire.failure = request["cell"], None
         wire.send("begin")
-        self.running, self.started = True, True
+        importlib.invalidate_caches()
+        self.running = True
         try:
             os.environ.update(env)
             self.kernel.shell._last_traceback = None

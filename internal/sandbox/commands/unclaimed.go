@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -16,11 +17,16 @@ type Unclaimed struct {
 	Keeper *keeper.Client
 	ID     string
 	Home   string // of its user
+	// Env is what a kernel finds: the sandbox has not been told of its template's yet.
+	Env map[string]string
 }
 
 // StartKernel starts a kernel and returns its id.
 func (u Unclaimed) StartKernel(ctx context.Context, k Kernel) (string, error) {
-	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: k.Env, Dir: k.Dir, Stdin: true}
+	env := map[string]string{}
+	maps.Copy(env, u.Env)
+	maps.Copy(env, k.Env)
+	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: env, Dir: k.Dir, Stdin: true}
 	return exec.ID, u.Keeper.Exec(ctx, u.ID, exec, keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true})
 }
 

@@ -168,7 +168,7 @@ func firstWord(ctx context.Context, host net.Conn) error {
 	if err != nil {
 		return errors.Join(err, host.Close())
 	}
-	defer session.Close() //nolint:errcheck // the machine goes with it
+	defer session.Close() // the machine goes with it
 	stream, err := session.Open(ctx)
 	if err != nil {
 		return err

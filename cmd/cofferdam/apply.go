@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,6 +91,9 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 			return err
 		}
 	}
+	if !named {
+		changes = unguarded(changes)
+	}
 	switch {
 	case f.diff:
 		lines, _ := changeLines(w, changes, -1)
@@ -104,9 +109,6 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 		if changes, err = f.decide(w, changes); err != nil || changes == nil {
 			return err
 		}
-	}
-	if !named {
-		changes = unguarded(changes)
 	}
 	return f.bring(w, run, changes)
 }
@@ -205,19 +207,19 @@ func guarded(name string) bool {
 	return path.Base(name) == project.File
 }
 
-// unguarded leaves out what has to be named.
+// unguarded leaves out what has to be named, and says so.
 func unguarded(changes []workspace.Change) []workspace.Change {
 	var rest []workspace.Change
-	left := map[string]bool{}
+	left := map[string]int{}
 	for _, c := range changes {
 		if !guarded(c.Path) {
 			rest = append(rest, c)
 			continue
 		}
-		left[topGuarded(c.Path)] = true
+		left[topGuarded(c.Path)]++
 	}
-	for name := range left {
-		ui.NewStderr(os.Stderr).Say("%s is left out, since programs of this host run what stands there: name it to bring it over", ui.Printable(name))
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		ui.NewStderr(os.Stderr).Say("%s in %s, which programs of this host run by themselves: name it to see them and bring them over", paths(left[name]), ui.Printable(name))
 	}
 	return rest
 }

@@ -20,7 +20,6 @@ import (
 //
 //	see TEXT      waits until the screen has the text
 //	choose TEXT   waits for a list that has it, moves the list's mark there, and takes it
-//	pick TEXT     the same by the number that stands before it
 //	type TEXT     types it
 //	press KEY     presses a key by its name in tmux: Enter, Down, Escape
 //
@@ -92,14 +91,12 @@ func (t *terminal) follow(steps string) error {
 			err = t.until(what, func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), what) })
 		case "choose":
 			err = t.choose(what)
-		case "pick":
-			err = t.pick(what)
 		case "type":
 			_, err = t.tmux("send-keys", "-l", what)
 		case "press":
 			_, err = t.tmux("send-keys", what)
 		default:
-			err = fmt.Errorf("%q is no step: see, choose, pick, type or press", step)
+			err = fmt.Errorf("%q is no step: see, choose, type or press", step)
 		}
 		if err != nil {
 			return err
@@ -168,8 +165,10 @@ func (t *terminal) until(what string, good func(lines []string) bool) error {
 var mark = regexp.MustCompile(`^[\s│]*[❯›●>]\s`)
 
 // choose takes a line of a list by moving the mark there. Each key's effect is seen before
-// the next, since some programs lose keys that come too fast.
+// the next, since some programs lose keys that come too fast. Where the mark had to be moved
+// it is moved off again and back: some set it back while they begin to draw.
 func (t *terminal) choose(what string) error {
+	key, back := "", map[string]string{"Up": "Down", "Down": "Up"}
 	moved := -1
 	var failed error
 	err := t.until(what, func(lines []string) bool {
@@ -177,8 +176,7 @@ func (t *terminal) choose(what string) error {
 		if at < 0 || at == want || at == moved {
 			return at >= 0 && at == want
 		}
-		moved = at
-		key := "Down"
+		moved, key = at, "Down"
 		if at > want {
 			key = "Up"
 		}
@@ -188,36 +186,25 @@ func (t *terminal) choose(what string) error {
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
+	if key != "" {
+		if err := errors.Join(t.nudge(what, back[key], false), t.nudge(what, key, true)); err != nil {
+			return err
+		}
+	}
 	_, err = t.tmux("send-keys", "Enter")
 	return err
 }
 
-// pick takes a line of a list by its number, wherever the mark is: some programs set that
-// back while they draw. Of those some want return as well.
-func (t *terminal) pick(what string) error {
-	pressed := false
-	var failed error
-	err := t.until(what, func(lines []string) bool {
-		want, at := marked(lines, what)
-		if !pressed && want >= 0 && numbered.MatchString(lines[want]) {
-			pressed = true
-			_, failed = t.tmux("send-keys", numbered.FindStringSubmatch(lines[want])[1])
-			return failed != nil
-		}
-		return pressed && (want < 0 || at == want)
-	})
-	if err = errors.Join(err, failed); err != nil {
+// nudge presses a key, and waits until the mark is at a line, or off it.
+func (t *terminal) nudge(what, key string, there bool) error {
+	if _, err := t.tmux("send-keys", key); err != nil {
 		return err
 	}
-	if want, _ := marked(strings.Split(t.last, "\n"), what); want < 0 {
-		return nil
-	}
-	_, err = t.tmux("send-keys", "Enter")
-	return err
+	return t.until(what, func(lines []string) bool {
+		want, at := marked(lines, what)
+		return at >= 0 && (at == want) == there
+	})
 }
-
-// numbered is a line of a list with the key that takes it.
-var numbered = regexp.MustCompile(`^[\s│]*(?:[❯›●>]\s*)?(\d)\.\s`)
 
 // marked are the lines that have a text, and the list's mark next to that; -1: there is none.
 func marked(lines []string, what string) (want, at int) {

@@ -164,46 +164,33 @@ func (t *terminal) until(what string, good func(lines []string) bool) error {
 // mark is how lists of agents show which of their lines return would take.
 var mark = regexp.MustCompile(`^[\s│]*[❯›●>]\s`)
 
-// choose takes a line of a list by moving the mark there. Each key's effect is seen before
-// the next, since some programs lose keys that come too fast. Where the mark had to be moved
-// it is moved off again and back: some set it back while they begin to draw.
+// choose takes a line of a list: it moves the mark there, and when it has seen that presses
+// Enter, until the line is gone. Some programs lose keys that come too fast, and some draw a
+// list anew, with its mark where it was, after a key was pressed.
 func (t *terminal) choose(what string) error {
-	key, back := "", map[string]string{"Up": "Down", "Down": "Up"}
-	moved := -1
+	sent := "" // the key whose effect is waited for
+	from := -1 // where the mark was when it was sent
+	taken := false
 	var failed error
 	err := t.until(what, func(lines []string) bool {
 		want, at := marked(lines, what)
-		if at < 0 || at == want || at == moved {
-			return at >= 0 && at == want
+		if want < 0 {
+			return taken
 		}
-		moved, key = at, "Down"
-		if at > want {
+		key := "Enter"
+		if at < want {
+			key = "Down"
+		} else if at > want {
 			key = "Up"
 		}
+		if at < 0 || key == sent && at == from {
+			return false
+		}
+		sent, from, taken = key, at, taken || key == "Enter"
 		_, failed = t.tmux("send-keys", key)
 		return failed != nil
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return err
-	}
-	if key != "" {
-		if err := errors.Join(t.nudge(what, back[key], false), t.nudge(what, key, true)); err != nil {
-			return err
-		}
-	}
-	_, err = t.tmux("send-keys", "Enter")
-	return err
-}
-
-// nudge presses a key, and waits until the mark is at a line, or off it.
-func (t *terminal) nudge(what, key string, there bool) error {
-	if _, err := t.tmux("send-keys", key); err != nil {
-		return err
-	}
-	return t.until(what, func(lines []string) bool {
-		want, at := marked(lines, what)
-		return at >= 0 && (at == want) == there
-	})
+	return errors.Join(err, failed)
 }
 
 // marked are the lines that have a text, and the list's mark next to that; -1: there is none.

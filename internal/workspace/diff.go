@@ -41,13 +41,11 @@ func (w *Workspace) Diff(c Change) (string, error) {
 		A: lines(before), B: lines(after), FromFile: nameOr(c.How == Added, "a/"+c.Path), ToFile: nameOr(c.How == Removed, "b/"+c.Path), Context: 3,
 	})
 	if err == nil && text == "" {
-		text = fmt.Sprintf("%s %s, of which only the right to be executed or nothing at all is left\n", c.How, c.Path)
-		if c.How == Modified {
-			text = fmt.Sprintf("%s %s: executable %v\n", c.How, c.Path, c.Executable)
-		}
-		if c.How == Added {
-			text = fmt.Sprintf("added %s, which is empty\n", c.Path)
-		}
+		text = map[How]string{
+			Added:    fmt.Sprintf("added %s, which is empty\n", c.Path),
+			Modified: fmt.Sprintf("modified %s: executable %v\n", c.Path, c.Executable),
+			Removed:  fmt.Sprintf("removed %s, which was empty\n", c.Path),
+		}[c.How]
 	}
 	return text, err
 }

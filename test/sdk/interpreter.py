@@ -129,9 +129,7 @@ def interrupts():
         ("js", "await new Promise(() => {})", "a", "5"),
     ]:
         raises(TimeoutException, "timed out", box.run_code, code, language=language, timeout=2)
-        began = time.monotonic()
         assert box.run_code(after, language=language, timeout=30).text == want, code
-        assert time.monotonic() - began < 20
     raises(TimeoutException, "timed out", box.run_code, "sleep 60", language="bash", timeout=2)
     assert box.run_code("echo $X", language="bash", timeout=30).logs.stdout == ["1\n"]
     ok("a timeout interrupts, and the state stays")

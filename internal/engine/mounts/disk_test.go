@@ -26,7 +26,7 @@ func TestAProgramThatHangsIsKilled(t *testing.T) {
 	children := filepath.Join(dir, "children")
 	t.Cleanup(func() {
 		pids, _ := os.ReadFile(children) // none, where no program began
-		for _, pid := range strings.FieldsSeq(string(pids)) {
+		for pid := range strings.FieldsSeq(string(pids)) {
 			if n, err := strconv.Atoi(pid); err == nil && process.Ordinary(n) {
 				_ = unix.Kill(n, unix.SIGKILL)
 			}

@@ -20,6 +20,7 @@ import (
 //
 //	see TEXT      waits until the screen has the text
 //	choose TEXT   waits for a list that has it, moves the list's mark there, and takes it
+//	insist TEXT   the same, and again until the line is gone
 //	type TEXT     types it
 //	press KEY     presses a key by its name in tmux: Enter, Down, Escape
 //
@@ -91,12 +92,14 @@ func (t *terminal) follow(steps string) error {
 			err = t.until(what, func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), what) })
 		case "choose":
 			err = t.choose(what)
+		case "insist":
+			err = t.insist(what)
 		case "type":
 			_, err = t.tmux("send-keys", "-l", what)
 		case "press":
 			_, err = t.tmux("send-keys", what)
 		default:
-			err = fmt.Errorf("%q is no step: see, choose, type or press", step)
+			err = fmt.Errorf("%q is no step: see, choose, insist, type or press", step)
 		}
 		if err != nil {
 			return err
@@ -165,9 +168,33 @@ func (t *terminal) until(what string, good func(lines []string) bool) error {
 var mark = regexp.MustCompile(`^[\s│]*[❯›●>]\s`)
 
 // choose takes a line of a list: it moves the mark there, and when it has seen that presses
-// Enter, until the line is gone. Some programs lose keys that come too fast, and some draw a
-// list anew, with its mark where it was, after a key was pressed.
+// Enter once. Some programs lose keys that come too fast.
 func (t *terminal) choose(what string) error {
+	moved := -1
+	var failed error
+	err := t.until(what, func(lines []string) bool {
+		want, at := marked(lines, what)
+		if at < 0 || at == want || at == moved {
+			return at >= 0 && at == want
+		}
+		moved = at
+		key := "Down"
+		if at > want {
+			key = "Up"
+		}
+		_, failed = t.tmux("send-keys", key)
+		return failed != nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	_, err = t.tmux("send-keys", "Enter")
+	return err
+}
+
+// insist is choose that goes on until the line is gone: some programs draw a list anew, with
+// its mark where it was, after a key was pressed.
+func (t *terminal) insist(what string) error {
 	sent := "" // the key whose effect is waited for
 	from := -1 // where the mark was when it was sent
 	taken := false

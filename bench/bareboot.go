@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -72,8 +73,12 @@ func (b *bench) kernelOfMachines() error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "boot")); err != nil {
-		return nil //nolint:nilerr // then machines take the host's
+	_, err = os.Stat(filepath.Join(dir, "boot"))
+	if errors.Is(err, fs.ErrNotExist) { // then machines take the host's
+		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return appendTo(filepath.Join(b.state(), "config.yaml"), fmt.Sprintf("guest_kernel: %q\n", dir))
 }

@@ -124,7 +124,7 @@ func (f callFlags) make(ctx context.Context, code string) error {
 	}
 	if f.policy != "" {
 		var err error
-		if asked.Policy, _, err = readPolicy(f.policy); err != nil {
+		if asked.Policy, _, err = readPolicy(f.policy, nil); err != nil {
 			return err
 		}
 	}

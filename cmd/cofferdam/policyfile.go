@@ -12,9 +12,16 @@ import (
 const maxPolicy = 1 << 20
 
 // readPolicy reads a policy document once and refuses a wrong one here, where
-// the person can see the line. It also gives what the document says of lockfiles.
-func readPolicy(path string) (api.Policy, policy.LockRules, error) {
-	doc, parsed, err := loadPolicy(path)
+// the person can see the line. It also gives what the document says of lockfiles. One that
+// was read already is doc; nil: it was not.
+func readPolicy(path string, doc []byte) (api.Policy, policy.LockRules, error) {
+	var parsed *policy.Policy
+	var err error
+	if doc == nil {
+		doc, parsed, err = loadPolicy(path)
+	} else {
+		parsed, err = policy.Parse(path, doc)
+	}
 	if err != nil {
 		return api.Policy{}, policy.LockRules{}, err
 	}

@@ -214,6 +214,9 @@ func (f *runFlags) settle(p *project.Project, typed func(flag string) bool) {
 			*of.place = of.value
 		}
 	}
+	if s.Policy != "" && !typed("policy") {
+		f.allowed = p.Policy // and not what stands there by now
+	}
 	if s.Timeout > 0 && !typed("timeout") {
 		f.timeout = time.Duration(s.Timeout)
 	}

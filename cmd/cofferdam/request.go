@@ -35,6 +35,7 @@ type runFlags struct {
 	workspace string // "copy"; "": none
 	noProject bool   // whatever cofferdam.yaml says
 	hooks     project.Hooks
+	allowed   []byte // the policy of a project, as it was read when it was found allowed; nil: policy is to be read
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means
@@ -87,7 +88,7 @@ func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
 	}
 	var rules policy.LockRules
 	if f.policy != "" {
-		if req.Policy, rules, err = readPolicy(f.policy); err != nil {
+		if req.Policy, rules, err = readPolicy(f.policy, f.allowed); err != nil {
 			return req, err
 		}
 	}

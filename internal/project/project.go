@@ -63,6 +63,7 @@ type Hooks struct {
 type Project struct {
 	Dir      string // absolute
 	Settings Settings
+	Policy   []byte // the document that the settings name, as it was read; nil: none
 	Digest   string // of all that a person has to have read
 }
 
@@ -103,14 +104,13 @@ func Read(dir string) (*Project, error) {
 	if p.Settings, err = Parse(path, text); err != nil {
 		return nil, err
 	}
-	var policy []byte
 	if p.Settings.Policy != "" {
-		if policy, err = limited(p.Inside(p.Settings.Policy)); err != nil {
+		if p.Policy, err = limited(p.Inside(p.Settings.Policy)); err != nil {
 			// Not wrapped: that the policy is not there must not look as if there were no settings.
 			return nil, fault.Invalid("%s names the policy %s, which can't be read: %s", path, p.Settings.Policy, err)
 		}
 	}
-	p.Digest = digest(text, policy)
+	p.Digest = digest(text, p.Policy)
 	return p, nil
 }
 

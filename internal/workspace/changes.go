@@ -159,8 +159,36 @@ func (c *comparison) judged(change Change, before Entry, was bool) Change {
 		change.Conflict = "the original's was changed since"
 	case there && was && before.Kind != kindOf(info.Mode()):
 		change.Conflict = "the original's was replaced since"
+	case there && change.How == Removed && before.Kind == Dir:
+		change.Conflict = c.workedIn(change.Path)
 	}
 	return change
+}
+
+// workedIn says what was done in a directory of the original since it was copied; "": nothing.
+func (c *comparison) workedIn(dir string) string {
+	errWorked := errors.New("something in the original's was changed since")
+	err := fs.WalkDir(c.original.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		before, was := c.w.list.Entries[name]
+		if !was || before.Kind != kindOf(info.Mode()) || before.Kind == File && !before.Original.same(stampOf(info)) {
+			return errWorked
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, errWorked):
+		return err.Error()
+	}
+	return "the original can't be looked at: " + err.Error()
 }
 
 // refusal is why a change can't be brought over.

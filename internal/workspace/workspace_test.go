@@ -204,6 +204,50 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// TestARemovedDirectory in which the person worked meanwhile stays, with all that is in it.
+func TestARemovedDirectory(t *testing.T) {
+	t.Parallel()
+	for name, work := range map[string]func(dir string) error{
+		"a new file": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "src/deep/mine"), []byte("mine"), 0o600)
+		},
+		"a changed one": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "src/deep/c"), []byte("mine"), 0o600)
+		},
+		"a pipe": func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "src/mine"), 0o600) },
+		"none":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, w := project(t)
+			if err := os.RemoveAll(filepath.Join(w.Dir(), "src")); err != nil {
+				t.Fatal(err)
+			}
+			if work == nil { // the control
+				if said := apply(t, w, false, "."); said != nil {
+					t.Error(said)
+				}
+				if _, err := os.Lstat(filepath.Join(dir, "src")); !os.IsNotExist(err) {
+					t.Error(err)
+				}
+				return
+			}
+			if err := work(dir); err != nil {
+				t.Fatal(err)
+			}
+			if said := apply(t, w, false, "."); !slices.Equal(said, []string{"src is left out: something in the original's was changed since"}) {
+				t.Errorf("%q", said)
+			}
+			if text(t, dir, "src/b.py") != "print(1)\n" {
+				t.Error("something is gone")
+			}
+			if said := apply(t, w, true, "."); said != nil {
+				t.Error(said)
+			}
+		})
+	}
+}
+
 // TestHostileCopies: what a copy may hold writes and reads nothing outside, and takes no
 // rights over.
 func TestHostileCopies(t *testing.T) {

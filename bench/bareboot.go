@@ -42,8 +42,8 @@ const (
 func newBareBoot(b *bench, sandbox string) (*bareBoot, error) {
 	from := filepath.Join(b.state(), "sandboxes", sandbox, machinesEngine)
 	var plan struct{ Kernel, Root string }
-	var monitor struct{ Pid int }
-	for name, to := range map[string]any{"plan.json": &plan, "monitor.json": &monitor} {
+	var running []struct{ Pid int } // the monitor first
+	for name, to := range map[string]any{"plan.json": &plan, "monitor.json": &running} {
 		data, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
 			err = json.Unmarshal(data, to)
@@ -52,7 +52,10 @@ func newBareBoot(b *bench, sandbox string) (*bareBoot, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(monitor.Pid), "cmdline"))
+	if len(running) == 0 {
+		return nil, errors.New("monitor.json names no process")
+	}
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(running[0].Pid), "cmdline"))
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 GO       := $(CURDIR)/scripts/go
 BIN      := bin
 AGENT    := internal/guest/embedded/bin/cofferdam-guest
+STAGE    := internal/engine/embedded/bin/cofferdam-stage
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
@@ -24,11 +25,12 @@ export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
-# The guest agent is static and embedded in the one binary.
-$(AGENT): $(SOURCES)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/cofferdam-guest
+# Both are static and embedded in the one binary: the guest agent, and what lays out a
+# sandbox, which starts in a twentieth of the time that the one binary takes.
+$(AGENT) $(STAGE): $(SOURCES)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $@ ./cmd/$(@F)
 
-$(BIN)/cofferdam: $(AGENT) $(SOURCES)
+$(BIN)/cofferdam: $(AGENT) $(STAGE) $(SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/cofferdam
 
 # runsc must be static: a dynamically linked one dies at its start.
@@ -129,4 +131,4 @@ wheel: build
 	@sh scripts/wheel dist
 
 clean:
-	rm -rf $(BIN) $(AGENT) dist
+	rm -rf $(BIN) $(AGENT) $(STAGE) dist

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/all/stages"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -100,7 +100,7 @@ func newEngineStageRole() *cobra.Command {
 			if len(args) < 2 {
 				return fault.Invalid("stage is for the keeper")
 			}
-			return all.Stage(args[0], args[1], args[2:])
+			return stages.Stage(args[0], args[1], args[2:])
 		},
 	}
 }
@@ -113,7 +113,7 @@ func newEngineProbeRole() *cobra.Command {
 			if len(args) != 1 {
 				return fault.Invalid("probe is for the engines")
 			}
-			return all.Probe(args[0], cmd.OutOrStdout())
+			return stages.Probe(args[0], cmd.OutOrStdout())
 		},
 	}
 }

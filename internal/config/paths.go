@@ -108,6 +108,9 @@ func (p Paths) Runsc() string { return filepath.Join(p.Runtime, "runsc") }
 // Runc is another engine's record.
 func (p Paths) Runc() string { return filepath.Join(p.Runtime, "runc") }
 
+// Stages is where the program is that lays out sandboxes.
+func (p Paths) Stages() string { return filepath.Join(p.State, "stages") }
+
 // Place is an empty directory beside the runtime directory, which is closed to others: the
 // users of sandboxes pass through it to mounts that only they see.
 func (p Paths) Place() string { return p.Runtime + "-place" }

@@ -23,13 +23,17 @@ import (
 // startManager makes the manager and lets it take over what lives.
 func (d *Daemon) startManager(ctx context.Context) error {
 	p := d.opts.Paths
+	stage, err := installStage(p.Stages())
+	if err != nil {
+		return err
+	}
 	d.templates = template.NewStore(p.Templates(), template.Options{
 		InUse:   func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
 		Fetcher: toolFetcher{d},
 	})
 	engines := all.Engines(all.Config{
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
-		RuncDir: p.Runc(), Place: p.Place(), Stage: []string{"/proc/self/exe", "stage"}, // the keeper's own link
+		RuncDir: p.Runc(), Place: p.Place(), Stage: stage,
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
 	}, d.keeper)

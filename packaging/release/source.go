@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,14 +58,24 @@ func export(ctx context.Context, repository, commit, work string) (*source, erro
 	return s, err
 }
 
-// build makes an architecture's programs, the engine among them. The guest agent
-// goes into the one binary, so it is built first, for the same architecture.
+// embedded are the programs that go into the one binary, by their folders.
+func embedded() map[string]string {
+	return map[string]string{
+		"./cmd/cofferdam-guest": "internal/guest/embedded/bin/cofferdam-guest",
+		"./cmd/cofferdam-stage": "internal/engine/embedded/bin/cofferdam-stage",
+	}
+}
+
+// build makes an architecture's programs, the engine among them. What goes into the one
+// binary is built first, for the same architecture.
 func (s *source) build(ctx context.Context, arch string) ([]string, error) {
 	bin := filepath.Join(s.work, "bin-"+arch)
 	plain := []string{"build", "-ldflags", "-s -w", "-o"}
 	env := buildEnv(arch)
-	if _, err := goOutput(ctx, s.tree, env, append(plain, filepath.Join(s.tree, "internal/guest/embedded/bin/cofferdam-guest"), "./cmd/cofferdam-guest")...); err != nil {
-		return nil, err
+	for program, to := range embedded() {
+		if _, err := goOutput(ctx, s.tree, env, append(slices.Clone(plain), filepath.Join(s.tree, to), program)...); err != nil {
+			return nil, err
+		}
 	}
 	cofferdam, runsc := filepath.Join(bin, "cofferdam"), filepath.Join(bin, "runsc")
 	if _, err := goOutput(ctx, s.tree, env, "build", "-ldflags", "-s -w -X main.version="+s.version, "-o", cofferdam, "./cmd/cofferdam"); err != nil {

@@ -3,7 +3,6 @@
 package all
 
 import (
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/wasm"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -30,13 +28,13 @@ type Config struct {
 	// Place is an empty directory for mounts that only containers see; its own parents let
 	// every user pass.
 	Place string
-	// Stage is the argv that runs Stage; an engine's name and the folders follow.
+	// Stage is the argv that runs stages.Stage; an engine's name and the folders follow.
 	Stage []string
 	// Docker is the socket of a Docker daemon, as unix://PATH; "" is the usual one.
 	Docker string
 	// Grounds is a directory for mounts that a Docker daemon shows to containers.
 	Grounds string
-	// Probe is the argv that runs Probe: a static program's path on the host, and its
+	// Probe is the argv that runs stages.Probe: a static program's path on the host, and its
 	// arguments; an engine's name follows.
 	Probe []string
 	// Kernel is a directory with a kernel for engines that boot one; "" is the host's root.
@@ -85,30 +83,3 @@ func Callers(cacheDir string) map[string]engine.Caller {
 
 // CallerNames are the names of engines of calls, which make no sandboxes.
 func CallerNames() []string { return []string{wasm.Name} }
-
-// Stage is what a process of this binary does for an engine's instance, in the instance's
-// folder: before it becomes the engine's program, for as long as the instance lives, or, with
-// more that is the engine's own, to tell the engine's program something, or to write the
-// instance's files to the folder of a snapshot.
-func Stage(name, dir string, more []string) error {
-	switch {
-	case name == microvm.Name:
-		return microvm.Stage(dir, more)
-	case name == runc.Name && len(more) == 0:
-		return runc.Stage(dir)
-	case name == runc.Name && len(more) == 1:
-		return runc.Keep(dir, more[0])
-	case name == docker.Name && len(more) == 0:
-		return docker.Stage(dir)
-	}
-	return fault.Invalid("the engine %q has no such stage", name)
-}
-
-// Probe says what a process of this binary sees, in a container in which an engine started
-// it to find out what its walls are worth.
-func Probe(name string, to io.Writer) error {
-	if name == docker.Name {
-		return docker.Probe(to)
-	}
-	return fault.Invalid("the engine %q starts no probes", name)
-}

@@ -100,6 +100,7 @@ func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, di
 		return "", err
 	}
 	g, p := e.ground(spec.ID), planOf(spec, dir)
+	p.blanks = mounts.BlanksOf(e.cfg.StateDir)
 	p.upper = upper
 	var entries []entry
 	err = s.within(ctx, func() error {

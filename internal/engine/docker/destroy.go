@@ -54,6 +54,5 @@ func (e *Engine) sweep(ctx context.Context, id string) error {
 
 // strays are bridges that the keeper does not know.
 func (e *Engine) strays(id string) kept.Strays {
-	self, _ := os.Executable() // without one no bridge is told from others
-	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool { return kept.Runs(pid, self) }}
+	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool { return kept.RunsStage(pid, e.cfg.Stage) }}
 }

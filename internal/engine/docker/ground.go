@@ -42,6 +42,7 @@ type disk struct {
 
 // plan is what a ground is laid of.
 type plan struct {
+	blanks mounts.Blanks
 	folder string // for the disks' files, until they are mounted
 	lower  engine.Root
 	disks  []disk         // the first has the root's writable layer
@@ -74,7 +75,7 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 		return nil, fmt.Errorf("keep the mounts of %s to itself: %w", g.place, err)
 	}
 	for i, d := range p.disks {
-		if err := g.layDisk(ctx, filepath.Join(p.folder, "disk-"+strconv.Itoa(i)), i, d); err != nil {
+		if err := g.layDisk(ctx, p.blanks, filepath.Join(p.folder, "disk-"+strconv.Itoa(i)), i, d); err != nil {
 			return nil, fmt.Errorf("a disk of %d bytes: %w", d.bytes, err)
 		}
 	}
@@ -101,8 +102,8 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 	return g.entries()
 }
 
-func (g ground) layDisk(ctx context.Context, file string, n int, d disk) error {
-	if err := mounts.MakeDisk(ctx, file, d.bytes); err != nil {
+func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, n int, d disk) error {
+	if err := blanks.Make(ctx, file, d.bytes); err != nil {
 		return err
 	}
 	if err := os.Mkdir(g.disk(n), 0o711); err != nil { //nolint:gosec // the sandbox's users pass through

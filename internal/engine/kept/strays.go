@@ -37,6 +37,13 @@ func Runs(pid int, program string) bool {
 	return err == nil && filepath.Base(strings.TrimSuffix(path, " (deleted)")) == filepath.Base(program)
 }
 
+// RunsStage tells whether a process runs the program that an engine's stage is, by its argv,
+// or this binary, which was the program of an earlier start and may be again.
+func RunsStage(pid int, stage []string) bool {
+	self, err := os.Executable()
+	return err == nil && Runs(pid, self) || len(stage) > 0 && Runs(pid, stage[0])
+}
+
 // Serves tells whether a process is one: a program of the engine is what it runs, and the
 // folder is an argument of it. A process that is dead has neither.
 func (s Strays) Serves(p process.ID) bool { return s.named(p.Pid) && s.Runs(p.Pid) }

@@ -147,8 +147,8 @@ func (e *Engine) bundle(id string) bundle { return bundle{dir: e.home.Path(id)} 
 
 // strays are the monitor of an instance, and a stage that is starting one.
 func (e *Engine) strays(id string) kept.Strays {
-	self, _ := os.Executable() // without one no stage is told from others
 	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
-		return slices.ContainsFunc(append(e.programs(), self), func(program string) bool { return kept.Runs(pid, program) })
+		return kept.RunsStage(pid, e.cfg.Stage) ||
+			slices.ContainsFunc(e.programs(), func(program string) bool { return kept.Runs(pid, program) })
 	}}
 }

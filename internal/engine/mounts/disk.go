@@ -2,8 +2,9 @@
 // kernel: capped disks, templates, mounts whose owners are mapped, and what must not be
 // mounted at all.
 //
-// Vocabulary: a *disk* is a file of a fixed size with an ext4 file system; a *door* is a
-// socket or a named pipe of the host, through which a container would reach who listens.
+// Vocabulary: a *disk* is a file of a fixed size with an ext4 file system; a *blank* is an
+// empty one, kept to make disks of; a *door* is a socket or a named pipe of the host, through
+// which a container would reach who listens.
 package mounts
 
 import (
@@ -41,8 +42,10 @@ func MakeDisk(ctx context.Context, file string, bytes int64) error {
 func format(ctx context.Context, program, file string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	// No journal: what is in it dies with the instance.
-	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-b", "4096", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "nodiscard,lazy_itable_init=1", file)
+	// No journal: what is in it dies with the instance. Its checksums have a seed of their
+	// own, so that a copy can get another identity.
+	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-b", "4096", "-m", "0",
+		"-O", "^has_journal,^resize_inode,metadata_csum,metadata_csum_seed", "-E", "nodiscard,lazy_itable_init=1", file)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.WaitDelay = 100 * time.Millisecond // what it started may hold its output
 	out, err := cmd.CombinedOutput()

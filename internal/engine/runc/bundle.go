@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 )
 
 // Sizes of the memory file systems that every sandbox has.
@@ -77,15 +78,16 @@ type disk struct {
 
 // plan is what a stage reads.
 type plan struct {
-	Runc  string                 `json:"runc"`
-	Root  string                 `json:"root"` // runc's states
-	ID    string                 `json:"id"`
-	Place string                 `json:"place"`
-	Lower engine.Root            `json:"lower"`
-	Disks []disk                 `json:"disks"`           // the first is the root's writable layer
-	Upper string                 `json:"upper,omitempty"` // a snapshot's file, of what is in that layer at the start
-	UIDs  []specs.LinuxIDMapping `json:"uids"`
-	GIDs  []specs.LinuxIDMapping `json:"gids"`
+	Runc   string                 `json:"runc"`
+	Root   string                 `json:"root"` // runc's states
+	ID     string                 `json:"id"`
+	Place  string                 `json:"place"`
+	Blanks mounts.Blanks          `json:"blanks"`
+	Lower  engine.Root            `json:"lower"`
+	Disks  []disk                 `json:"disks"`           // the first is the root's writable layer
+	Upper  string                 `json:"upper,omitempty"` // a snapshot's file, of what is in that layer at the start
+	UIDs   []specs.LinuxIDMapping `json:"uids"`
+	GIDs   []specs.LinuxIDMapping `json:"gids"`
 	// Binds are paths of the host that are shown with the owner of BindUID and BindGID as
 	// the sandbox's.
 	Binds   []string             `json:"binds,omitempty"`

@@ -103,7 +103,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 	if err := mounts.Points(spec); err != nil {
 		return nil, err
 	}
-	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Lower: spec.Root, Upper: upper, UIDs: ids.UIDs, GIDs: ids.GIDs}
+	p := plan{Runc: e.program(), Root: e.cfg.Root, ID: spec.ID, Place: e.cfg.Place, Blanks: mounts.BlanksOf(e.cfg.StateDir), Lower: spec.Root, Upper: upper, UIDs: ids.UIDs, GIDs: ids.GIDs}
 	if err := b.write(spec, ids, p, path); err != nil {
 		return nil, err
 	}

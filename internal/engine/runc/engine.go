@@ -110,8 +110,7 @@ func (e *Engine) Open(ctx context.Context, h engine.Handle) (engine.Instance, er
 
 // strays are the processes of a start of an instance that is not done.
 func (e *Engine) strays(id string) kept.Strays {
-	self, _ := os.Executable() // without one no stage is told from others
 	return kept.Strays{Dir: e.home.Path(id), Runs: func(pid int) bool {
-		return kept.Runs(pid, e.program()) || kept.Runs(pid, self) || cloned(pid)
+		return kept.Runs(pid, e.program()) || kept.RunsStage(pid, e.cfg.Stage) || cloned(pid)
 	}}
 }

@@ -117,7 +117,7 @@ func (p plan) mountBind(source, at string) error {
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.
 // It returns the device that the file is behind.
 func (p plan) mountDisk(ctx context.Context, file, at, files string, d disk) (device string, err error) {
-	if err := mounts.MakeDisk(ctx, file, d.Bytes); err != nil {
+	if err := p.Blanks.Make(ctx, file, d.Bytes); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(at, 0o711); err != nil { //nolint:gosec // The sandbox's users pass through.

@@ -68,20 +68,32 @@ func (r refusedBuild) Error() string { return r.answer.Decision.Reason }
 // is built if it was not under the same conditions. A build goes on when the client gives
 // up.
 func (bs *builds) get(ctx context.Context, v verified) (made *artifacts.Verified, kept bool, err error) {
-	source := strings.TrimPrefix(v.bytes.Digest(), "sha256:")
-	key := buildKey{builder: v.source.builder, ecosystem: v.source.Ecosystem(), project: v.route.Project, file: v.file.Name, source: source}
+	key := keyOf(v)
 	if known, ok := bs.disk.Get(key); ok {
 		if made, err := bs.artifacts.Made(known.SHA256); err == nil {
 			return made, true, nil
 		}
 	}
-	ask := door.BuildAsk{FileAsk: v.ask(), Source: v.of.Name, SHA256: source, URL: v.of.ClientURL()}
+	ask := door.BuildAsk{FileAsk: v.ask(), Source: v.of.Name, SHA256: key.source, URL: v.of.ClientURL()}
 	built, err := flight.Once(ctx, bs.flights, building{key, v.sandbox}, func(ctx context.Context) (door.Built, error) { return bs.build(ctx, key, ask) })
 	if err != nil {
 		return nil, false, err
 	}
 	made, err = bs.artifacts.Made(built.SHA256)
 	return made, false, err
+}
+
+// kept tells whether it was built under the same conditions.
+func (bs *builds) kept(v verified) bool {
+	_, ok := bs.disk.Get(keyOf(v))
+	return ok
+}
+
+func keyOf(v verified) buildKey {
+	return buildKey{
+		builder: v.source.builder, ecosystem: v.source.Ecosystem(), project: v.route.Project, file: v.file.Name,
+		source: strings.TrimPrefix(v.bytes.Digest(), "sha256:"),
+	}
 }
 
 // build has it built, and keeps it.
@@ -107,7 +119,16 @@ func (bs *builds) build(ctx context.Context, key buildKey, ask door.BuildAsk) (d
 // verified and looked into, admitted, and only then built; what comes of it is looked into
 // like a published file, recorded, and sent.
 func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
-	made, kept, ok := g.made(q, l, verdict)
+	v, ok := g.source(q, l)
+	if !ok {
+		return
+	}
+	defer v.bytes.Close() //nolint:errcheck // read only
+	if q.r.Method == http.MethodHead && l.file.Kind == policy.KindRan && !g.builds.kept(v) {
+		q.w.WriteHeader(http.StatusOK) // to ask about a file runs nobody's scripts; how long it gets is not known
+		return
+	}
+	made, kept, ok := g.made(q, l, v, verdict)
 	if !ok {
 		return
 	}
@@ -120,7 +141,7 @@ func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
 		g.refuseFile(q, l, err)
 		return
 	}
-	v, _ := fileOf(l, made, kept, d)
+	v, _ = fileOf(l, made, kept, d)
 	v.file.Size = made.Size()
 	v.found.Findings = append([]string{madeOf(l)}, d.Findings...)
 	if len(d.Requirements) > 0 {
@@ -145,31 +166,36 @@ func madeOf(l located) string {
 	return how + l.of.Name + " (" + l.of.Digest + ")"
 }
 
-// made is what is built of the source that a file is of; it answers the query itself where
-// there is none.
-func (g *Gateway) made(q *query, l located, verdict policy.Decision) (made *artifacts.Verified, kept, ok bool) {
+// source is what a file is made of, verified and looked into; it answers the query itself
+// where there is none. The caller closes its bytes.
+func (g *Gateway) source(q *query, l located) (v verified, ok bool) {
 	from := l
 	from.file, from.url, from.of = *l.of, l.of.URL, nil
 	source, _, err := g.artifact(q, from)
 	if err != nil {
 		g.refuseFile(q, l, err)
-		return nil, false, false
+		return v, false
 	}
-	defer source.Close() //nolint:errcheck // read only
 	d, err := g.inspections.look(q.r.Context(), from, source)
 	if err == nil {
 		err = d.servable()
 	}
 	if err != nil {
+		_ = source.Close() // read only
 		g.refuseFile(q, l, err)
-		return nil, false, false
+		return v, false
 	}
-	v, _ := fileOf(l, source, false, d)
+	v, _ = fileOf(l, source, false, d)
+	return v, true
+}
+
+// made is what is built of a source; it answers the query itself where that fails.
+func (g *Gateway) made(q *query, l located, v verified, verdict policy.Decision) (made *artifacts.Verified, kept, ok bool) {
 	if verdict.Effect == policy.Hold && !g.awaited(q, v, v.ask()) {
 		return nil, false, false
 	}
 	stop := q.keepWaiting(g.cfg.Limits.Interim)
-	made, kept, err = g.builds.get(q.r.Context(), v)
+	made, kept, err := g.builds.get(q.r.Context(), v)
 	stop()
 	var refused refusedBuild
 	switch {

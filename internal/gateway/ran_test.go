@@ -85,6 +85,31 @@ func TestRanIsOfferedInItsSourcesPlace(t *testing.T) {
 	}
 }
 
+// TestAskingRunsNoScripts: a plan asks for the head of each file. Nothing is made for it, and
+// what was made before is told of.
+func TestAskingRunsNoScripts(t *testing.T) {
+	t.Parallel()
+	made := ran(t, map[string]any{"dependencies": map[string]any{"bar": "^2.0.0"}})
+	b, _ := newRunningBench(t, func(door.BuildAsk) ([]byte, string) { return made, "" })
+	head := b.do(sandboxA, http.MethodHead, "https://"+indexHost+ranPath)
+	if head.StatusCode != http.StatusOK || len(b.door.builds) != 0 || head.ContentLength > 0 {
+		t.Errorf("HEAD: %s, %d bytes, %d builds", head.Status, head.ContentLength, len(b.door.builds))
+	}
+	if got := b.get(ranPath); got.StatusCode != http.StatusOK || len(b.door.builds) != 1 {
+		t.Fatalf("GET: %s, %d builds", got.Status, len(b.door.builds))
+	}
+	head = b.do(sandboxA, http.MethodHead, "https://"+indexHost+ranPath)
+	if head.StatusCode != http.StatusOK || head.ContentLength != int64(len(made)) || len(b.door.builds) != 1 {
+		t.Errorf("HEAD once it is made: %s, %d bytes, %d builds", head.Status, head.ContentLength, len(b.door.builds))
+	}
+	b.door.rule(func(pkgref.Ref, door.File) policy.Decision {
+		return policy.Decision{Effect: policy.Deny, Rule: "x", Reason: "no"}
+	})
+	if head := b.do(sandboxA, http.MethodHead, "https://"+indexHost+ranPath); head.StatusCode != http.StatusForbidden {
+		t.Errorf("HEAD of what is refused: %s", head.Status)
+	}
+}
+
 // TestHostileScripts: what comes out of a sandbox in which scripts ran is looked into.
 func TestHostileScripts(t *testing.T) {
 	t.Parallel()

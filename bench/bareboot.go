@@ -60,7 +60,7 @@ func newBareBoot(b *bench, sandbox string) (*bareBoot, error) {
 		return nil, err
 	}
 	boot := &bareBoot{
-		groups: cgroup.New(cgroup.Config{Parent: "cofferdam-bench-boot-" + strconv.Itoa(os.Getpid()), UID: os.Geteuid()}),
+		groups: cgroup.New(cgroup.Config{Parent: benchGroups(), UID: os.Geteuid()}),
 		argv:   strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"),
 		paths:  map[string]string{kernelInRoot: plan.Kernel, imageInRoot: plan.Root},
 		own:    filepath.Join(b.dir, "boot-model"), dir: filepath.Join(b.dir, "boot"),

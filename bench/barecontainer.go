@@ -64,7 +64,7 @@ func newBareContainer(b *bench, sandbox string) (*bareContainer, error) {
 		return nil, err
 	}
 	config.Process.Args = []string{"/bin/true"}
-	config.Linux.CgroupsPath = "/cofferdam-bench-" + strconv.Itoa(os.Getpid()) + "/" + sandbox
+	config.Linux.CgroupsPath = "/" + benchGroups() + "/" + sandbox
 	if c.config, err = json.Marshal(config); err != nil {
 		return nil, err
 	}

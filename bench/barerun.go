@@ -39,7 +39,7 @@ func (b *bench) newBareRun(ctx context.Context) (*bareRun, error) {
 		return nil, err
 	}
 	r := &bareRun{
-		groups: cgroup.New(cgroup.Config{Parent: "cofferdam-bench-" + strconv.Itoa(os.Getpid()), UID: os.Geteuid()}),
+		groups: cgroup.New(cgroup.Config{Parent: benchGroups(), UID: os.Geteuid()}),
 		runsc:  filepath.Join(b.opts.bin, "runsc"), dir: filepath.Join(b.dir, "bare"),
 		origin: filepath.Join(b.state(), "sandboxes", box.ID, "gvisor"),
 	}

@@ -118,6 +118,7 @@ func (b *bench) close() error {
 	if b.dir != "" {
 		errs = append(errs, os.RemoveAll(b.dir))
 	}
+	errs = append(errs, removeGroups())
 	return errors.Join(errs...)
 }
 

@@ -54,7 +54,7 @@ func Checks() []Check {
 		{Name: Memory},
 		{Name: Pause},
 		{Name: Snapshot},
-		{Name: Demo, Long: true},
+		{Name: Demo},
 		{Name: DemoWhole, Long: true},
 		{Name: Restart},
 		{Name: Killed},

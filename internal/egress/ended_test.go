@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
@@ -175,28 +176,29 @@ func TestEndedUploads(t *testing.T) {
 			fmt.Fprint(w, n, err)
 		}), "api.example")
 		c := e.client(t, http2)
-		c.Transport.(*http.Transport).ExpectContinueTimeout = 0 // it does not send before it was told to
 		const size = 8 << 20
 		if status, said := ask(t, c, "PUT", "https://api.example/good/large", io.MultiReader(bytes.NewReader(make([]byte, size)))); status != 200 || said != fmt.Sprint(size, " <nil>") {
 			t.Errorf("%d %s", status, said)
 		}
+		asks := e.client(t, http2)
+		asks.Transport.(*http.Transport).ExpectContinueTimeout = 1 << 40 // it does not send before it was told to
 		for path, want := range map[string]int{"/good/x": 200, "/bad": 403} {
-			continued, read := false, &counting{Reader: strings.NewReader("0123456789")}
-			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { continued = true }})
+			var continued atomic.Bool
+			read := &counting{Reader: strings.NewReader("0123456789")}
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { continued.Store(true) }})
 			r, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://api.example"+path, read)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Header.Set("Expect", "100-continue")
-			c.Transport.(*http.Transport).ExpectContinueTimeout = 1 << 40
-			a, err := c.Do(r)
+			a, err := asks.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.Copy(io.Discard, a.Body)
 			_ = a.Body.Close()
-			if a.StatusCode != want || !http2 && (continued != (want == 200) || (read.n > 0) != (want == 200)) {
-				t.Errorf("%s: %d, told to go on %t, sent %d", path, a.StatusCode, continued, read.n)
+			if a.StatusCode != want || !http2 && (continued.Load() != (want == 200) || (read.n.Load() > 0) != (want == 200)) {
+				t.Errorf("%s: %d, told to go on %t, sent %d", path, a.StatusCode, continued.Load(), read.n.Load())
 			}
 		}
 	})
@@ -204,12 +206,12 @@ func TestEndedUploads(t *testing.T) {
 
 type counting struct {
 	io.Reader
-	n int
+	n atomic.Int64
 }
 
 func (c *counting) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
-	c.n += n
+	c.n.Add(int64(n))
 	return n, err
 }
 

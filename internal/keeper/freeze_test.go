@@ -314,6 +314,35 @@ func TestAKillEndsAFreeze(t *testing.T) {
 	}
 }
 
+// TestASignalThatKillsEndsAFreeze: a freeze ends the processes, too, and is not taken for what
+// somebody else did to them meanwhile.
+func TestASignalThatKillsEndsAFreeze(t *testing.T) {
+	s := newStage(t)
+	begun, on := filepath.Join(s.dir, "begun"), filepath.Join(s.dir, "on")
+	s.launch("box", "guest")
+	exits := s.waiting("box")
+	frozen := make(chan error, 1)
+	go func() {
+		frozen <- s.Freeze(t.Context(), Freeze{ID: "box", Steps: [][]string{shellStep("touch " + begun + "; until [ -e " + on + " ]; do sleep 0.01; done")}})
+	}()
+	s.eventually("it is being frozen", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
+	s.must(s.Signal(t.Context(), "box", int(syscall.SIGKILL)))
+	s.must(os.WriteFile(on, nil, 0o600))
+	if err := <-frozen; !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "ended while") {
+		t.Fatalf("the freeze: %v", err)
+	}
+	if exit := <-exits; exit.Signal != int(syscall.SIGKILL) {
+		t.Errorf("%+v", exit)
+	}
+	if box := s.get("box"); box.Alive || box.Frozen || box.Moving || box.Exit == nil {
+		t.Errorf("%+v", box)
+	}
+	s.must(s.Forget(t.Context(), "box"))
+}
+
 // killWithin kills a sandbox during its freeze. It has not come to that if the
 // freeze ended before the question that was to hold it up was on its way.
 func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (in bool, err error) {

@@ -185,15 +185,18 @@ func (s *sandbox) closeAfter(processes []*child) {
 	_ = s.session.Close()
 }
 
-// signal goes to every tracked process.
+// signal goes to every tracked process. One that kills ends the sandbox, even if a freeze,
+// which kills them as well, comes first.
 func (s *sandbox) signal(sig int) error {
 	if sig < 1 || sig > 64 {
 		return fault.Invalid("%d is not a signal number", sig)
 	}
 	s.mu.Lock()
 	tracked := slices.Clone(s.tracked)
+	lives := slices.ContainsFunc(tracked, (*child).alive)
+	s.killed = s.killed || lives && sig == int(syscall.SIGKILL)
 	s.mu.Unlock()
-	if !slices.ContainsFunc(tracked, (*child).alive) {
+	if !lives {
 		return fault.New(fault.ErrConflict, "sandbox %s has no tracked process that runs", s.id)
 	}
 	var errs []error

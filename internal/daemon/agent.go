@@ -6,6 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
@@ -21,7 +24,7 @@ func installAgent(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // it is shown to sandboxes, whose user is another
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755), executable(dir)); err != nil { //nolint:gosec // it is shown to sandboxes, whose user is another
 		return err
 	}
 	if err := replaceFile(filepath.Join(dir, "cofferdam-guest"), agent, 0o755); err != nil {
@@ -34,6 +37,19 @@ func installAgent(dir string) error {
 		if err := os.Symlink("cofferdam-guest", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
+	}
+	return nil
+}
+
+// executable refuses a directory from which no program may be run: a sandbox would end at its
+// start, and nothing in it could say why.
+func executable(dir string) error {
+	var where unix.Statfs_t
+	if err := unix.Statfs(dir, &where); err != nil {
+		return err
+	}
+	if where.Flags&unix.ST_NOEXEC != 0 {
+		return fault.New(fault.ErrUnavailable, "%s is on a file system that is mounted noexec, and sandboxes run their agent from there; set COFFERDAM_STATE to a directory elsewhere, or mount it without noexec", dir)
 	}
 	return nil
 }

@@ -34,6 +34,19 @@ type box struct {
 func (s site) box(t *testing.T, subject *enginetest.Subject, spec engine.Spec) box {
 	t.Helper()
 	inst, err := subject.Engine.Create(t.Context(), spec)
+	return s.boxed(t, subject, spec, inst, err)
+}
+
+// copied is a machine that is a copy.
+func (s site) copied(t *testing.T, subject *enginetest.Subject, spec engine.Spec, image string) box {
+	t.Helper()
+	inst, err := subject.Engine.(engine.Restorer).Restore(t.Context(), spec, image)
+	return s.boxed(t, subject, spec, inst, err)
+}
+
+// boxed is a machine that was made, which the test's end destroys, with an identity.
+func (s site) boxed(t *testing.T, subject *enginetest.Subject, spec engine.Spec, inst engine.Instance, err error) box {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.log(spec.ID))
 	}
@@ -180,7 +193,7 @@ func testShutIn(t *testing.T, b box) {
 		names = append(names, entry.Name())
 	}
 	for _, name := range names {
-		if !slices.Contains([]string{"bin", "dev", "etc", "kernel", "lib", "lib64", "own", "root", "usr"}, name) {
+		if !slices.Contains([]string{"bin", "dev", "etc", "kernel", "lib", "lib64", "memory", "own", "root", "usr"}, name) {
 			t.Errorf("it sees %s", name)
 		}
 	}
@@ -190,6 +203,29 @@ func testShutIn(t *testing.T, b box) {
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/root/proc/self"); err == nil {
 		t.Error("it sees processes")
 	}
+	own := mounts(t, pid)
+	for _, at := range own {
+		if at != "/" && !slices.Contains(names, strings.Split(at, "/")[1]) {
+			t.Errorf("the host's %s is mounted in its namespace", at)
+		}
+	}
+	if !slices.Contains(own, "/") || !slices.Contains(own, "/memory") || !slices.Contains(mounts(t, self), "/proc") {
+		t.Errorf("INCONCLUSIVE: the mounts of its namespace are %v", own)
+	}
+}
+
+// mounts are where a process's mount namespace has any.
+func mounts(t *testing.T, pid int) []string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(data)) {
+		all = append(all, strings.Fields(line)[4])
+	}
+	return all
 }
 
 // testCopied: what was there at the start, as the user's, and no way to write.

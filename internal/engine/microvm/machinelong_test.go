@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,6 +212,16 @@ func testShutIn(t *testing.T, b box) {
 	}
 	if !slices.Contains(own, "/") || !slices.Contains(own, "/memory") || !slices.Contains(mounts(t, self), "/proc") {
 		t.Errorf("INCONCLUSIVE: the mounts of its namespace are %v", own)
+	}
+	// Its memory is its own, and nothing can be put in its place.
+	for name, want := range map[string]struct {
+		mode os.FileMode
+		uid  string
+	}{"memory": {os.ModeDir | 0o755, "0"}, "memory/ram": {0o600, uid}} {
+		info, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/root/" + name)
+		if err != nil || info.Mode() != want.mode || strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid)) != want.uid {
+			t.Errorf("/%s is %v (%v), want %v of the user %s", name, info, err, want.mode, want.uid)
+		}
 	}
 }
 

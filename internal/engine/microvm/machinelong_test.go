@@ -204,15 +204,7 @@ func testShutIn(t *testing.T, b box) {
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/root/proc/self"); err == nil {
 		t.Error("it sees processes")
 	}
-	own := mounts(t, pid)
-	for _, at := range own {
-		if at != "/" && !slices.Contains(names, strings.Split(at, "/")[1]) {
-			t.Errorf("the host's %s is mounted in its namespace", at)
-		}
-	}
-	if !slices.Contains(own, "/") || !slices.Contains(own, "/memory") || !slices.Contains(mounts(t, self), "/proc") {
-		t.Errorf("INCONCLUSIVE: the mounts of its namespace are %v", own)
-	}
+	onlyItsRoot(t, pid, names...)
 	// Its memory is its own, and nothing can be put in its place.
 	for name, want := range map[string]struct {
 		mode os.FileMode
@@ -223,20 +215,6 @@ func testShutIn(t *testing.T, b box) {
 			t.Errorf("/%s is %v (%v), want %v of the user %s", name, info, err, want.mode, want.uid)
 		}
 	}
-}
-
-// mounts are where a process's mount namespace has any.
-func mounts(t *testing.T, pid int) []string {
-	t.Helper()
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for line := range strings.Lines(string(data)) {
-		all = append(all, strings.Fields(line)[4])
-	}
-	return all
 }
 
 // testCopied: what was there at the start, as the user's, and no way to write.

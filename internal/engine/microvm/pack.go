@@ -91,6 +91,7 @@ func packPart(disk *os.File, out io.Writer, at, size int64, buffer []byte) (int6
 
 // packData writes the parts of data, whose first byte is at an offset, that have something.
 func packData(out io.Writer, at int64, data []byte) error {
+	var zeros [packGrain]byte
 	begin := -1 // of the part that is looked at; none
 	for n := 0; n < len(data); n += packGrain {
 		something := !bytes.Equal(data[n:min(n+packGrain, len(data))], zeros[:min(packGrain, len(data)-n)])
@@ -109,8 +110,6 @@ func packData(out io.Writer, at int64, data []byte) error {
 	}
 	return part(out, at+int64(begin), data[begin:])
 }
-
-var zeros [packGrain]byte
 
 func part(out io.Writer, at int64, data []byte) error {
 	if err := errors.Join(number(out, at), number(out, int64(len(data)))); err != nil {

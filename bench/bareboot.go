@@ -42,7 +42,7 @@ const (
 func newBareBoot(b *bench, sandbox string) (*bareBoot, error) {
 	from := filepath.Join(b.state(), "sandboxes", sandbox, machinesEngine)
 	var plan struct{ Kernel, Root string }
-	var running []struct{ Pid int } // the monitor first
+	var running []struct{ Pid int } // the monitor, and what it needs beside
 	for name, to := range map[string]any{"plan.json": &plan, "monitor.json": &running} {
 		data, err := os.ReadFile(filepath.Join(from, name))
 		if err == nil {
@@ -154,10 +154,15 @@ func (m *bareBoot) once(ctx context.Context) (took time.Duration, err error) {
 	return took, err
 }
 
-// command is the model's, with paths outside of its root.
+// command is the model's, with paths outside of its root, and with plain memory: the file that
+// a machine has for it is there for copies.
 func (m *bareBoot) command(dir string) []string {
 	argv := slices.Clone(m.argv)
+	if i := slices.IndexFunc(argv, func(arg string) bool { return strings.HasPrefix(arg, "memory-backend-file,") }); i > 0 {
+		argv = slices.Delete(argv, i-1, i+1)
+	}
 	for i, arg := range argv {
+		arg, _, _ = strings.Cut(arg, ",memory-backend=")
 		arg = strings.ReplaceAll(arg, ownFiles, dir+"/")
 		for inside, path := range m.paths {
 			if arg == inside {

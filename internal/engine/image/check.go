@@ -25,21 +25,25 @@ const maxKnown = 256
 // Checker verifies images and reads digests of files, and does not read again
 // what it has read and what has not changed since: neither a file's identity nor
 // its size, nor one of the two times that tell of a change, of which nobody can
-// set the second. The zero value is ready. Safe for concurrent use.
+// set the second. A path is none of that: a snapshot is sealed as a draft, and
+// used at its place. The zero value is ready. Safe for concurrent use.
 type Checker struct {
 	mu    sync.Mutex // guards known
-	known map[string]checked
+	known map[inode]checked
 }
 
 type checked struct {
-	stamps  map[string]stamp // of the directory (".") and each file in it
+	stamps  map[string]stamp // of the directory (".") and each file in it, or of a single file ("")
 	sandbox string
 	digest  string // of a single file
 }
 
+// inode is which file or directory of this machine it is.
+type inode struct{ dev, ino uint64 }
+
 // stamp changes whenever a file does.
 type stamp struct {
-	dev, ino         uint64
+	inode
 	size             int64
 	modified, change unix.Timespec
 }
@@ -64,7 +68,7 @@ func (c *Checker) Seal(dir, sandbox string) error {
 	}
 	delete(before, ".")
 	if old(before) {
-		c.remember(dir, checked{stamps: after, sandbox: sandbox})
+		c.remember(after["."], checked{stamps: after, sandbox: sandbox})
 	}
 	return nil
 }
@@ -75,7 +79,7 @@ func (c *Checker) Verify(dir string) (sandbox string, err error) {
 	if err != nil {
 		return "", fault.Wrap(fault.ErrConflict, err, "the image at %s can't be read", dir)
 	}
-	if k, ok := c.remembered(dir, before); ok {
+	if k, ok := c.remembered(before["."], before); ok {
 		return k.sandbox, nil
 	}
 	s, err := read(dir)
@@ -90,7 +94,7 @@ func (c *Checker) Verify(dir string) (sandbox string, err error) {
 		return "", fault.New(fault.ErrConflict, "the image at %s was changed while it was being verified", dir)
 	}
 	if old(before) {
-		c.remember(dir, checked{stamps: before, sandbox: s.Sandbox})
+		c.remember(before["."], checked{stamps: before, sandbox: s.Sandbox})
 	}
 	return s.Sandbox, nil
 }
@@ -101,7 +105,7 @@ func (c *Checker) File(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if k, ok := c.remembered(path, before); ok {
+	if k, ok := c.remembered(before[""], before); ok {
 		return k.digest, nil
 	}
 	data, err := os.ReadFile(path)
@@ -112,7 +116,7 @@ func (c *Checker) File(path string) (string, error) {
 	digest := hex.EncodeToString(sum[:])
 	after, err := stampOf(path)
 	if err == nil && maps.Equal(before, after) && old(before) {
-		c.remember(path, checked{stamps: before, digest: digest})
+		c.remember(before[""], checked{stamps: before, digest: digest})
 	}
 	return digest, err
 }
@@ -128,20 +132,20 @@ func old(all map[string]stamp) bool {
 	return true
 }
 
-func (c *Checker) remembered(path string, now map[string]stamp) (checked, bool) {
+func (c *Checker) remembered(which stamp, now map[string]stamp) (checked, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, ok := c.known[path]
+	k, ok := c.known[which.inode]
 	return k, ok && maps.Equal(k.stamps, now)
 }
 
-func (c *Checker) remember(path string, k checked) {
+func (c *Checker) remember(which stamp, k checked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil || len(c.known) >= maxKnown {
-		c.known = map[string]checked{}
+		c.known = map[inode]checked{}
 	}
-	c.known[path] = k
+	c.known[which.inode] = k
 }
 
 // stamps are those of a directory, as ".", and of the files in it.
@@ -177,5 +181,5 @@ func lstat(path string) (stamp, error) {
 	if err := unix.Lstat(path, &st); err != nil {
 		return stamp{}, &fs.PathError{Op: "lstat", Path: path, Err: err}
 	}
-	return stamp{dev: st.Dev, ino: st.Ino, size: st.Size, modified: st.Mtim, change: st.Ctim}, nil
+	return stamp{inode: inode{st.Dev, st.Ino}, size: st.Size, modified: st.Mtim, change: st.Ctim}, nil
 }

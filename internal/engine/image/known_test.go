@@ -10,7 +10,8 @@ import (
 // TestCheckerRemembers: what is old enough for a change to show, and nothing
 // else.
 func TestCheckerRemembers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "image")
+	place := filepath.Join(t.TempDir(), "draft")
+	dir := filepath.Join(place, "image")
 	if err := Make(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestCheckerRemembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, ok := c.remembered(dir, now)
+		_, ok := c.remembered(now["."], now)
 		return ok
 	}
 	until := time.NewTimer(2 * fresh)
@@ -41,14 +42,26 @@ func TestCheckerRemembers(t *testing.T) {
 			t.Error("an old image is read again each time")
 		}
 	}
-	if err := os.Chmod(path, 0o400); err != nil { // a change without a byte
+	// A snapshot is published by a new name of the directory that the image is in.
+	if err := os.Rename(place, place+"-published"); err != nil {
 		t.Fatal(err)
 	}
+	dir = filepath.Join(place+"-published", "image")
+	path = filepath.Join(dir, "pages")
 	now, err := stamps(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := c.remembered(dir, now); ok {
+	if _, ok := c.remembered(now["."], now); !ok {
+		t.Error("an image is read again at its place")
+	}
+	if err := os.Chmod(path, 0o400); err != nil { // a change without a byte
+		t.Fatal(err)
+	}
+	if now, err = stamps(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.remembered(now["."], now); ok {
 		t.Error("a change is not noticed")
 	}
 	if old(now) {

@@ -130,7 +130,7 @@ func (e *Engine) plan(spec engine.Spec, h *host, l layout, uid int, begin beginn
 		Machine: machine{
 			Name: e.home.Path(spec.ID), Kernel: inPlace(kernelName), Initrd: inPlace(ownName, initrdName), Socket: inPlace(ownName, socketName),
 			MiB: spec.Limits.MemoryBytes >> 20, CPUs: processors(spec.Limits.CPU), Hardware: h.hardware(), Disks: l.devices(),
-			KHz: e.rate(h), Network: spec.Weak,
+			KHz: e.rate(h), Shared: e.shared(h), Network: spec.Weak,
 		},
 	}
 	if begin.made != nil && begin.made.Contents == engine.ContentsMemory {
@@ -151,6 +151,9 @@ func (p plan) hostMemory(given int64) int64 {
 	}
 	return given + ownMemory
 }
+
+// shared tells whether a machine's memory is a file that the stage copies.
+func (e *Engine) shared(h *host) bool { return h.kind == kindQEMU && !e.stream }
 
 // rate is what an emulated kernel is told of the counter, and 0 for others.
 func (e *Engine) rate(h *host) int {

@@ -74,6 +74,7 @@ type Engine struct {
 	khz    func() int
 	kvm    func() verdict
 	device string        // of KVM
+	stream bool          // memory is copied by the monitor's stream, as by older versions; for a test
 	images image.Checker // knows which snapshots have not changed since they were verified
 
 	probing sync.Mutex // held over a probe of the host, and guards probed

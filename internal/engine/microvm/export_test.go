@@ -9,6 +9,12 @@ func (e *Engine) OnHardware(device string) *Engine {
 	return e
 }
 
+// ByStream has an engine make machines as older versions did, whose memory is in the stream.
+func (e *Engine) ByStream() *Engine {
+	e.stream = true
+	return e
+}
+
 // ChannelPort is where agents wait for their channel.
 const ChannelPort = channelPort
 

@@ -115,7 +115,7 @@ func (c fireControls) turn(ctx context.Context, to string, turn func(context.Con
 
 // Write has the channel held, the monitor write the machine to its own folder, and takes the
 // files from there.
-func (c fireControls) Write(ctx context.Context, b bundle, dir string) error {
+func (c fireControls) Write(ctx context.Context, b bundle, _ machine, dir string) error {
 	var line tether.State
 	if err := c.carrier.tell(ctx, carrierCall{Do: carryHold}, &line); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox says is not read")
@@ -138,7 +138,7 @@ func (c fireControls) Write(ctx context.Context, b bundle, dir string) error {
 }
 
 // Read has the machine be what was written, whose files the stage shows to the monitor.
-func (c fireControls) Read(ctx context.Context, _ bundle, dir string) error {
+func (c fireControls) Read(ctx context.Context, _ machine, dir string) error {
 	var line tether.State
 	if err := load(filepath.Join(dir, lineName), &line); err != nil {
 		return err
@@ -178,7 +178,10 @@ func take(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(copied, f) // the kernel's own copy, where both file systems have one
-	return errors.Join(err, copied.Close())
+	if err = errors.Join(err, copied.Close()); err != nil {
+		err = errors.Join(err, os.Remove(to)) // a part of it is of no use
+	}
+	return err
 }
 
 // sameFile: what was moved is what was looked at.

@@ -7,27 +7,21 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm/firecracker"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // start shuts the monitor and its carrier in, on a thread of their own that goes with it.
 func (f fire) start(b bundle, p plan, groups []string) ([]*os.Process, error) {
 	var started []*os.Process
-	var err error
-	done := make(chan struct{})
-	errand.Go(func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread, whose root is the monitor's, ends
+	err := apart(func() (err error) {
 		started, err = f.shutIn(b, p, groups)
+		return err
 	})
-	<-done
 	return started, err
 }
 

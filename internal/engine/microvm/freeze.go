@@ -217,7 +217,7 @@ func (i *Instance) prepare(ctx context.Context, dir string, contents engine.Cont
 			return err
 		}
 		p.Kind, p.Program, p.Kernel = h.kind, h.program, h.image
-		p.Machine.Hardware, p.Machine.KHz = h.hardware(), i.engine.rate(h)
+		p.Machine.Hardware, p.Machine.KHz, p.Machine.Shared = h.hardware(), i.engine.rate(h), i.engine.shared(h)
 	}
 	if err := os.Remove(b.socket()); err != nil && !errors.Is(err, os.ErrNotExist) { // of the monitor before
 		return err

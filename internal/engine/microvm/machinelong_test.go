@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +35,19 @@ type box struct {
 func (s site) box(t *testing.T, subject *enginetest.Subject, spec engine.Spec) box {
 	t.Helper()
 	inst, err := subject.Engine.Create(t.Context(), spec)
+	return s.boxed(t, subject, spec, inst, err)
+}
+
+// copied is a machine that is a copy.
+func (s site) copied(t *testing.T, subject *enginetest.Subject, spec engine.Spec, image string) box {
+	t.Helper()
+	inst, err := subject.Engine.(engine.Restorer).Restore(t.Context(), spec, image)
+	return s.boxed(t, subject, spec, inst, err)
+}
+
+// boxed is a machine that was made, which the test's end destroys, with an identity.
+func (s site) boxed(t *testing.T, subject *enginetest.Subject, spec engine.Spec, inst engine.Instance, err error) box {
+	t.Helper()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, s.log(spec.ID))
 	}
@@ -180,7 +194,7 @@ func testShutIn(t *testing.T, b box) {
 		names = append(names, entry.Name())
 	}
 	for _, name := range names {
-		if !slices.Contains([]string{"bin", "dev", "etc", "kernel", "lib", "lib64", "own", "root", "usr"}, name) {
+		if !slices.Contains([]string{"bin", "dev", "etc", "kernel", "lib", "lib64", "memory", "own", "root", "usr"}, name) {
 			t.Errorf("it sees %s", name)
 		}
 	}
@@ -189,6 +203,17 @@ func testShutIn(t *testing.T, b box) {
 	}
 	if _, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/root/proc/self"); err == nil {
 		t.Error("it sees processes")
+	}
+	onlyItsRoot(t, pid, names...)
+	// Its memory is its own, and nothing can be put in its place.
+	for name, want := range map[string]struct {
+		mode os.FileMode
+		uid  string
+	}{"memory": {os.ModeDir | 0o755, "0"}, "memory/ram": {0o600, uid}} {
+		info, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/root/" + name)
+		if err != nil || info.Mode() != want.mode || strconv.Itoa(int(info.Sys().(*syscall.Stat_t).Uid)) != want.uid {
+			t.Errorf("/%s is %v (%v), want %v of the user %s", name, info, err, want.mode, want.uid)
+		}
 	}
 }
 

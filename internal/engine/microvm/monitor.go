@@ -18,6 +18,9 @@ type machine struct {
 	Socket   string `json:"socket"` // of the monitor's controls
 	// Arriving: it starts with what another machine's Save wrote, and stands still until then.
 	Arriving bool `json:"arriving,omitempty"`
+	// Shared: its memory is a file in the monitor's root, which the stage copies. Machines of
+	// older versions have none; neither have Firecracker's, which copies it itself.
+	Shared bool `json:"shared,omitempty"`
 	// Network: with a network device, by which it has all of the host's network that the
 	// monitor has. Only the weak machines of tests have one.
 	Network bool `json:"network,omitempty"`
@@ -81,9 +84,9 @@ type controls interface {
 	Continue(ctx context.Context) error
 	// Write writes memory, devices and the channel's state, not disks, of a machine that
 	// stands still to an image's folder; Read reads them into one that is Arriving, which
-	// stands still then.
-	Write(ctx context.Context, b bundle, dir string) error
-	Read(ctx context.Context, b bundle, dir string) error
+	// stands still then. Memory that is Shared the stage has laid out before.
+	Write(ctx context.Context, b bundle, m machine, dir string) error
+	Read(ctx context.Context, m machine, dir string) error
 }
 
 // ask bounds one answer of a monitor's.

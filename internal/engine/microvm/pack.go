@@ -2,6 +2,7 @@ package microvm
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,11 +14,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// packMagic begins a packed disk: the parts of a sparse file that are there, so that what is
-// sealed and verified is what was written and not the whole of what could be. After it come
-// the file's size, then parts of an offset, a length and as many bytes, and a part of no
-// length at the end; numbers have eight bytes, little-endian.
+// packMagic begins a packed disk: the parts of a sparse file that are something else than
+// zeros, so that what is sealed and verified is what was written and not the whole of what
+// could be. After it come the file's size, then parts of an offset, a length and as many bytes,
+// and a part of no length at the end; numbers have eight bytes, little-endian.
 const packMagic = "cofferdam disk 1"
+
+// How much of a file is looked at, and of what size zeros are left out.
+const (
+	packAtOnce = 1 << 20
+	packGrain  = 4 << 10
+)
 
 // pack writes a packed disk.
 func pack(from, to string) error {
@@ -33,6 +40,11 @@ func pack(from, to string) error {
 	if !info.Mode().IsRegular() {
 		return fault.New(fault.ErrUnavailable, "%s is no disk any more", from)
 	}
+	return packFile(disk, info.Size(), to)
+}
+
+// packFile writes a packed disk of so many bytes of a file.
+func packFile(disk *os.File, size int64, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -41,24 +53,25 @@ func pack(from, to string) error {
 	out := bufio.NewWriterSize(f, 256<<10)
 	_, err = out.WriteString(packMagic)
 	if err == nil {
-		err = number(out, info.Size())
+		err = number(out, size)
 	}
-	for at := int64(0); err == nil && at < info.Size(); {
-		at, err = packPart(disk, out, at, info.Size())
+	buffer := make([]byte, packAtOnce)
+	for at := int64(0); err == nil && at < size; {
+		at, err = packPart(disk, out, at, size, buffer)
 	}
 	if err == nil {
-		err = errors.Join(number(out, info.Size()), number(out, 0), out.Flush(), f.Close())
+		err = errors.Join(number(out, size), number(out, 0), out.Flush(), f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("copy the disk %s: %w", from, err)
+		return fmt.Errorf("copy %s: %w", disk.Name(), err)
 	}
 	return nil
 }
 
-// packPart writes the next part from at on, and returns where it ends.
-func packPart(disk *os.File, out io.Writer, at, size int64) (int64, error) {
+// packPart writes what of the next data there is, from at on, and returns where it ends.
+func packPart(disk *os.File, out io.Writer, at, size int64, buffer []byte) (int64, error) {
 	begin, err := unix.Seek(int(disk.Fd()), at, unix.SEEK_DATA)
-	if errors.Is(err, unix.ENXIO) {
+	if errors.Is(err, unix.ENXIO) || err == nil && begin >= size {
 		return size, nil // nothing more
 	}
 	if err != nil {
@@ -68,35 +81,73 @@ func packPart(disk *os.File, out io.Writer, at, size int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	end = min(end, size)
-	if err := errors.Join(number(out, begin), number(out, end-begin)); err != nil {
+	end = min(end, size, begin-begin%packGrain+packAtOnce)
+	data := buffer[:end-begin]
+	if _, err := disk.ReadAt(data, begin); err != nil {
 		return 0, err
 	}
-	_, err = io.Copy(out, io.NewSectionReader(disk, begin, end-begin))
-	return end, err
+	return end, packData(out, begin, data)
+}
+
+// packData writes the parts of data, whose first byte is at an offset, that have something.
+func packData(out io.Writer, at int64, data []byte) error {
+	var zeros [packGrain]byte
+	begin := -1 // of the part that is looked at; none
+	for n := 0; n < len(data); n += packGrain {
+		something := !bytes.Equal(data[n:min(n+packGrain, len(data))], zeros[:min(packGrain, len(data)-n)])
+		if something && begin < 0 {
+			begin = n
+		}
+		if !something && begin >= 0 {
+			if err := part(out, at+int64(begin), data[begin:n]); err != nil {
+				return err
+			}
+			begin = -1
+		}
+	}
+	if begin < 0 {
+		return nil
+	}
+	return part(out, at+int64(begin), data[begin:])
+}
+
+func part(out io.Writer, at int64, data []byte) error {
+	if err := errors.Join(number(out, at), number(out, int64(len(data)))); err != nil {
+		return err
+	}
+	_, err := out.Write(data)
+	return err
 }
 
 func number(out io.Writer, n int64) error { return binary.Write(out, binary.LittleEndian, n) }
 
 // unpack makes a sparse file of a packed disk.
 func unpack(from, to string) error {
-	f, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	disk, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer disk.Close()
-	if err := unpackInto(bufio.NewReaderSize(f, 256<<10), disk); err != nil {
-		return fmt.Errorf("copy the disk %s: %w", from, err)
+	if err := unpackTo(from, disk); err != nil {
+		return err
 	}
 	return disk.Close()
 }
 
-func unpackInto(in io.Reader, disk *os.File) error {
+// unpackTo writes a packed disk to a file that has nothing in it.
+func unpackTo(from string, disk *os.File) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unpackInto(bufio.NewReaderSize(f, packAtOnce), disk); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	return nil
+}
+
+func unpackInto(in *bufio.Reader, disk *os.File) error {
 	magic := make([]byte, len(packMagic))
 	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != packMagic {
 		return fault.New(fault.ErrConflict, "it is no packed disk")
@@ -122,9 +173,30 @@ func unpackInto(in io.Reader, disk *os.File) error {
 		if part.At < last || part.Length < 0 || part.Length > size-part.At {
 			return fault.New(fault.ErrConflict, "it has a part of %d bytes at %d", part.Length, part.At)
 		}
-		if n, err := io.Copy(io.NewOffsetWriter(disk, part.At), io.LimitReader(in, part.Length)); err != nil || n != part.Length {
-			return errors.Join(err, fmt.Errorf("it ends after %d of %d bytes at %d", n, part.Length, part.At))
+		if err := unpackPart(in, disk, part.At, part.Length); err != nil {
+			return err
 		}
 		last = part.At + part.Length
 	}
+}
+
+// unpackPart writes what comes next, without another copy of it in between.
+func unpackPart(in *bufio.Reader, disk *os.File, at, length int64) error {
+	for done := int64(0); done < length; {
+		if _, err := in.Peek(1); err != nil {
+			return errors.Join(err, fmt.Errorf("it ends after %d of %d bytes at %d", done, length, at))
+		}
+		data, err := in.Peek(int(min(length-done, int64(in.Buffered()))))
+		if err == nil {
+			_, err = disk.WriteAt(data, at+done)
+		}
+		if err == nil {
+			_, err = in.Discard(len(data))
+		}
+		if err != nil {
+			return err
+		}
+		done += int64(len(data))
+	}
+	return nil
 }

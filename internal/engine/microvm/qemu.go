@@ -18,6 +18,9 @@ type qemu struct{ program string }
 
 var _ monitor = qemu{}
 
+// memoryID is what QEMU calls a machine's memory.
+const memoryID = "ram"
+
 // cacheMiB is what emulation may keep of translated code.
 const cacheMiB = 128
 
@@ -41,10 +44,17 @@ func (q qemu) version(ctx context.Context) (string, error) {
 // command has no network device, unless the machine is a weak one, and none that is not named here. The filter of the program's
 // own system calls lets it start nothing and become nobody.
 func (q qemu) command(m machine) []string {
+	model := "microvm"
+	if m.Shared {
+		model += ",memory-backend=" + memoryID
+	}
 	argv := []string{
-		q.program, "-name", m.Name, "-M", "microvm", "-m", fmt.Sprint(m.MiB), "-smp", fmt.Sprint(m.CPUs),
+		q.program, "-name", m.Name, "-M", model, "-m", fmt.Sprint(m.MiB), "-smp", fmt.Sprint(m.CPUs),
 		"-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+	}
+	if m.Shared {
+		argv = append(argv, "-object", fmt.Sprintf("memory-backend-file,id=%s,size=%dM,share=on,mem-path=%s", memoryID, m.MiB, inPlace(memoryDir, memoryFile)))
 	}
 	if m.Hardware {
 		argv = append(argv, "-accel", "kvm", "-cpu", "host")
@@ -98,7 +108,11 @@ func (qemu) image(k kernel, _ string) (string, error) { return k.image, nil }
 func (qemu) confined(int) error                       { return nil } // its filter is on before it says anything
 
 func (q qemu) start(b bundle, p plan, groups []string) ([]*os.Process, error) {
-	child, err := p.shutIn(b, groups)
+	var child *os.Process
+	err := apart(func() (err error) {
+		child, err = p.shutIn(b, groups)
+		return err
+	})
 	return []*os.Process{child}, err
 }
 
@@ -121,7 +135,7 @@ type qemuControls struct{ *qmp }
 // Begin does nothing: it runs what its arguments say.
 func (qemuControls) Begin(context.Context, machine) error { return nil }
 
-func (c qemuControls) Write(ctx context.Context, b bundle, dir string) error {
+func (c qemuControls) Write(ctx context.Context, b bundle, m machine, dir string) error {
 	if err := drain(ctx, b, c); err != nil {
 		return err
 	}
@@ -129,14 +143,29 @@ func (c qemuControls) Write(ctx context.Context, b bundle, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.Save(ctx, f), f.Close())
+	err = errors.Join(c.keepOut(ctx, m), c.Save(ctx, f), f.Close())
+	if err == nil && m.Shared {
+		err = packMemory(b, m, filepath.Join(dir, memoryName))
+	}
+	return err
 }
 
-func (c qemuControls) Read(ctx context.Context, _ bundle, dir string) error {
+func (c qemuControls) Read(ctx context.Context, m machine, dir string) error {
 	stream, err := os.Open(filepath.Join(dir, machineName))
 	if err != nil {
 		return err
 	}
 	defer stream.Close()
+	if err := c.keepOut(ctx, m); err != nil {
+		return err
+	}
 	return c.Load(ctx, stream)
+}
+
+// keepOut keeps shared memory out of the stream.
+func (c qemuControls) keepOut(ctx context.Context, m machine) error {
+	if !m.Shared {
+		return nil
+	}
+	return c.KeepSharedOut(ctx)
 }

@@ -146,6 +146,15 @@ func (q *qmp) do(ctx context.Context, command string, arguments any, file *os.Fi
 func (q *qmp) Stop(ctx context.Context) error     { return q.do(ctx, "stop", nil, nil) }
 func (q *qmp) Continue(ctx context.Context) error { return q.do(ctx, "cont", nil, nil) }
 
+// KeepSharedOut has a save or load that follows leave out memory that is a file.
+func (q *qmp) KeepSharedOut(ctx context.Context) error {
+	type capability struct {
+		Name string `json:"capability"`
+		On   bool   `json:"state"`
+	}
+	return q.do(ctx, "migrate-set-capabilities", map[string]any{"capabilities": []capability{{"x-ignore-shared", true}}}, nil)
+}
+
 // streamName is what QEMU calls the file that it is handed.
 const streamName = "image"
 

@@ -110,6 +110,44 @@ func TestSaveHandsTheFileOver(t *testing.T) {
 	}
 }
 
+// TestSharedMemoryIsKeptOut: before the machine is read, and only of one whose memory is shared;
+// a monitor that can't is not told to read.
+func TestSharedMemoryIsKeptOut(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, machineName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		shared  bool
+		refuses bool
+		want    string
+	}{
+		"shared":            {true, false, "qmp_capabilities,migrate-set-capabilities,getfd,migrate-incoming fd:image,query-migrate"},
+		"of older versions": {false, false, "qmp_capabilities,getfd,migrate-incoming fd:image,query-migrate"},
+		"a monitor of old":  {true, true, "qmp_capabilities,migrate-set-capabilities"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string][]string{"query-migrate": {`{"return": {"status": "completed"}}`}}
+			if c.refuses {
+				answers["migrate-set-capabilities"] = []string{`{"error": {"class": "GenericError", "desc": "Parameter 'x-ignore-shared' is unknown"}}`}
+			}
+			socket, heard := play(t, greets, answers)
+			q, err := dialQMP(t.Context(), socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = qemuControls{q}.Read(t.Context(), machine{Shared: c.shared}, dir)
+			if (err != nil) != c.refuses {
+				t.Error(err)
+			}
+			_ = q.Close()
+			if all := strings.ReplaceAll(strings.Join(heard().commands, ","), " <nil>", ""); all != c.want {
+				t.Errorf("it heard %s, want %s", all, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatAMonitorRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers map[string][]string

@@ -125,7 +125,7 @@ func (p plan) bringUp(ctx context.Context, b bundle, started []*os.Process) erro
 	defer c.Close() //nolint:errcheck // what it was told it has answered
 	if p.Arrive == "" {
 		err = c.Begin(ctx, p.Machine)
-	} else if err = c.Read(ctx, b, p.Arrive); err != nil {
+	} else if err = c.Read(ctx, p.Machine, p.Arrive); err != nil {
 		err = fmt.Errorf("read the machine: %w", err)
 	} else {
 		err = c.Continue(ctx)
@@ -167,32 +167,46 @@ func awaitControls(ctx context.Context, b bundle, p plan) (controls, error) {
 	}
 }
 
-// shutIn starts the monitor as a user of its own, without any right, in a root that has the
-// machine's files, the programs' libraries and nothing else, and without network interfaces.
+// apart does something on a thread of its own, which ends with it: its namespaces, root and
+// filter are no other thread's, but for what it starts.
+func apart(do func() error) (err error) {
+	done := make(chan struct{})
+	errand.Go(func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked, which ends the thread
+		err = errand.Try(do)
+	})
+	<-done
+	return err
+}
+
+// shutIn starts the monitor as a user of its own, without any right, in a root of which
+// everything else is unmounted: the machine's files and the programs' libraries. It has no
+// network interfaces. The thread must be apart.
 func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 	log, err := os.OpenFile(b.log(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	runtime.LockOSThread() // never unlocked: the namespaces are this thread's, and its child's
+	who, err := p.credential(kvmDevice)
+	if err != nil {
+		return nil, err
+	}
 	if err := join(groups); err != nil {
 		return nil, err
 	}
+	_, _ = os.FindProcess(os.Getpid()) // has the runtime try out what it can, before this thread can do less
 	if err := unix.Unshare(p.namespaces()); err != nil {
 		return nil, fmt.Errorf("make namespaces: %w", err)
 	}
-	if err := p.mount(b); err != nil {
+	if err := p.mount(b, groups); err != nil {
 		return nil, err
 	}
 	for resource, limit := range map[int]uint64{unix.RLIMIT_FSIZE: uint64(p.Most), unix.RLIMIT_CORE: 0} {
 		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 			return nil, err
 		}
-	}
-	who, err := p.credential(kvmDevice)
-	if err != nil {
-		return nil, err
 	}
 	if err := p.giveUp(); err != nil {
 		return nil, err
@@ -202,7 +216,7 @@ func (p plan) shutIn(b bundle, groups []string) (*os.Process, error) {
 		Dir: "/", Env: p.Env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, log},
 		// Its start makes the namespace of processes: made before, it would be that of whatever
 		// this thread starts first, and end with that.
-		Sys: &syscall.SysProcAttr{Chroot: b.place(), Credential: who, Cloneflags: unix.CLONE_NEWPID},
+		Sys: &syscall.SysProcAttr{Credential: who, Cloneflags: unix.CLONE_NEWPID},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
@@ -237,14 +251,22 @@ func (p plan) giveUp() error {
 // join puts this thread, with what it starts, into the control groups of some files.
 func join(files []string) error {
 	for _, file := range files {
-		f, err := os.OpenFile(file, os.O_WRONLY, 0)
-		if err != nil {
-			return fmt.Errorf("join a control group: %w", err)
+		if err := enter(file, "0"); err != nil {
+			return err
 		}
-		_, err = f.WriteString("0")
-		if err := errors.Join(err, f.Close()); err != nil {
-			return fmt.Errorf("join a control group: %w", err)
-		}
+	}
+	return nil
+}
+
+// enter puts a thread into a control group; "0" is this one.
+func enter(file, thread string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(thread)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("join a control group: %w", err)
 	}
 	return nil
 }
@@ -266,9 +288,9 @@ func (p plan) credential(device string) (*syscall.Credential, error) {
 	return who, nil
 }
 
-// mount makes the monitor's root. It goes with the monitor, which is the last in its
-// namespace.
-func (p plan) mount(b bundle) error {
+// mount makes the monitor's root, and takes the host's away. It goes with the monitor, which is
+// the last in its namespace.
+func (p plan) mount(b bundle, groups []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
@@ -300,7 +322,15 @@ func (p plan) mount(b bundle) error {
 	if err := bind(b.own(), filepath.Join(at, ownName), unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC); err != nil {
 		return err
 	}
-	return errors.Join(libraries(at), unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
+	if p.Machine.Shared {
+		if err := p.layMemory(at, groups); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(libraries(at), unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")); err != nil {
+		return err
+	}
+	return pivot(at)
 }
 
 // libraries shows where a distribution keeps libraries outside of /usr, or the links to there.

@@ -20,7 +20,7 @@ func write(ctx context.Context, c controls, b bundle, p plan, dir string, memory
 	}
 	disks := recipe{Disks: p.Disks[:1]}
 	if memory {
-		if err := c.Write(ctx, b, dir); err != nil {
+		if err := c.Write(ctx, b, p.Machine, dir); err != nil {
 			return err
 		}
 		disks.Disks = p.Disks

@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 )
 
-// real is a kernel as a process of this machine.
-type real struct {
+// process is a kernel as a process of this machine.
+type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	input io.WriteCloser
@@ -26,13 +26,13 @@ type real struct {
 	clean func(line string) string // what becomes of its lines on their way; nil: nothing
 }
 
-func startReal(t *testing.T, name string) *real {
+func startProcess(t *testing.T, name string) *process {
 	t.Helper()
 	l, err := languageOf(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &real{t: t, cmd: exec.CommandContext(t.Context(), l.argv[0], l.argv[1:]...)}
+	k := &process{t: t, cmd: exec.CommandContext(t.Context(), l.argv[0], l.argv[1:]...)}
 	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if k.input, err = k.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -56,14 +56,14 @@ func startReal(t *testing.T, name string) *real {
 	return k
 }
 
-func (k *real) write(data []byte) {
+func (k *process) write(data []byte) {
 	k.t.Helper()
 	if _, err := k.input.Write(data); err != nil {
 		k.t.Fatal(err)
 	}
 }
 
-func (k *real) ask(r request) {
+func (k *process) ask(r request) {
 	k.t.Helper()
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *real) ask(r request) {
 	k.write(append(line, '\n'))
 }
 
-func (k *real) next() message {
+func (k *process) next() message {
 	k.t.Helper()
 	line, err := k.out.ReadString('\n')
 	if err != nil {
@@ -89,7 +89,7 @@ func (k *real) next() message {
 }
 
 // until skips messages up to one of a kind.
-func (k *real) until(kind string) message {
+func (k *process) until(kind string) message {
 	k.t.Helper()
 	for {
 		if m := k.next(); m.Kind == kind {
@@ -111,12 +111,12 @@ func alive(pid int) bool {
 // TestAShellEndsWithItsOwner: the bash of a kernel does not go on when what looks after it is
 // gone, however that went, though its cell is a loop that waits for nothing.
 func TestAShellEndsWithItsOwner(t *testing.T) {
-	for name, end := range map[string]func(*real){
-		"killed":         func(k *real) { _ = k.cmd.Process.Kill() },
-		"nobody to hear": func(k *real) { _ = k.input.Close() },
+	for name, end := range map[string]func(*process){
+		"killed":         func(k *process) { _ = k.cmd.Process.Kill() },
+		"nobody to hear": func(k *process) { _ = k.input.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := startReal(t, Bash)
+			k := startProcess(t, Bash)
 			k.ask(request{Op: "run", Cell: "c1", Code: "echo $$; while :; do :; done"})
 			pid, err := strconv.Atoi(strings.TrimSpace(k.until("stdout").Text))
 			if err != nil {
@@ -140,7 +140,7 @@ func TestAShellEndsWithItsOwner(t *testing.T) {
 // TestAShellsCells: what a cell leaves, says and ends with, one line a message, and what is
 // asked while a cell runs is not lost.
 func TestAShellsCells(t *testing.T) {
-	k := startReal(t, Bash)
+	k := startProcess(t, Bash)
 	k.ask(request{Op: "begin", Env: map[string]string{"FROM": "it's here"}, Dir: "/"})
 	k.ask(request{Op: "run", Cell: "c1", Code: "X=1; printf 'a '; printf 'line\\n'; pwd; echo \"$FROM $ONCE\"", Env: map[string]string{"ONCE": "once"}})
 	k.ask(request{Op: "interrupt"})
@@ -170,7 +170,7 @@ func TestAShellsCells(t *testing.T) {
 // stands in the output, and a message from which it was taken is one still.
 func TestScanningOfMessages(t *testing.T) {
 	set := scan.NewSet(append(personal.Rules(), secrets.Rules()...)...)
-	k := startReal(t, Bash)
+	k := startProcess(t, Bash)
 	plain := "first\n4242424242424242\n\t536-22-8726\r\nada.lovelace@mail.host.org\n\x1bDE02120300000000202051\n\x7f\n\\n \"quoted\""
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 3) + "-----END PRIVATE KEY-----\n"
 	run := func(text string) string {

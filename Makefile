@@ -9,7 +9,8 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 GVISOR   := $(shell sed -n 's/^require gvisor.dev\/gvisor //p' runsc/go.mod)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools.mod
-SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
+# What is embedded counts as well.
+SOURCES  := $(shell find cmd internal api client -name '*.go' -not -name '*_test.go' -o -path '*/programs/*' -type f -o -name '*.sh' 2>/dev/null) go.mod
 # Runs a part of the tests, and once more what failed; lists that at the end.
 FLAKY    := $(GO) run ./test/flaky
 # Built as the binary is, so that the tests share what was compiled for it, and linked

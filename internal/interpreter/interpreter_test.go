@@ -282,7 +282,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for name, n := range map[string]NewContext{
-		"no path": {Dir: "tmp"}, "a long path": {Dir: "/" + strings.Repeat("x", maxDir)}, "no such language": {Dir: "/", Language: "r"}, "a zero byte": {Dir: "/\x00"},
+		"no path": {Dir: "tmp"}, "a long path": {Dir: "/" + strings.Repeat("x", maxDir)}, "no such language": {Dir: "/", Language: "cobol"}, "a zero byte": {Dir: "/\x00"},
 	} {
 		if _, err := i.Create(ctx, "box", n); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("a context with %s: %v", name, err)

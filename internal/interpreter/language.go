@@ -12,10 +12,18 @@ import (
 var (
 	//go:embed programs/kernel.py
 	pythonKernel string
+	//go:embed programs/marks.py
+	pythonMarks string
 	//go:embed programs/charts.py
 	pythonCharts string
+	//go:embed programs/images.py
+	pythonImages string
+	//go:embed programs/front.py
+	frontKernel string
 	//go:embed programs/shell.py
 	shellKernel string
+	//go:embed programs/r.py
+	rKernel string
 	//go:embed programs/kernel.mjs
 	nodeKernel string
 )
@@ -26,6 +34,7 @@ const (
 	JavaScript = "javascript"
 	TypeScript = "typescript"
 	Bash       = "bash"
+	R          = "r"
 )
 
 // language is how a kernel is started.
@@ -59,12 +68,19 @@ import("data:text/javascript;base64," + t.toString("base64"));}`
 
 func languages() []language {
 	node := []string{"/bin/sh", "-c", nodeInShell, bootNode}
+	python := []string{"python3", "-c", bootPython}
 	return []language{
-		{name: Python, aliases: []string{"py", "python3"}, argv: []string{"python3", "-c", bootPython}, program: pythonCharts + "\n" + pythonKernel + "\nmain()\n"},
+		{name: Python, aliases: []string{"py", "python3"}, argv: python, program: programs(pythonCharts, pythonImages, pythonKernel)},
 		{name: JavaScript, aliases: []string{"js", "node"}, argv: node, program: nodeKernel},
 		{name: TypeScript, aliases: []string{"ts"}, argv: node, env: map[string]string{"COFFERDAM_LANGUAGE": TypeScript}, program: nodeKernel},
-		{name: Bash, aliases: []string{"sh", "shell"}, argv: []string{"python3", "-c", bootPython}, program: shellKernel + "\nmain()\n"},
+		{name: Bash, aliases: []string{"sh", "shell"}, argv: python, program: programs(frontKernel, shellKernel)},
+		{name: R, argv: python, program: programs(frontKernel, rKernel)},
 	}
+}
+
+// programs is a kernel's program in Python, of its parts.
+func programs(parts ...string) string {
+	return pythonMarks + "\n" + strings.Join(parts, "\n") + "\nmain()\n"
 }
 
 // languageOf finds a language by one of its names; "" is Python.

@@ -70,3 +70,34 @@ func (l *lines) grow(part []byte) error {
 
 // lost drops a line of which bytes are missing.
 func (l *lines) lost() { l.line, l.skip = nil, true }
+
+// divider stands in a message behind each control character that JSON spells with a letter or a
+// digit at its end, such as \n. Without it scanning would take that letter for the beginning
+// of the word behind it, and find no number at the beginning of a line; and of an address it
+// would redact the letter, too, which leaves no message.
+const divider = 0x7f
+
+// unmark takes the dividers out of a message, in place.
+func unmark(line []byte) []byte {
+	out := line[:0]
+	for i := 0; i < len(line); {
+		n := escape(line[i:])
+		out = append(out, line[i:i+n]...)
+		control := n > 1 && (bytes.IndexByte([]byte("bfnrt"), line[i+1]) >= 0 || n == 6 && bytes.HasPrefix(line[i:], []byte(`\u00`)) && line[i+4] <= '1')
+		if i += n; control && i < len(line) && line[i] == divider {
+			i++
+		}
+	}
+	return out
+}
+
+// escape is how long what a text begins with is: one byte, or an escape.
+func escape(text []byte) int {
+	switch {
+	case text[0] != '\\' || len(text) < 2:
+		return 1
+	case text[1] == 'u':
+		return min(6, len(text))
+	}
+	return 2
+}

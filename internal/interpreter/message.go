@@ -37,10 +37,10 @@ type message struct {
 	Count     int64                     `json:"count"`
 }
 
-// parse reads a line strictly.
+// parse reads a line strictly. The line is used up.
 func parse(line []byte) (message, error) {
 	var m message
-	if err := json.Unmarshal(line, &m, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(unmark(line), &m, json.RejectUnknownMembers(true)); err != nil {
 		return m, fault.Invalid("the kernel sent a line that is no message: %s", excerpt.Of(err.Error(), 200))
 	}
 	switch m.Kind {

@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
 )
 
 // named is an engine that is only asked for its name.
@@ -29,5 +31,33 @@ func TestAMemberIsForAnybody(t *testing.T) {
 	spec.Limits.CPU = 2
 	if larger, err := (&plan{engine: named{}, spec: spec}).class(); err != nil || larger == made {
 		t.Errorf("another size is the same class: %v", err)
+	}
+}
+
+// TestRoomForAMember: what a member needs is free beside the reserve, and one with a kernel
+// that waits needs more.
+func TestRoomForAMember(t *testing.T) {
+	plain, err := (&plan{engine: named{}}).class()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(kind{Engine: "named", Warm: map[string]string{"HOME": "/home/agent"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm := pool.Class(data)
+	for _, c := range []struct {
+		class     pool.Class
+		available int64
+		fits      bool
+	}{
+		{plain, memoryReserve + memberMemory, true},
+		{plain, memoryReserve + memberMemory - 1, false},
+		{warm, memoryReserve + warmMemory, true},
+		{warm, memoryReserve + warmMemory - 1, false},
+	} {
+		if err := roomFor(c.class, c.available); (err == nil) != c.fits {
+			t.Errorf("%s with %d bytes: %v, want a place %t", c.class, c.available, err, c.fits)
+		}
 	}
 }

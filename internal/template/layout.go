@@ -43,7 +43,9 @@ func layouts() []layout {
 	dev.manuals = true
 	interpreter := debian
 	interpreter.name = NameInterpreter
-	interpreter.about = "debian with a Python kernel, numpy, pandas and matplotlib, for the code interpreter; built once"
+	interpreter.about = "debian with kernels for Python and R, numpy, pandas and matplotlib, for the code interpreter; built once"
+	interpreter.packages = append(slices.Clone(debian.packages), "r-base-core")
+	interpreter.programs = append(slices.Clone(debian.programs), "R", "Rscript")
 	interpreter.wheels = true
 	return []layout{debian, dev, interpreter, {
 		name:     NameBase,

@@ -22,6 +22,9 @@ tar -x -f "$WHEELS" -C "$root" --numeric-owner --same-owner
 # Python made of a file is taken as it is. Some files are meant not to compile.
 chroot "$root" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 PYTHONHASHSEED=0 \
 	/usr/bin/python3 -m compileall -q --invalidation-mode unchecked-hash "$site" >/dev/null || true
+# Programs of the code interpreter's clients have contexts in root's home: it can be entered,
+# and not listed.
+chmod 0711 "$root/root"
 # The virtual environment finds them, and what is installed into it goes before them. It is
 # the agent's once customize.sh is done.
 mkdir -p "$root$venv"

@@ -60,6 +60,14 @@ def results():
     assert r.results[0].data == {"a": [1, 2, 3], "b": [0.5, None, "x"]} and "<table" in r.results[0].html, r.results[0]
     ok("rich results")
 
+    r = box.run_code("from PIL import Image; image = Image.new('RGBA', (4, 4)); image.show(); image")
+    assert r.error is None and [png(one) for one in r.results] == [b"PNG", b"PNG"], r
+    r = box.run_code("image.save('/tmp/saved.png'); image.save('/tmp/again.png')")
+    assert [png(one) for one in r.results] == [b"PNG", b"PNG"], r
+    assert box.run_code("import io; image.save(io.BytesIO(), 'PNG')").results == []
+    assert box.run_code("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('/tmp/drawn.png'); plt.close()").results == []
+    ok("images, and those that a cell saves")
+
 
 def charts():
     def draw(code):
@@ -77,6 +85,8 @@ def charts():
     assert isinstance(boxes, BoxAndWhiskerChart) and boxes.elements[1].outliers == [76] and boxes.elements[0].median == 88 and boxes.elements[0].label == "A"
     two = draw("f, axs = plt.subplots(1, 2); f.suptitle('S'); axs[0].plot([1, 2]); axs[1].scatter([1, 2], [3, 4]); axs[1].grid()")
     assert isinstance(two, SuperChart) and two.title == "S" and isinstance(two.elements[0], LineChart) and isinstance(two.elements[1], ScatterChart)
+    empty = draw("plt.figure(); plt.gca().xaxis_date()")
+    assert isinstance(empty, LineChart) and empty.elements == [] and empty.x_scale == "datetime", empty
     unknown = draw("plt.gca().add_artist(plt.Circle((0, 0), 1)); plt.title('C')")
     assert unknown.type == "unknown" and unknown.title == "C" and unknown.elements == []
     ok("charts")
@@ -97,6 +107,10 @@ def contexts():
     raises(NotFoundException, "no context", box.remove_code_context, "ctx-none")
     raises(SandboxException, "400", box.create_code_context, language="cobol")
     raises(SandboxException, "400", box.create_code_context, cwd="/no/such/place")
+    roots = box.create_code_context(cwd="/root")
+    assert box.run_code("import os; os.getcwd()", context=roots).text == "/root"
+    assert box.run_code("os.listdir('.')", context=roots).error.name == "PermissionError"
+    box.remove_code_context(roots)
     ok("contexts")
 
     get = "import os; os.getenv('FOO')"
@@ -118,6 +132,22 @@ def contexts():
     r = box.run_code("pwd; echo $X >&2; exit_with() { return 3; }; exit_with", language="bash")
     assert r.logs.stdout == ["/tmp\n"] and r.logs.stderr == ["1\n"] and r.error.value == "exit status 3", r
     ok("other languages")
+
+    r = box.run_code("x <- c(1, 2, NA)\nx\nmean(x, na.rm = TRUE)", language="r")
+    assert [(one.text, one.is_main_result) for one in r.results] == [("[1]  1  2 NA", False), ("[1] 1.5", True)] and r.execution_count == 1, r
+    r = box.run_code("cat('out\\n'); message('err'); invisible(x)", language="r")
+    assert r.logs.stdout == ["out\n"] and r.logs.stderr == ["err\n"] and r.results == [], r
+    r = box.run_code("f <- function() stop('bad'); f()", language="r")
+    assert r.error.name == "simpleError" and r.error.value == "bad" and "f()" in r.error.traceback, r.error
+    r = box.run_code("plot(1:3); hist(c(1, 1, 2))", language="r")
+    assert r.error is None and [png(one) for one in r.results] == [b"PNG", b"PNG"], r
+    assert box.run_code("Sys.getenv('FOO')", envs={"FOO": "bar"}, language="r").text == '[1] "bar"'
+    assert box.run_code("Sys.getenv('FOO', 'none')", language="r").text == '[1] "none"'
+    raises(TimeoutException, "timed out", box.run_code, "repeat {}", language="r", timeout=2)
+    assert box.run_code("x[2]", language="r", timeout=30).text == "[1] 2"
+    assert box.run_code("quit('no')", language="r").error.name == "KernelDied"
+    assert box.run_code("exists('x')", language="r").text == "[1] FALSE"
+    ok("R")
 
 
 def interrupts():
@@ -201,6 +231,17 @@ def rules():
     ok("rules on code and on findings")
 
 
+def scanning():
+    box = Sandbox.create(metadata={"policy": "scanned"}, timeout=300)
+    text = r"first\n4242424242424242\n\t536-22-8726\nada@mail.host.org\nlast"
+    want = "first\n" + "*" * 16 + "\n\t" + "*" * 11 + "\n" + "*" * 17 + "\nlast\n"
+    for language, code in [("python", f"print('{text}')"), ("js", f"console.log('{text}')"), ("bash", f"printf '{text}\\n'"), ("r", f"cat('{text}\\n')")]:
+        r = box.run_code(code, language=language)
+        assert r.error is None and "".join(r.logs.stdout) == want, (language, r)
+    box.kill()
+    ok("what a policy scans for is found at the beginning of a line, too")
+
+
 async def run_async():
     box = await AsyncSandbox.create(timeout=300)
     lines = []
@@ -226,6 +267,10 @@ async def run_async():
     ok("asynchronously")
 
 
+def png(result):
+    return base64.b64decode(result.png or "")[1:4]
+
+
 def plain(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
@@ -237,6 +282,7 @@ box.kill()
 copies()
 holds()
 rules()
+scanning()
 asyncio.run(run_async())
 
 # The newest SDK's HTTP library has threads of its own, beside which an interpreter

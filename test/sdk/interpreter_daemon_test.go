@@ -14,15 +14,18 @@ func TestInterpreter(t *testing.T) {
 		t.Skip("set COFFERDAM_LONG=1 for it")
 	}
 	buildTemplate(t, "code-interpreter")
-	d := startDaemonOf(t, "code-interpreter", map[string]string{"cells": cellsPolicy, "research": researchPolicy(t), "waits": policiesOfTest()["ask"]})
+	d := startDaemonOf(t, "code-interpreter", map[string]string{"cells": cellsPolicy, "research": researchPolicy(t), "scanned": scannedPolicy, "waits": policiesOfTest()["ask"]})
 	t.Run("python", func(t *testing.T) {
-		run(t, d.env, 14, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
+		run(t, d.env, 17, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
 	})
 	t.Run("javascript", func(t *testing.T) {
 		run(t, append(d.env, "SDK_DIR="+interpreterJavaScript(t)), 6, "node", "interpreter.mjs")
 	})
 	t.Run("smolagents", func(t *testing.T) {
 		run(t, append(d.env, "E2B_VALIDATE_API_KEY=false"), 1, pythonOf(t, "smolagents-e2b", "smolagents[e2b]"), "smolexecutor.py")
+	})
+	t.Run("openai-agents", func(t *testing.T) {
+		run(t, d.env, 2, pythonOf(t, "openai-agents-interpreter", "e2b-code-interpreter", "openai-agents"), "openaiscript.py")
 	})
 	d.leavesNothing(t, "approval")
 }
@@ -34,6 +37,13 @@ packages: { default: deny }
 allowed_packages:
   python:
     - name: iniconfig
+`
+
+// scannedPolicy redacts what commands and cells write.
+const scannedPolicy = `
+name: scanned
+packages: { default: deny }
+credentials: { secret_scanning: { output: redact, pii: redact } }
 `
 
 // researchPolicy is the toolkit's example document with a rule on findings behind its own.

@@ -276,6 +276,7 @@ func openLines(ctx context.Context, w http.ResponseWriter) *lineStream {
 	})
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.WriteHeader(http.StatusOK)
+	_ = s.control.Flush() // clients count a cell's time from here on, though it says nothing yet
 	return s
 }
 

@@ -4,11 +4,15 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -123,6 +127,29 @@ func TestCells(t *testing.T) {
 		if status, text := s.do(s.cellRequest("POST /execute", body, "token-"+boxID, "")); status != want.status || !strings.Contains(text, want.says) {
 			t.Errorf("%.60s: %d %.200s, want %d %q", body, status, text, want.status, want.says)
 		}
+	}
+}
+
+// TestACellsTimeBegins: the answer to a cell begins with the cell, though that says nothing:
+// clients count its time from there on.
+func TestACellsTimeBegins(t *testing.T) {
+	t.Parallel()
+	s := newCellStage(t)
+	goOn := filepath.Join(t.TempDir(), "go-on")
+	r := s.cellRequest("POST /execute", `{"code":"while [ ! -e `+goOn+` ]; do sleep 0.02; done","language":"bash"}`, "token-"+boxID, "")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	answer, err := s.server.Client().Do(r.WithContext(ctx))
+	if err != nil {
+		t.Fatalf("there is no answer while the cell runs: %v", err)
+	}
+	defer answer.Body.Close()
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(text), "end_of_execution") {
+		t.Errorf("the answer ends with %v: %q", err, text)
 	}
 }
 

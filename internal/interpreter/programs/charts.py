@@ -86,7 +86,7 @@ def axes_chart(ax):
         return bool(shown) and all(isinstance(child, kinds) for child in shown)
 
     chart = {"type": "unknown", "title": ax.get_title() or None, "elements": []}
-    if only(Line2D):
+    if only(Line2D) or not shown:  # axes with nothing in them have their scales all the same
         chart.update(points_chart(ax, "line", [(line.get_label(), zip(line.get_xdata(orig=True), line.get_ydata(orig=True))) for line in ax.get_lines()]))
     elif only(PathCollection):
         chart.update(points_chart(ax, "scatter", [(dots.get_label(), dots.get_offsets()) for dots in ax.collections]))

@@ -38,7 +38,7 @@ class Wire:
             data = json.dumps(fields, allow_nan=False, ensure_ascii=False)
         except (TypeError, ValueError):  # the second is of numbers that JSON has not
             data = json.dumps(finite(fields), allow_nan=False, ensure_ascii=False, default=str)
-        data = data.encode("utf-8", "replace") + b"\n"
+        data = marked(data).encode("utf-8", "replace") + b"\n"
         main = threading.current_thread() is threading.main_thread()
         with self.lock:
             self.writing = self.writing or main
@@ -214,7 +214,7 @@ def session_of(wire):
             if kind == "stream":
                 wire.send("stderr" if content["name"] == "stderr" else "stdout", text=content["text"])
             elif kind in ("execute_result", "display_data", "update_display_data"):
-                data = content.get("data") or {}
+                data = {form: as_text(value) for form, value in (content.get("data") or {}).items()}
                 if data:
                     wire.send("result", main=kind == "execute_result", data=data)
             elif kind == "error":
@@ -276,6 +276,7 @@ class Host:
         # What a cell's error is is told once, by its end.
         shell._showtraceback = lambda etype, evalue, stb: setattr(shell, "_last_traceback", stb)
         add_formatters(shell)
+        sys.meta_path.insert(0, Saved())
         system = shell.system
 
         def run(*args, **kwargs):

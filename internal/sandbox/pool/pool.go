@@ -37,8 +37,8 @@ type Maker interface {
 	Wake(ctx context.Context, m Member) error
 	// Discard takes a member away, in any state.
 	Discard(ctx context.Context, m Member) error
-	// Room tells whether the host can hold one more, and if not, why.
-	Room(ctx context.Context) error
+	// Room tells whether the host can hold one more of a class, and if not, why.
+	Room(ctx context.Context, c Class) error
 }
 
 // How the pool is filled.
@@ -256,7 +256,7 @@ func (p *Pool) fill(ctx context.Context, c Class) error {
 }
 
 func (p *Pool) makeOne(ctx context.Context, c Class) (Member, error) {
-	if err := p.maker.Room(ctx); err != nil {
+	if err := p.maker.Room(ctx, c); err != nil {
 		return Member{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, makeTimeout)

@@ -52,7 +52,7 @@ func (m *maker) Discard(_ context.Context, one pool.Member) error {
 	return nil
 }
 
-func (m *maker) Room(context.Context) error {
+func (m *maker) Room(context.Context, pool.Class) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.full

@@ -14,7 +14,7 @@ import (
 // reads whole files for.
 func own() []scan.Rule {
 	tokens, names := scan.AlphabetOf(scan.Letters, scan.Digits, "-_"), scan.AlphabetOf(scan.Upper, scan.Digits)
-	armour := scan.AlphabetOf(scan.Letters, scan.Digits, "+/=-\r\n \t:,\\\"")
+	armour := scan.AlphabetOf(scan.Letters, scan.Digits, "+/=-\r\n \t:,\\\"\x7f") // the last: of messages of the interpreter's kernels
 	return []scan.Rule{
 		{Name: "aws-access-key-id", Begins: []string{"AKIA", "ASIA"}, After: names, Alphabet: names, Most: 21, Match: awsKeyID},
 		{

@@ -1,0 +1,199 @@
+package interpreter
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/scan"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
+	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
+)
+
+// process is a kernel as a process of this machine.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	out   *bufio.Reader
+	clean func(line string) string // what becomes of its lines on their way; nil: nothing
+}
+
+func startProcess(t *testing.T, name string) *process {
+	t.Helper()
+	l, err := languageOf(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &process{t: t, cmd: exec.CommandContext(t.Context(), l.argv[0], l.argv[1:]...)}
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if k.input, err = k.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.out = bufio.NewReader(out)
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-k.cmd.Process.Pid, syscall.SIGKILL)
+		_ = k.cmd.Wait()
+	})
+	k.write(programOf(l))
+	if m := k.next(); m.Kind != "ready" {
+		t.Fatalf("the kernel begins with %+v", m)
+	}
+	return k
+}
+
+func (k *process) write(data []byte) {
+	k.t.Helper()
+	if _, err := k.input.Write(data); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *process) ask(r request) {
+	k.t.Helper()
+	line, err := json.Marshal(r)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.write(append(line, '\n'))
+}
+
+func (k *process) next() message {
+	k.t.Helper()
+	line, err := k.out.ReadString('\n')
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if k.clean != nil {
+		line = k.clean(line)
+	}
+	m, err := parse([]byte(line))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return m
+}
+
+// until skips messages up to one of a kind.
+func (k *process) until(kind string) message {
+	k.t.Helper()
+	for {
+		if m := k.next(); m.Kind == kind {
+			return m
+		}
+	}
+}
+
+// alive tells whether a process runs; one that has ended and is nobody's child does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// TestAShellEndsWithItsOwner: the bash of a kernel does not go on when what looks after it is
+// gone, however that went, though its cell is a loop that waits for nothing.
+func TestAShellEndsWithItsOwner(t *testing.T) {
+	for name, end := range map[string]func(*process){
+		"killed":         func(k *process) { _ = k.cmd.Process.Kill() },
+		"nobody to hear": func(k *process) { _ = k.input.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := startProcess(t, Bash)
+			k.ask(request{Op: "run", Cell: "c1", Code: "echo $$; while :; do :; done"})
+			pid, err := strconv.Atoi(strings.TrimSpace(k.until("stdout").Text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !alive(pid) {
+				t.Fatal("the shell does not run, so that its end would prove nothing")
+			}
+			end(k)
+			for limit := time.Now().Add(20 * time.Second); alive(pid); {
+				if time.Now().After(limit) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					t.Fatal("the shell still runs")
+				}
+				time.Sleep(10 * time.Millisecond) // until it has ended
+			}
+		})
+	}
+}
+
+// TestAShellsCells: what a cell leaves, says and ends with, one line a message, and what is
+// asked while a cell runs is not lost.
+func TestAShellsCells(t *testing.T) {
+	k := startProcess(t, Bash)
+	k.ask(request{Op: "begin", Env: map[string]string{"FROM": "it's here"}, Dir: "/"})
+	k.ask(request{Op: "run", Cell: "c1", Code: "X=1; printf 'a '; printf 'line\\n'; pwd; echo \"$FROM $ONCE\"", Env: map[string]string{"ONCE": "once"}})
+	k.ask(request{Op: "interrupt"})
+	k.ask(request{Op: "run", Cell: "c2", Code: "echo $X${ONCE-none}; false"})
+	if m := k.until("stdout"); m.Text != "a line\n/\nit's here once\n" && m.Text != "a line\n" {
+		t.Errorf("the first cell says %q", m.Text)
+	}
+	if m := k.until("done"); m.Cell != "c1" || m.Count != 1 {
+		t.Errorf("the first cell's end: %+v", m)
+	}
+	if m := k.until("stdout"); m.Text != "1none\n" {
+		t.Errorf("the second cell says %q", m.Text)
+	}
+	if m := k.until("error"); m.Name != "ExitCode" || m.Value != "exit status 1" {
+		t.Errorf("the second cell's failure: %+v", m)
+	}
+	if m := k.until("done"); m.Cell != "c2" || m.Count != 2 {
+		t.Errorf("the second cell's end: %+v", m)
+	}
+	k.ask(request{Op: "run", Cell: "c3", Code: "exit 3"})
+	if m := k.until("error"); m.Name != FailureDied {
+		t.Errorf("a shell that has ended is told as %+v", m)
+	}
+}
+
+// TestScanningOfMessages: what a policy scans for is found in a kernel's messages wherever it
+// stands in the output, and a message from which it was taken is one still.
+func TestScanningOfMessages(t *testing.T) {
+	set := scan.NewSet(append(personal.Rules(), secrets.Rules()...)...)
+	k := startProcess(t, Bash)
+	plain := "first\n4242424242424242\n\t536-22-8726\r\nada.lovelace@mail.host.org\n\x1bDE02120300000000202051\n\x7f\n\\n \"quoted\""
+	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 3) + "-----END PRIVATE KEY-----\n"
+	run := func(text string) string {
+		k.ask(request{Op: "run", Cell: "c", Code: "printf %s " + "'" + text + "'"})
+		said := ""
+		for m := k.next(); m.Kind != "done"; m = k.next() {
+			said += m.Text
+		}
+		return said
+	}
+	if said := run(plain + key); said != plain+key {
+		t.Errorf("nothing is scanned, and what arrives is\n%q, not\n%q", said, plain+key)
+	}
+	k.clean = func(line string) string {
+		masked, _ := set.Text(line, scan.Plan{Personal: scan.Redact, Secrets: scan.Redact})
+		return masked
+	}
+	stars := func(n int) string { return strings.Repeat("*", n) }
+	want := "first\n" + stars(16) + "\n\t" + stars(11) + "\r\n" + stars(26) + "\n\x1b" + stars(22) + "\n\x7f\n\\n \"quoted\""
+	if said := run(plain); said != want {
+		t.Errorf("what arrives is\n%q, not\n%q", said, want)
+	}
+	if said := run("a key:\n" + key); strings.Contains(said, "MIIE") || !strings.HasPrefix(said, "a key:\n***") {
+		t.Errorf("of a key arrives %q", said)
+	}
+}

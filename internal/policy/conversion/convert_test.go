@@ -259,6 +259,46 @@ func TestTheStrictDefault(t *testing.T) {
 	}
 }
 
+// TestTheLenientRelease: 4.1.0 permits where nothing is said, reads no dynamic condition and
+// mounts nothing. None of that changes what it decides.
+func TestTheLenientRelease(t *testing.T) {
+	t.Parallel()
+	const when = "dynamic_condition: { type: day_of_week, days_of_week: [1] }"
+	one := func(text, action string) string {
+		return fmt.Sprintf("{ name: %s, condition: { field: code, operator: contains, value: %s }, action: %s, %s }", text, text, action, when)
+	}
+	for document, allowed := range map[string]map[string]bool{
+		"rules: []\n":                           {"x": true},
+		"defaults: { max_cpu: 1 }\n":            {"x": true},
+		"defaults: { action: block }\n":         {"x": false},
+		"rules: [ " + one("bad", "deny") + " ]": {"x": true, "bad": false},
+		"defaults: { action: deny }\nrules: [ " + one("good", "allow") + " ]\nsandbox_mounts: { input_dir: /srv/in }\n": {"x": false, "good": true},
+	} {
+		made, err := conversion.Convert("d", []byte(document), conversion.Options{Lenient: true})
+		if err != nil {
+			t.Errorf("%q: %v", document, err)
+			continue
+		}
+		p, err := policy.Parse("p", made.Document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for code, want := range allowed {
+			if p.DecideCommand(policy.CommandInput{Code: &code}).Allowed() != want {
+				t.Errorf("%q: %q is allowed: %t\n%s", document, code, !want, made.Document)
+			}
+		}
+		for _, n := range made.Notes {
+			if n.Changes {
+				t.Errorf("%q: %+v", document, n)
+			}
+		}
+		if strings.Contains(string(made.Document), "mounts") {
+			t.Errorf("%s", made.Document)
+		}
+	}
+}
+
 func TestWhatIsNoDocument(t *testing.T) {
 	t.Parallel()
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"

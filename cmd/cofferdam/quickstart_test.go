@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -223,5 +225,101 @@ func (r *reader) applies(text string) {
 	r.does("project", lines[4])
 	if out, _ := r.does("project", lines[0]); strings.Contains(out, r.ids["run-4f1c07"]) {
 		r.t.Errorf("%s: it is still there: %s", lines[4], out)
+	}
+}
+
+// agrees runs a block at a terminal, as somebody who says yes to whatever is asked.
+func (r *reader) agrees(in, text string) string {
+	r.t.Helper()
+	for here, there := range r.ids {
+		text = strings.ReplaceAll(text, here, there)
+	}
+	cmd := exec.CommandContext(r.t.Context(), "bash", "-e", "-c", text)
+	cmd.Dir, cmd.Env = filepath.Join(r.dir, in), append(r.env, "TERM=vt220")
+	tty, err := pty.Start(cmd)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = tty.Close() }()
+	if _, err := tty.WriteString("y\n"); err != nil {
+		r.t.Fatal(err)
+	}
+	out, _ := io.ReadAll(tty) // a terminal ends with an error
+	if err := cmd.Wait(); err != nil {
+		r.t.Fatalf("%s: %v\n%s", text, err, out)
+	}
+	return strings.ReplaceAll(string(out), "\r\n", "\n")
+}
+
+// runsOn starts a command that keeps running, and has it end with the test.
+func (r *reader) runsOn(text string) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "bash", "-c", "exec "+text)
+	cmd.Dir, cmd.Env = r.dir, r.env
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+// TestQuickstartMCP: every command of docs/quickstart-mcp.md does what the page says, as it
+// stands there, with a daemon of the tests. What the tools do has tests with real ones.
+func TestQuickstartMCP(t *testing.T) {
+	t.Parallel()
+	r := newReader(t)
+	r.env = append(r.env, "CLAUDE_CONFIG_DIR=")
+	kinds := map[string][]string{}
+	for _, b := range blocksOf(t, "quickstart-mcp.md") {
+		kinds[b.kind] = append(kinds[b.kind], b.text)
+	}
+	if len(kinds) != 4 || len(kinds["yaml"]) != 1 || len(kinds["sh"]) != 3 || len(kinds["diff"]) != 1 || len(kinds["console"]) != 1 {
+		t.Fatalf("the page has other blocks; say what becomes of each: %v", kinds)
+	}
+	r.put("policy.yaml", kinds["yaml"][0])
+	r.put("state/build.jsonl", `{"done":{"name":"debian","digest":"sha256:aa","created":"2026-11-20T10:00:00Z","bytes":312000000}}`+"\n")
+	r.put("state/asks.json", `[{"package": {"ecosystem": "python", "name": "iniconfig", "version": "2.0.0"}, "upstream": "https://index.example/simple/",
+		"files": [{"name": "iniconfig-2.0.0-py3-none-any.whl", "kind": "wheel", "digests": ["sha256:aa"]}], "run": "r1", "sandbox": "sb-1",
+		"policy": "sha256:p", "rule": "packages.default", "reason": "no list names iniconfig", "evidence": {}}]`)
+
+	if out, _ := r.does("", kinds["sh"][0]); !strings.Contains(out, "debian  312 MB") || !strings.Contains(out, "policy.yaml is a valid policy") {
+		t.Errorf("%s", out)
+	}
+	shown := r.agrees("", kinds["sh"][1])
+	if !strings.Contains(shown, kinds["diff"][0]) {
+		t.Errorf("the difference is not the page's:\n%s", shown)
+	}
+	written, err := os.ReadFile(filepath.Join(r.dir, ".mcp.json"))
+	if want := regexp.MustCompile(`(?m)^\+`).ReplaceAllString(kinds["diff"][0], ""); err != nil || string(written) != want {
+		t.Errorf("%v: %s", err, written)
+	}
+	r.does("", "cofferdam mcp uninstall --yes --project claude") // in the page without --yes
+
+	r.runsOn("cofferdam run --run-id r1 -- sleep 1000") // the agent's session, of whose run the page is
+	for out := ""; !strings.Contains(out, "r1"); {
+		out, _ = r.does("", "cofferdam list --run r1")
+		if t.Context().Err() != nil {
+			t.Fatal("the session did not begin")
+		}
+	}
+	lines := slices.Collect(strings.Lines(kinds["console"][0]))
+	out, _ := r.does("", strings.TrimPrefix(lines[0], "$ "))
+	r.ids["ap-zrmnj5"] = regexp.MustCompile(`ap-[0-9a-z]{6}`).FindString(out)
+	if answer := r.asPage(r.agrees("", strings.TrimPrefix(lines[1], "$ "))); len(lines) != 3 || !strings.Contains(answer, lines[2]) {
+		t.Errorf("the answer is not the page's: %s", answer)
+	}
+
+	r.does("", "cofferdam stop --force")
+	serve, rest, _ := strings.Cut(kinds["sh"][2], "\n")
+	if !strings.Contains(serve, "# keeps running") {
+		t.Fatalf("the page's daemon does not keep running: %s", serve)
+	}
+	r.put("state/life", "") // the daemon of the tests then has the real policies and tokens
+	r.runsOn(serve)
+	shown = r.agrees("", rest)
+	if !regexp.MustCompile(`(?m)^e2b_[0-9a-f]+$`).MatchString(shown) || !strings.Contains(shown, "http://127.0.0.1:7433/mcp") {
+		t.Errorf("%s", shown)
 	}
 }

@@ -169,7 +169,9 @@ func (c *converter) list(root *yaml.Node, key, otherwise string) {
 		}
 		kept.Content = append(kept.Content, entry)
 	}
-	put(c.out, key, kept)
+	if put(c.out, key, kept); key == "tool_allowlist" {
+		c.changed(n, key, "kept: a tool that it does not name can't be called; that evaluator does not look at the list")
+	}
 }
 
 // mounts keeps the host's directories that a session sees.

@@ -99,7 +99,7 @@ rules:
 	}
 	wantNotes := []string{
 		"7 disclaimer false", "8 metadata false", "9 scope false", "10 inherit false",
-		"11 network_allowlist not a host true", "12 tool_allowlist no tool true",
+		"11 network_allowlist not a host true", "12 tool_allowlist no tool true", "12 tool_allowlist true",
 		"14 defaults.action false", "14 defaults.max_tokens false", "14 defaults.confidence_threshold false", "14 defaults.network_default true",
 		"16 rule output false", "17 rule tokens false", "19 rule mail-2 false", "21 rule night true", "22 rule day true", "23 rule order false",
 	}
@@ -237,6 +237,27 @@ func TestADenialInWhatPermits(t *testing.T) {
 		if _, err := conversion.Convert("d", []byte(document), conversion.Options{}); (err != nil) != fails {
 			t.Errorf("%s%v", document, err)
 		}
+	}
+}
+
+// TestAnEmptyListOfTools: it is kept, nothing of it can be called, and a note says that this is
+// a change.
+func TestAnEmptyListOfTools(t *testing.T) {
+	t.Parallel()
+	made, err := conversion.Convert("d", []byte("tool_allowlist: []\ndefaults: { action: allow }\n"), conversion.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse("p", made.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "1"
+	if p.DecideCommand(policy.CommandInput{Tool: new("t")}).Allowed() || !p.DecideCommand(policy.CommandInput{Code: &code}).Allowed() {
+		t.Errorf("%s", made.Document)
+	}
+	if len(made.Notes) != 1 || !made.Notes[0].Changes {
+		t.Errorf("%+v", made.Notes)
 	}
 }
 

@@ -577,7 +577,7 @@ def test_only_the_daemon_is_answered(daemon: Path) -> None:
 
     with CofferdamSandboxProvider(tools={"add": add}) as provider:
         h = provider.create_session("a", model({"tool_allowlist": ["add"], **ALLOW}))
-        server = provider._server._server
+        server = provider._tools.server._server
         assert server is not None
 
         def asked(path: str, secret: str, body: str = '{"a": 1}', **headers: str) -> tuple[int, bytes]:
@@ -586,7 +586,7 @@ def test_only_the_daemon_is_answered(daemon: Path) -> None:
             answer = conn.getresponse()
             return answer.status, answer.read()
 
-        offered = provider._server.of(h.session_id)
+        offered = provider._tools.server.of(h.session_id)
         assert offered is not None
         right = f"Bearer {offered.secret}"
         assert asked(f"/{h.session_id}/add", right) == (200, b"2"), "the positive control"

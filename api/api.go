@@ -152,6 +152,15 @@ type StartCommand struct {
 	// Code tells that the last word of Argv is code that was handed over as text: rules on
 	// code judge it, as they judge what follows python3 -c, whatever the interpreter.
 	Code bool `json:"code,omitempty"`
+	// Refused tells that rules of the caller's own refuse it. It is not started: it is recorded
+	// as blocked, with these words, and the answer is the refusal.
+	Refused *RefusedByCaller `json:"refused,omitempty"`
+}
+
+// RefusedByCaller is what the caller's own rules say of a command.
+type RefusedByCaller struct {
+	Rule   string `json:"rule"` // letters, digits and . _ -; others become -
+	Reason string `json:"reason"`
 }
 
 // Command is one command's state. Its output is read by attaching:

@@ -92,6 +92,7 @@ func types() []any {
 		api.RotateAuditKey{},
 		api.RotatedAuditKey{},
 		api.RunSummary{},
+		api.RefusedByCaller{},
 		api.Sandbox{},
 		api.SandboxTool{},
 		api.SandboxPage{},

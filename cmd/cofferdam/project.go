@@ -42,11 +42,12 @@ command.
 Such a file can come with code that a stranger wrote. So a run uses it only once you have
 read it and said "cofferdam project allow", and again after each change of it or of the
 policy that it names. "cofferdam run --no-project" goes without.`,
-		Example: `  cofferdam project show
+		Example: `  cofferdam project import .devcontainer/devcontainer.json
+  cofferdam project show
   cofferdam project allow
   cofferdam run`,
 	}
-	cmd.AddCommand(newProjectShow(), newProjectAllow(), newProjectForbid())
+	cmd.AddCommand(newProjectShow(), newProjectAllow(), newProjectForbid(), newProjectImport())
 	return cmd
 }
 

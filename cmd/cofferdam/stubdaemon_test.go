@@ -158,6 +158,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/runs/{run}/suggest":                   d.suggest,
 		"GET /v1/audit/records":                        d.file("records.jsonl"),
 		"GET /v1/templates":                            d.file("templates.json"),
+		"GET /v1/secrets":                              d.file("secrets.json"),
 		"GET /v1/templates/{name}":                     d.file("template.json"),
 		"POST /v1/templates/{name}":                    d.file("build.jsonl"),
 		"DELETE /v1/templates/{name}":                  d.removeTemplate,

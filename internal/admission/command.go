@@ -24,22 +24,55 @@ const maxCommand = 32 << 10
 // allowed its `started` record is durable when Command returns; if not, its
 // `blocked` record is.
 func (c *Controller) Command(ctx context.Context, sandbox, id string, argv []string) (door.Answer, error) {
-	return c.CommandAs(ctx, sandbox, id, argv, "", false)
+	return c.CommandAs(ctx, sandbox, id, Asked{Argv: argv})
 }
 
-// CommandAs is Command for argv that only carries a text to a shell: the rules see
-// that text as the command. The caller vouches that argv does nothing else. With code the
-// last word of argv is code that somebody handed over as text, and is judged as that, too.
-func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, argv []string, text string, code bool) (door.Answer, error) {
+// Asked is a command with what its caller says of it.
+type Asked struct {
+	Argv []string
+	// Text is what the rules see as the command, of an argv that only carries a text to a
+	// shell; "": argv joined by spaces. The caller vouches that argv does nothing else.
+	Text string
+	// Code tells that the last word of argv is code that somebody handed over as text; it is
+	// judged as that, too.
+	Code bool
+	// Refused is why rules of the caller's own refuse it; nil: they don't. It can only narrow.
+	Refused *Refused
+}
+
+// Refused is a refusal by rules that the caller has, and the daemon has not.
+type Refused struct{ Rule, Reason string }
+
+// ByCaller is resolved_by of what the caller's own rules refused.
+const ByCaller policy.ResolvedBy = "caller"
+
+// decision is the refusal in the log's words. What it says is the caller's, and is made short
+// and printable.
+func (r Refused) decision() policy.Decision {
+	rule := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c) {
+			return c
+		}
+		return '-'
+	}, r.Rule)
+	return policy.Decision{Effect: policy.Deny, Rule: "caller." + excerpt.Of(rule, 80), ResolvedBy: ByCaller, Reason: excerpt.Of(printable(r.Reason), 500)}
+}
+
+// CommandAs is Command for a command of which more is known than its words.
+func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked Asked) (door.Answer, error) {
 	t, err := c.admit(ctx, sandbox)
 	if err != nil {
 		return door.Answer{}, err
 	}
-	in := commandInput(argv, text)
-	if code && len(argv) > 0 {
+	argv := asked.Argv
+	in := commandInput(argv, asked.Text)
+	if asked.Code && len(argv) > 0 {
 		in.Code = &argv[len(argv)-1]
 	}
 	d := t.known.settle(t.policy().DecideCommand(in))
+	if asked.Refused != nil && d.Allowed() {
+		d = asked.Refused.decision()
+	}
 	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
 	r.Detail = map[string]string{records.DetailCommand: id}
 	keepCommand(&r, argv)

@@ -388,11 +388,23 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for code, rule := range map[bool]string{false: "defaults.action", true: "rules.no-eval"} {
-		a, err := h.CommandAs(t.Context(), "sb1", fmt.Sprint("id-code-", code), []string{"bash", "-c", "eval x"}, "", code)
+		a, err := h.CommandAs(t.Context(), "sb1", fmt.Sprint("id-code-", code), Asked{Argv: []string{"bash", "-c", "eval x"}, Code: code})
 		must(t, err)
 		if a.Decision.Rule != rule {
 			t.Errorf("handed over as code: %v: %+v", code, a.Decision)
 		}
+	}
+	byCaller := &Refused{Rule: "no (imports)\n", Reason: "the agent's\x1b[2J own: " + strings.Repeat("x", 2_000)}
+	for argv, rule := range map[string]string{"import os": "caller.no--imports--", "eval(x)": "rules.no-eval"} { // it can only narrow
+		a, err := h.CommandAs(t.Context(), "sb1", "id-by-caller-"+argv, Asked{Argv: []string{"python3", "-c", argv}, Refused: byCaller})
+		must(t, err)
+		if a.Decision.Allowed() || a.Decision.Rule != rule {
+			t.Errorf("refused by its caller: %s: %+v", argv, a.Decision)
+		}
+	}
+	refused := h.records(t, audit.Blocked)
+	if i := slices.IndexFunc(refused, func(r audit.Record) bool { return r.ResolvedBy == string(ByCaller) }); i < 0 || len(refused[i].Reason) > 500 || strings.ContainsRune(refused[i].Reason, 0x1b) || !slices.Equal(refused[i].Command, []string{"python3", "-c", "import os"}) {
+		t.Errorf("the log has %+v", refused)
 	}
 	must(t, h.CommandFinished(t.Context(), "sb1", "id-ls", channel.Exit{Code: 3, Signal: "KILL", TimedOut: true, Claimed: true}))
 	got := h.records(t, audit.Finished)
@@ -402,7 +414,7 @@ func TestCommands(t *testing.T) {
 	if f := h.Finished(t.Context(), "sb1"); !f["id-ls"] || len(f) != 1 {
 		t.Errorf("Finished: %v", f)
 	}
-	if n := len(h.records(t, audit.Blocked)); n != 4 {
+	if n := len(h.records(t, audit.Blocked)); n != 6 {
 		t.Errorf("%d blocked", n)
 	}
 }

@@ -179,6 +179,35 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestRefusedByCaller: what the caller refuses is not started, and needs a rule and a reason.
+func TestRefusedByCaller(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	ann, _ := in.as(token.Grant{Name: "ann"})
+	bob, _ := in.as(token.Grant{Name: "bob"})
+	box := in.create(ann, api.CreateSandbox{})
+	whole := &api.RefusedByCaller{Rule: "no", Reason: "not that"}
+	for _, c := range []struct {
+		by      *client.Client
+		refused *api.RefusedByCaller
+		status  int
+	}{
+		{ann, nil, 0}, // the positive control
+		{ann, whole, http.StatusForbidden},
+		{ann, &api.RefusedByCaller{Rule: "no"}, http.StatusBadRequest},
+		{ann, &api.RefusedByCaller{Reason: "not that"}, http.StatusBadRequest},
+		{bob, whole, http.StatusNotFound},
+	} {
+		_, err := c.by.StartCommand(ctx, box.ID, api.StartCommand{Argv: []string{"true"}, Refused: c.refused})
+		if client.StatusOf(err) != c.status || (err == nil) != (c.status == 0) {
+			t.Errorf("%+v: %v", c.refused, err)
+		}
+		if c.status == http.StatusForbidden && !strings.Contains(err.Error(), "not that (rule caller.no, request") {
+			t.Errorf("the refusal says %v", err)
+		}
+	}
+}
+
 // TestOthersThings: of what is another's a token learns nothing, not even that it
 // is there.
 func TestOthersThings(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -190,6 +191,12 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 	c := sandbox.Command{
 		Argv: body.Argv, Env: body.Env, Dir: body.Dir, User: body.User, Stdin: body.Stdin,
 		Timeout: milliseconds(body.TimeoutMS), CapBytes: body.CapBytes, Code: body.Code,
+	}
+	if body.Refused != nil {
+		if body.Refused.Rule == "" || body.Refused.Reason == "" {
+			return fault.Invalid("refused needs the rule that refuses, and the reason")
+		}
+		c.Refused = &admission.Refused{Rule: body.Refused.Rule, Reason: body.Refused.Reason}
 	}
 	if body.Rows > 0 && body.Cols > 0 {
 		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}

@@ -82,6 +82,40 @@ def test_a_context_does_not_switch_rules_off(provider: CofferdamSandboxProvider)
         provider.execute_code("c", h.session_id, "1", context={"team": "red"})
 
 
+def test_what_the_gate_denies_is_in_the_log(provider: CofferdamSandboxProvider) -> None:
+    rules = [
+        {
+            "name": "no (secrets)",
+            "message": "not that",
+            "condition": {"field": "code", "operator": "contains", "value": "secret"},
+            "action": "deny",
+        }
+    ]
+    h = provider.create_session("a", model({"rules": rules, **ALLOW}))
+    box = provider.sandbox("a", h.session_id)
+    assert said(provider, h, "print(1)") == "1", "the positive control"
+    for code, rule, reason in (
+        ("print('secret')", "caller.no--secrets-", "not that"),
+        ("import os; os.system('id')", "caller.scan_code", "os.system"),
+    ):
+        with pytest.raises(PermissionError):
+            provider.execute_code("a", h.session_id, code)
+        with Client() as client:
+            found = [r for r in client.audit.records(sandbox=box.id) if code in r.get("command", [])]
+        assert [r["outcome"] for r in found] == ["blocked"], "it was never started"
+        assert found[0]["rule"] == rule and reason in found[0]["reason"] and found[0]["resolved_by"] == "caller"
+
+
+def test_a_denial_stands_without_the_daemon(
+    provider: CofferdamSandboxProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    h = provider.create_session("a", model({"defaults": {"action": "deny"}}))
+    provider.sandbox("a", h.session_id).kill()
+    with pytest.raises(PermissionError, match="Policy denied"):
+        provider.execute_code("a", h.session_id, "1")
+    assert "is not in the daemon's log" in caplog.text
+
+
 def test_a_document_without_limits_gets_the_configurations(provider: CofferdamSandboxProvider) -> None:
     config = SandboxConfig(memory_mb=256, cpu_limit=0.5)
     h = provider.create_session("a", model(dict(ALLOW)), config)
@@ -543,7 +577,7 @@ def test_only_the_daemon_is_answered(daemon: Path) -> None:
 
     with CofferdamSandboxProvider(tools={"add": add}) as provider:
         h = provider.create_session("a", model({"tool_allowlist": ["add"], **ALLOW}))
-        server = provider._server._server
+        server = provider._tools.server._server
         assert server is not None
 
         def asked(path: str, secret: str, body: str = '{"a": 1}', **headers: str) -> tuple[int, bytes]:
@@ -552,7 +586,7 @@ def test_only_the_daemon_is_answered(daemon: Path) -> None:
             answer = conn.getresponse()
             return answer.status, answer.read()
 
-        offered = provider._server.of(h.session_id)
+        offered = provider._tools.server.of(h.session_id)
         assert offered is not None
         right = f"Bearer {offered.secret}"
         assert asked(f"/{h.session_id}/add", right) == (200, b"2"), "the positive control"
@@ -590,3 +624,43 @@ def test_functions_that_can_be_no_tools() -> None:
     for function in (lambda *a: a, lambda a, /: a):
         with pytest.raises(ValueError, match="by its position"):
             CofferdamSandboxProvider(tools={"x": function})
+
+
+def test_a_session_of_calls(daemon: Path) -> None:
+    rules = [
+        {"name": "no", "condition": {"field": "code", "operator": "contains", "value": "forbidden"}, "action": "deny"}
+    ]
+    document = {"rules": rules, "defaults": {"action": "allow", "timeout_seconds": 1}}
+    with CofferdamSandboxProvider(isolation="wasm", template="no-such") as provider:
+        assert provider.is_available(), provider.unavailable_reason
+        h = provider.create_session("a", model(document))
+        assert not provider.kernel_isolated and provider.get_session_status("a", h.session_id) == SessionStatus.READY
+        done = provider.execute_code(
+            "a", h.session_id, "console.log('out'); console.error('err'); globalThis.x = 6; x * 7"
+        )
+        assert done.status == ExecutionStatus.COMPLETED and done.result.success
+        assert (done.result.stdout, done.result.stderr) == ("out\n42\n", "err\n")
+        assert said(provider, h, "typeof x") == '"undefined"', "nothing lasts"
+        assert "ReferenceError" in said(provider, h, "typeof require + typeof fetch + process.env")
+        done = provider.execute_code("a", h.session_id, "for (;;) {}")
+        assert done.status == ExecutionStatus.FAILED and done.result.killed and "1 seconds" in done.result.kill_reason
+        with pytest.raises(PermissionError, match="Policy denied: Matched rule 'no'"):
+            provider.execute_code("a", h.session_id, "'forbidden'", context={"code": "harmless"})
+        with Client() as client:
+            found = [r for r in client.audit.records(outcomes=["blocked"]) if r.get("rule") == "rules.no"]
+        assert len(found) == 1, "the denial is in the log"
+        # What a call has not.
+        assert provider.run("a", ["true"]).exit_code == -1 and not provider.cancel_execution("a", h.session_id, "x")
+        for act in (
+            lambda: provider.sandbox("a", h.session_id),
+            lambda: provider.save_state("a", h.session_id, "s"),
+            lambda: provider.restore_state("a", h.session_id, "s"),
+        ):
+            with pytest.raises(RuntimeError, match="no sandbox"):
+                act()
+        for config in ({"env_vars": {"A": "b"}}, {"input_dir": "/srv"}, {"network_enabled": True}):
+            with pytest.raises(ValueError):
+                provider.create_session("a", None, SandboxConfig(**config))
+        provider.destroy_session("a", h.session_id)
+        with pytest.raises(RuntimeError, match="No active session"):
+            provider.execute_code("a", h.session_id, "1")

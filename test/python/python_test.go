@@ -103,7 +103,7 @@ func TestTypesAndStyle(t *testing.T) {
 // TestAlone runs all tests without the toolkit: the client's, and the provider's with types of ours.
 func TestAlone(t *testing.T) {
 	isLong(t)
-	bin := environment(t, "pytest==9.2.0", "httpx")
+	bin := environment(t, "pytest==9.2.0", "httpx", "pyyaml")
 	run(t, sources(t, "COFFERDAM_TOOLKIT=none"), bin("python"), "-m", "pytest", "-q", "tests")
 }
 
@@ -116,7 +116,7 @@ func TestBesideTheToolkit(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			bin := environment(t, "agt-sandbox[policy]=="+release, "pytest==9.2.0", "httpx")
 			env := sources(t, "COFFERDAM_TOOLKIT="+release)
-			run(t, env, bin("python"), "-m", "pytest", "-q", filepath.Join("tests", "test_gate.py"), filepath.Join("tests", "test_agt.py"))
+			run(t, env, bin("python"), "-m", "pytest", "-q", filepath.Join("tests", "test_gate.py"), filepath.Join("tests", "test_agt.py"), filepath.Join("tests", "test_example.py"))
 			out := run(t, env, bin("python"), "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "tests.toolkit_plugin", theirs)
 			if !strings.Contains(out, "27 passed, 1 deselected") {
 				t.Errorf("not all of their tests ran:\n%s", out)

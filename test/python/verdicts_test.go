@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -33,24 +34,102 @@ for line in sys.stdin:
 `
 
 type verdictCase struct {
+	name     string
 	Document map[string]any   `json:"document"`
 	Contexts []map[string]any `json:"contexts"`
 }
 
 // TestImportedVerdicts: a document that was imported allows nothing that the toolkit's evaluator
-// of 5.0.0 denies, and where no note says that a verdict changes, the two are equal.
+// denies, and where no note says that a verdict changes, the two are equal.
 func TestImportedVerdicts(t *testing.T) {
 	isLong(t)
-	bin := environment(t, "agt-sandbox[policy]==5.0.0")
-	random := rand.New(rand.NewPCG(5, 17)) // the same documents each time
-	var cases []verdictCase
-	var input bytes.Buffer
-	for range 4000 {
-		c := verdictCase{Document: randomDocument(random)}
-		for range 6 {
-			c.Contexts = append(c.Contexts, randomContext(random))
+	for _, release := range toolkits() {
+		t.Run(release, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(5, 17)) // the same documents each time
+			var cases []verdictCase
+			for range 4000 {
+				c := verdictCase{Document: randomDocument(random)}
+				for range 6 {
+					c.Contexts = append(c.Contexts, randomContext(random))
+				}
+				cases = append(cases, c)
+			}
+			n := compared(t, release, cases)
+			if n.equal < 10_000 || n.denied < 2_000 || n.allowed < 2_000 || n.changed == 0 || n.refused == 0 {
+				t.Errorf("too little was compared: %+v", n)
+			}
+		})
+	}
+}
+
+// TestDocumentsOfAFolder compares documents that are not ours to keep: those of the folder in
+// COFFERDAM_TOOLKIT_DOCUMENTS, as JSON. Whatever has rules, and the
+// toolkit takes, has to be imported.
+func TestDocumentsOfAFolder(t *testing.T) {
+	isLong(t)
+	dir := os.Getenv("COFFERDAM_TOOLKIT_DOCUMENTS")
+	if dir == "" {
+		t.Skip("set COFFERDAM_TOOLKIT_DOCUMENTS to a folder with documents of the toolkit, *.json")
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has no documents: %v", dir, err)
+	}
+	for _, release := range toolkits() {
+		t.Run(release, func(t *testing.T) {
+			var cases []verdictCase
+			for _, path := range paths {
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := verdictCase{name: filepath.Base(path)}
+				if err := json.Unmarshal(text, &c.Document); err != nil {
+					t.Fatalf("%s: %v", path, err)
+				}
+				if _, ruled := c.Document["rules"]; ruled {
+					c.Contexts = contextsOf(c.Document)
+					cases = append(cases, c)
+				}
+			}
+			if n := compared(t, release, cases); n.refused > 0 {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
+// contextsOf are calls of every tool, and code with every text, that a document's rules have.
+func contextsOf(document map[string]any) []map[string]any {
+	var all []map[string]any
+	say := func(text string) {
+		all = append(all, map[string]any{"action": "execute", "code": "x = '" + text + "'"}, map[string]any{"tool_name": text})
+	}
+	say("hello")
+	rules, _ := document["rules"].([]any)
+	for _, r := range rules {
+		condition, _ := r.(map[string]any)["condition"].(map[string]any)
+		switch v := condition["value"].(type) {
+		case string:
+			say(v)
+			for _, part := range strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune("|()^$", r) }) {
+				say(part)
+			}
+		case []any:
+			for _, e := range v {
+				say(fmt.Sprint(e))
+			}
 		}
-		cases = append(cases, c)
+	}
+	return all
+}
+
+// compared has both judge.
+func compared(t *testing.T, release string, cases []verdictCase) tally {
+	t.Helper()
+	bin := environment(t, "agt-sandbox[policy]=="+release)
+	var input bytes.Buffer
+	for _, c := range cases {
 		line, err := json.Marshal(c)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +144,7 @@ func TestImportedVerdicts(t *testing.T) {
 		t.Fatalf("%v: %s", err, said.String())
 	}
 	answers := json.NewDecoder(&out)
-	var n tally
+	n := tally{options: conversion.Options{Lenient: release == "4.1.0"}}
 	for _, c := range cases {
 		var theirs []bool
 		if err := answers.Decode(&theirs); err != nil {
@@ -74,16 +153,16 @@ func TestImportedVerdicts(t *testing.T) {
 		n.compare(t, c, theirs)
 	}
 	t.Logf("%+v", n)
-	if n.equal < 10_000 || n.denied < 2_000 || n.allowed < 2_000 || n.changed == 0 || n.refused == 0 {
-		t.Errorf("too little was compared: %+v", n)
-	}
+	return n
 }
 
 // tally counts what was compared.
 type tally struct {
+	options                conversion.Options
 	equal, allowed, denied int // verdicts
 	changed                int // documents of which a note says that a verdict may be another
-	refused                int // documents that can't be imported
+	imported, refused      int // documents that can be imported, and that can't
+	theirs                 int // documents that the toolkit's own loader does not take
 	stricter               int // verdicts of changed ones
 }
 
@@ -94,13 +173,21 @@ func (n *tally) compare(t *testing.T, c verdictCase, theirs []bool) {
 		t.Fatal(err)
 	}
 	if theirs == nil {
-		t.Fatalf("the toolkit does not take %s", text)
-	}
-	made, err := conversion.Convert("d", text, conversion.Options{})
-	if err != nil {
-		n.refused++
+		if c.name == "" {
+			t.Fatalf("the toolkit does not take %s", text)
+		}
+		n.theirs++
 		return
 	}
+	made, err := conversion.Convert("d", text, n.options)
+	if err != nil {
+		n.refused++
+		if c.name != "" {
+			t.Logf("%s: %v", c.name, err)
+		}
+		return
+	}
+	n.imported++
 	p, err := policy.Parse("p", made.Document)
 	if err != nil {
 		t.Fatal(err)
@@ -171,6 +258,9 @@ func randomDocument(r *rand.Rand) map[string]any {
 			one["dynamic_condition"] = pick(r, map[string]any{"type": "day_of_week", "days_of_week": []int{1, 2, 3, 4, 5, 6, 7}}, map[string]any{"type": "time_window", "start_time": "00:00", "end_time": "00:00"})
 		}
 		rules = append(rules, one)
+	}
+	if r.IntN(10) == 0 {
+		document["tool_allowlist"] = pick(r, []string{}, []string{"send_email"})
 	}
 	if rules != nil || r.IntN(2) == 0 {
 		document["rules"] = append([]map[string]any{}, rules...)

@@ -34,6 +34,10 @@ type Options struct {
 	// DropRefusals leaves rules out that refuse and can't be said in our words, instead of
 	// failing: what they would refuse is not refused.
 	DropRefusals bool
+	// Lenient follows release 4.1.0 where the two differ: a document that does not say
+	// defaults.action permits what no rule matches, a rule holds whatever its dynamic condition
+	// says, and nothing is mounted.
+	Lenient bool
 }
 
 // converter is one conversion.
@@ -165,7 +169,9 @@ func (c *converter) list(root *yaml.Node, key, otherwise string) {
 		}
 		kept.Content = append(kept.Content, entry)
 	}
-	put(c.out, key, kept)
+	if put(c.out, key, kept); key == "tool_allowlist" {
+		c.changed(n, key, "kept: a tool that it does not name can't be called; that evaluator does not look at the list")
+	}
 }
 
 // mounts keeps the host's directories that a session sees.
@@ -176,6 +182,10 @@ func (c *converter) mounts(n *yaml.Node) {
 	kept := mapping()
 	for key, v := range pairs(n) {
 		if v.ShortTag() == "!!null" {
+			continue
+		}
+		if c.opts.Lenient {
+			c.note(key, "sandbox_mounts."+clean(key.Value), "left out: release 4.1.0 does not read it")
 			continue
 		}
 		one := mapping()
@@ -194,7 +204,7 @@ func (c *converter) mounts(n *yaml.Node) {
 // defaults keeps limits, and says the action that holds where the document leaves it open.
 func (c *converter) defaults(n *yaml.Node) {
 	kept := mapping()
-	action := "deny"
+	action := c.byDefault()
 	if n != nil && n.Kind == yaml.MappingNode {
 		action = c.limits(n, kept)
 	} else if n != nil && n.ShortTag() != "!!null" {
@@ -205,15 +215,27 @@ func (c *converter) defaults(n *yaml.Node) {
 		if n != nil {
 			at = n
 		}
-		c.note(at, "defaults.action", "deny, as in release 5.0.0, since the document does not say it; release 4.1.0 would allow")
+		if c.opts.Lenient {
+			c.note(at, "defaults.action", "allow, as in release 4.1.0, since the document does not say it; release 5.0.0 would deny")
+		} else {
+			c.note(at, "defaults.action", "deny, as in release 5.0.0, since the document does not say it; release 4.1.0 would allow (--release 4.1.0)")
+		}
 	}
 	c.allows = action == "allow"
 	kept.Content = slices.Insert(kept.Content, 0, text("action"), text(action))
 	put(c.out, "defaults", kept)
 }
 
+// byDefault is what the release does where a document does not say it.
+func (c *converter) byDefault() string {
+	if c.opts.Lenient {
+		return "allow"
+	}
+	return "deny"
+}
+
 func (c *converter) limits(n, kept *yaml.Node) (action string) {
-	action = "deny"
+	action = c.byDefault()
 	for key, v := range pairs(n) {
 		name := key.Value
 		switch {

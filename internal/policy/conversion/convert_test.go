@@ -99,7 +99,7 @@ rules:
 	}
 	wantNotes := []string{
 		"7 disclaimer false", "8 metadata false", "9 scope false", "10 inherit false",
-		"11 network_allowlist not a host true", "12 tool_allowlist no tool true",
+		"11 network_allowlist not a host true", "12 tool_allowlist no tool true", "12 tool_allowlist true",
 		"14 defaults.action false", "14 defaults.max_tokens false", "14 defaults.confidence_threshold false", "14 defaults.network_default true",
 		"16 rule output false", "17 rule tokens false", "19 rule mail-2 false", "21 rule night true", "22 rule day true", "23 rule order false",
 	}
@@ -240,6 +240,27 @@ func TestADenialInWhatPermits(t *testing.T) {
 	}
 }
 
+// TestAnEmptyListOfTools: it is kept, nothing of it can be called, and a note says that this is
+// a change.
+func TestAnEmptyListOfTools(t *testing.T) {
+	t.Parallel()
+	made, err := conversion.Convert("d", []byte("tool_allowlist: []\ndefaults: { action: allow }\n"), conversion.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse("p", made.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := "1"
+	if p.DecideCommand(policy.CommandInput{Tool: new("t")}).Allowed() || !p.DecideCommand(policy.CommandInput{Code: &code}).Allowed() {
+		t.Errorf("%s", made.Document)
+	}
+	if len(made.Notes) != 1 || !made.Notes[0].Changes {
+		t.Errorf("%+v", made.Notes)
+	}
+}
+
 // TestTheStrictDefault: what says nothing denies.
 func TestTheStrictDefault(t *testing.T) {
 	t.Parallel()
@@ -255,6 +276,46 @@ func TestTheStrictDefault(t *testing.T) {
 		}
 		if code := "1"; p.DecideCommand(policy.CommandInput{Code: &code}).Allowed() {
 			t.Errorf("%q allows", document)
+		}
+	}
+}
+
+// TestTheLenientRelease: 4.1.0 permits where nothing is said, reads no dynamic condition and
+// mounts nothing. None of that changes what it decides.
+func TestTheLenientRelease(t *testing.T) {
+	t.Parallel()
+	const when = "dynamic_condition: { type: day_of_week, days_of_week: [1] }"
+	one := func(text, action string) string {
+		return fmt.Sprintf("{ name: %s, condition: { field: code, operator: contains, value: %s }, action: %s, %s }", text, text, action, when)
+	}
+	for document, allowed := range map[string]map[string]bool{
+		"rules: []\n":                           {"x": true},
+		"defaults: { max_cpu: 1 }\n":            {"x": true},
+		"defaults: { action: block }\n":         {"x": false},
+		"rules: [ " + one("bad", "deny") + " ]": {"x": true, "bad": false},
+		"defaults: { action: deny }\nrules: [ " + one("good", "allow") + " ]\nsandbox_mounts: { input_dir: /srv/in }\n": {"x": false, "good": true},
+	} {
+		made, err := conversion.Convert("d", []byte(document), conversion.Options{Lenient: true})
+		if err != nil {
+			t.Errorf("%q: %v", document, err)
+			continue
+		}
+		p, err := policy.Parse("p", made.Document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for code, want := range allowed {
+			if p.DecideCommand(policy.CommandInput{Code: &code}).Allowed() != want {
+				t.Errorf("%q: %q is allowed: %t\n%s", document, code, !want, made.Document)
+			}
+		}
+		for _, n := range made.Notes {
+			if n.Changes {
+				t.Errorf("%q: %+v", document, n)
+			}
+		}
+		if strings.Contains(string(made.Document), "mounts") {
+			t.Errorf("%s", made.Document)
 		}
 	}
 }

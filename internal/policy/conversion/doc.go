@@ -2,8 +2,9 @@
 // (versions 4 and 5 of its language): it keeps what can be enforced and says what it left out.
 // It is pure.
 //
-// What is made refuses whatever the document's own evaluator, of release 5.0.0, refuses of what
-// Cofferdam judges: commands, code and calls of tools. Where a rule can't be said in our words,
+// What is made refuses whatever the document's own evaluator refuses of what Cofferdam judges:
+// commands, code and calls of tools. The evaluator is that of release 5.0.0, or of 4.1.0 if
+// asked for. Where a rule can't be said in our words,
 // one that permits is left out, one that refuses is widened as long as it is known to refuse no
 // less, and else the conversion fails. A rule that permits has a denial in it as well: what can't
 // be evaluated is denied where it is reached.

@@ -148,6 +148,8 @@ func (c *converter) rule(r rule) *yaml.Node {
 		return c.unsaid(r, sentence)
 	}
 	switch {
+	case r.dynamic != nil && c.opts.Lenient:
+		c.note(r.at, what, "holds at all times: release 4.1.0 does not read its dynamic condition")
 	case r.dynamic == nil || holds == fails: // what can't be evaluated denies before that is asked
 	case r.permits():
 		c.changed(r.at, what, "left out: it permits under a dynamic condition, which is not read")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,8 +18,9 @@ import (
 // Command asks for a process in a sandbox.
 type Command struct {
 	Argv    []string
-	Judged  string // what the policy's rules see as the command; "": argv joined by spaces
-	Code    bool   // the last word of Argv is code, which rules on code judge
+	Judged  string             // what the policy's rules see as the command; "": argv joined by spaces
+	Code    bool               // the last word of Argv is code, which rules on code judge
+	Refused *admission.Refused // by the caller's own rules: it is recorded, and never started
 	Env     map[string]string
 	Dir     string
 	User    string
@@ -74,7 +76,7 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
 	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
-	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, c.Argv, c.Judged, c.Code)
+	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, admission.Asked{Argv: c.Argv, Text: c.Judged, Code: c.Code, Refused: c.Refused})
 	if err != nil {
 		return nil, err
 	}

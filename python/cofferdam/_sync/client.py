@@ -76,10 +76,30 @@ class Client:
             yield decode(SandboxEvent, one)
 
     def call_code(
-        self, code: str, *, policy: PolicyLike | None = None, policy_name: str | None = None, language: str = ""
+        self,
+        code: str,
+        *,
+        policy: PolicyLike | None = None,
+        policy_name: str | None = None,
+        language: str = "",
+        timeout: float | None = None,
+        memory_mb: int | None = None,
+        run: str | None = None,
+        task: str | None = None,
     ) -> CallResult:
-        """Runs code without a sandbox, and without files, network and processes."""
-        body = {"code": code, "language": language, "policy": _policy.request(policy, policy_name)}
+        """Runs code without a sandbox, and without files, network and processes.
+
+        ``timeout`` is in seconds, and of the time that it computes; both bounds lie within the
+        policy's, which is what holds where they are not given, up to 10 seconds and 64 MiB.
+        """
+        body: dict[str, Any] = {"code": code, "language": language, "policy": _policy.request(policy, policy_name)}
+        given = {
+            "timeout_ms": None if timeout is None else max(1, round(timeout * 1000)),
+            "memory_mb": memory_mb,
+            "run": run,
+            "task": task,
+        }
+        body |= {k: v for k, v in given.items() if v}
         return decode(CallResult, self.transport.call("POST", "/v1/calls", body=body))
 
     def plan(

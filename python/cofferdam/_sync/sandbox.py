@@ -14,7 +14,7 @@ from .. import _html, _installs
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
-from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound
+from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound, Refused
 from .files import Files
 from .process import MAX_OUTPUT, Process, Output
 
@@ -219,6 +219,18 @@ class Sandbox:
         body |= {k: v for k, v in given.items() if v}
         started = decode(Command, self.client.transport.call("POST", self._path("/commands"), body=body))
         return Process(self.client.transport, self.id, started.id, started.argv, started.started)
+
+    def refuse(self, command: CommandLine, *, rule: str, reason: str) -> Refused:
+        """Has the log say that rules of your own refuse a command, and gives the refusal as recorded.
+
+        It is not started. Where the policy's rules refuse it as well, the refusal is theirs.
+        """
+        body = {"argv": _argv(command), "refused": {"rule": rule, "reason": reason}}
+        try:
+            self.client.transport.call("POST", self._path("/commands"), body=body)
+        except Refused as e:
+            return e
+        raise CofferdamError("the daemon did not refuse what it was told to refuse")
 
     def run(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import logging
 import threading
@@ -14,12 +13,14 @@ from typing import Any
 from .._sync.client import Client
 from .._sync.sandbox import Sandbox
 from ..errors import CofferdamError, InvalidRequest, NotFound, Unavailable
-from . import _checkpoints, _mounts, _translate
+from . import _calls, _checkpoints, _mounts, _translate
 from ._document import read
 from ._gate import Gate
+from ._offer import Functions
 from ._session import Session
-from ._tools import CLIENT, Offered, ToolError, ToolServer, new_secret, schema_of
+from ._tools import CLIENT, ToolError
 from ._translate import WORKSPACE
+from ._twins import Twins
 from ._types import (
     ExecutionHandle,
     ExecutionStatus,
@@ -35,24 +36,14 @@ from ._types import (
 
 logger = logging.getLogger("cofferdam.agt")
 
-_STATES = {
-    "creating": SessionStatus.PROVISIONING,
-    "running": SessionStatus.READY,
-    "freezing": SessionStatus.READY,
-    "frozen": SessionStatus.READY,
-    "paused": SessionStatus.READY,
-    "thawing": SessionStatus.READY,
-    "destroying": SessionStatus.DESTROYING,
-    "failed": SessionStatus.FAILED,
-}
 
-
-class CofferdamSandboxProvider(SandboxProvider):
+class CofferdamSandboxProvider(Twins, SandboxProvider):
     """Sessions in sandboxes that have no network but what the policy lists.
 
     ``isolation`` is one of the names in docs/quickstart-python.md (``gvisor``, ``runc``,
     ``hardware``, ... and the toolkit's ``runsc`` and ``kata-runtime``); a session's
-    ``config.runtime`` goes before it. ``tools`` are functions of this process that code may
+    ``config.runtime`` goes before it. With ``wasm`` a session has no sandbox: it runs
+    JavaScript, and nothing lasts from one execution to the next. ``tools`` are functions of this process that code may
     call whose policy lists them in ``tool_allowlist``. ``extra`` are keys of a policy of ours,
     such as ``allowed_packages``, that every session gets. ``host`` and ``token`` are a daemon's
     on the network; without them it is this user's own, which is started where none runs.
@@ -76,15 +67,11 @@ class CofferdamSandboxProvider(SandboxProvider):
     ) -> None:
         if image is not None:
             logger.info("the image %s is not used: sessions have the template %s", image, template)
-        if not 0 < tool_timeout <= 3600:
-            raise ValueError(f"tool_timeout is {tool_timeout!r}; it has to be above 0, and at most an hour")
-        self._tools = dict(tools or {})
-        self._schemas = {name: schema_of(name, function) for name, function in self._tools.items()}
+        self._tools = Functions(tools or {}, tool_timeout)
         self._isolation = _translate.isolation(isolation or runtime)
         self._template, self._extra = template, dict(extra or {})
-        self._tool_timeout, self._idle, self._scan = tool_timeout, idle_seconds, scan_code
+        self._idle, self._scan = idle_seconds, scan_code
         self._client = Client(host, token=token, ca=ca)
-        self._server = ToolServer()
         self._lock = threading.RLock()  # guards the two below
         self._sessions: dict[tuple[str, str], Session] = {}
         self._engine = ""
@@ -103,7 +90,7 @@ class CofferdamSandboxProvider(SandboxProvider):
         except CofferdamError as e:
             self._reason = str(e)
             return False
-        if self._template not in there:
+        if self._isolation != _calls.ISOLATION and self._template not in there:
             self._reason = f"the template {self._template} is not built: cofferdam template build {self._template}"
             return False
         self._reason = ""
@@ -144,9 +131,19 @@ class CofferdamSandboxProvider(SandboxProvider):
             )
         document = None if policy is None else read(policy)
         made = _translate.policy(document, config, self._extra)
+        isolation = _translate.isolation(getattr(config, "runtime", None)) or self._isolation
+        gate = None if document is None else Gate(document)
+        limits = _translate.limits(document, config)
+        if isolation == _calls.ISOLATION:
+            _calls.check(document, config, self._tools.named(made["tool_allowlist"]))
+            made["isolation"] = self._engine = isolation
+            told = {"policy": made, "task": f"session {session_id} of agent {agent_id}"}
+            return _calls.CallSession(
+                agent_id, session_id, None, limits, told, document, gate, config, client=self._client
+            )
         asked: dict[str, Any] = {
             "policy": made,
-            "isolation": _translate.isolation(getattr(config, "runtime", None)) or self._isolation or None,
+            "isolation": isolation or None,
             "template": self._template,
             "env": _mounts.environment(config.env_vars),
             "mounts": _mounts.mounts(
@@ -157,19 +154,17 @@ class CofferdamSandboxProvider(SandboxProvider):
             "task": f"session {session_id} of agent {agent_id}",
             "idle": self._idle,
         }
-        gate = None if document is None else Gate(document)
-        before = self._server.of(session_id)
-        tools = self._offered(agent_id, session_id, made["tool_allowlist"], gate)
+        before = self._tools.server.of(session_id)
+        tools = self._tools.offer(agent_id, session_id, made["tool_allowlist"], gate)
         try:
             sandbox = self._sandbox(asked, tools, snapshot)
         except BaseException:
-            self._server.withdraw(session_id)
+            self._tools.server.withdraw(session_id)
             if before is not None:
-                self._server.offer(session_id, before)
+                self._tools.server.offer(session_id, before)
             raise
         with self._lock:
             self._engine = sandbox.info.engine
-        limits = _translate.limits(document, config)
         return Session(agent_id, session_id, sandbox, limits, asked, document, gate, config)
 
     def _sandbox(self, asked: dict[str, Any], tools: list[dict[str, Any]], snapshot: str | None) -> Sandbox:
@@ -194,59 +189,14 @@ class CofferdamSandboxProvider(SandboxProvider):
             raise
         return sandbox
 
-    def _offered(self, agent_id: str, session_id: str, listed: list[str], gate: Gate | None) -> list[dict[str, Any]]:
-        """What the session's sandbox may call of this provider's functions."""
-        names = [name for name in listed if name in self._tools]
-        if not names:
-            if self._tools:
-                logger.warning(
-                    "session %s of %s may call none of the provider's tools: its tool_allowlist names none",
-                    session_id,
-                    agent_id,
-                )
-            return []
-
-        def judge(name: str, arguments: dict[str, Any]) -> str | None:
-            # Listed it is. A rule that matches decides; where none does, the list has.
-            context = {f"arguments.{k}": v for k, v in arguments.items()}
-            context |= {
-                "agent_id": agent_id,
-                "action": "tool_call",
-                "tool_name": name,
-                "tool": name,
-                "arguments": arguments,
-            }
-            verdict = gate.matching(context) if gate else None
-            return None if verdict is None or verdict.allowed else verdict.reason
-
-        secret = new_secret()
-        root = self._server.offer(
-            session_id,
-            Offered(
-                secret=secret, functions={n: self._tools[n] for n in names}, judge=judge, timeout=self._tool_timeout
-            ),
-        )
-        return [
-            {
-                "name": name,
-                "description": (self._tools[name].__doc__ or "").strip()[:1000],
-                "arguments": self._schemas[name],
-                "endpoint": root + name,
-                "secret": secret,
-                "answers": "json",
-                "timeout_ms": round(self._tool_timeout * 1000) + 5000,
-            }
-            for name in names
-        ]
-
     def destroy_session(self, agent_id: str, session_id: str) -> None:
         """Ends a session; one that is not there is no error. One that can't be ended stays known."""
         session = self._sessions.get((agent_id, session_id))
         if session is None:
             return
         with session.turn:
-            session.sandbox.kill()
-            self._server.withdraw(session_id)
+            session.close()
+            self._tools.server.withdraw(session_id)
             with self._lock:
                 self._sessions.pop((agent_id, session_id), None)
 
@@ -259,7 +209,7 @@ class CofferdamSandboxProvider(SandboxProvider):
                 logger.warning(
                     "session %s of %s could not be ended, and ends when it is idle: %s", session_id, agent_id, e
                 )
-        self._server.close()
+        self._tools.server.close()
         self._client.close()
 
     def __enter__(self) -> CofferdamSandboxProvider:
@@ -281,22 +231,16 @@ class CofferdamSandboxProvider(SandboxProvider):
         session = self._sessions.get((agent_id, session_id))
         if session is None:
             return SessionStatus.DESTROYED
-        try:
-            state = self._client.sandboxes.get(session.sandbox.id).state
-        except NotFound:
-            return SessionStatus.DESTROYED
-        if state == "running" and session.running:
-            return SessionStatus.EXECUTING
-        return _STATES.get(state, SessionStatus.DESTROYED)
+        return session.state(self._client)
 
     def sandbox(self, agent_id: str, session_id: str) -> Sandbox:
         """The session's sandbox, for what the toolkit has no word for: files, installs, forks."""
-        return self._session(agent_id, session_id).sandbox
+        return self._session(agent_id, session_id).box()
 
     def tool_errors(self, agent_id: str, session_id: str) -> list[ToolError]:
         """The last calls of the session's tools that came to nothing, and why."""
         self._session(agent_id, session_id)
-        offered = self._server.of(session_id)
+        offered = self._tools.server.of(session_id)
         return list(offered.errors) if offered else []
 
     # Executions.
@@ -324,12 +268,18 @@ class CofferdamSandboxProvider(SandboxProvider):
                 {**(context or {}), "agent_id": session.agent_id, "action": "execute", "code": code}
             )
             if not verdict.allowed:
+                session.noted(code, verdict.rule or "defaults.action", verdict.reason)
                 raise PermissionError(f"Policy denied: {verdict.reason}")
-        if self._scan:
-            try:
-                enforce_no_subprocess_execution(code)
-            except RecursionError:
-                raise PermissionError("Sandbox code denied: it is nested too deeply to be looked at") from None
+        if not self._scan:
+            return
+        try:
+            enforce_no_subprocess_execution(code)
+        except RecursionError:
+            session.noted(code, "scan_code", "it is nested too deeply to be looked at")
+            raise PermissionError("Sandbox code denied: it is nested too deeply to be looked at") from None
+        except PermissionError as e:
+            session.noted(code, "scan_code", str(e))
+            raise
 
     def run(
         self, agent_id: str, command: list[str], config: SandboxConfig | None = None, *, session_id: str | None = None
@@ -374,10 +324,10 @@ class CofferdamSandboxProvider(SandboxProvider):
         tag = _checkpoints.snapshot_name(agent_id, name)
         with session.turn:
             try:
-                made = session.sandbox.snapshot(tag)
+                made = session.box().snapshot(tag)
             except (InvalidRequest, Unavailable) as e:
                 logger.info("the memory of session %s is not saved: %s", session_id, e)
-                made = session.sandbox.snapshot(tag, contents="files")
+                made = session.box().snapshot(tag, contents="files")
         return SandboxCheckpoint(agent_id=agent_id, name=name, image_tag=tag, created_at=made.created.isoformat())
 
     def restore_state(self, agent_id: str, session_id: str, name: str, config: SandboxConfig | None = None) -> None:
@@ -389,13 +339,14 @@ class CofferdamSandboxProvider(SandboxProvider):
         session = self._session(agent_id, session_id)
         tag = _checkpoints.snapshot_name(agent_id, name)
         with session.turn:
+            before = session.box()
             # Asked of the document that the session began with, and recorded anew.
             policy = session.document.raw if session.document else None
             try:
                 restored = self._make(agent_id, session_id, policy, config or session.config, snapshot=tag)
             except RuntimeError as e:
                 raise RuntimeError(f"the checkpoint '{name}' of agent '{agent_id}' can't be restored: {e}") from e
-            before, session.sandbox = session.sandbox, restored.sandbox
+            session.sandbox = restored.sandbox
             session.limits, session.config, session.asked = restored.limits, restored.config, restored.asked
             before.kill()
 
@@ -419,24 +370,6 @@ class CofferdamSandboxProvider(SandboxProvider):
             self._client.snapshots.remove(_checkpoints.snapshot_name(agent_id, name))
         except NotFound as e:
             raise RuntimeError(f"the agent '{agent_id}' has no checkpoint '{name}'") from e
-
-    # Twins that the toolkit's base class has not.
-
-    async def run_async(
-        self, agent_id: str, command: list[str], config: SandboxConfig | None = None, *, session_id: str | None = None
-    ) -> SandboxResult:
-        """As run."""
-        return await asyncio.to_thread(self.run, agent_id, command, config, session_id=session_id)
-
-    async def save_state_async(self, agent_id: str, session_id: str, name: str) -> SandboxCheckpoint:
-        """As save_state."""
-        return await asyncio.to_thread(self.save_state, agent_id, session_id, name)
-
-    async def restore_state_async(
-        self, agent_id: str, session_id: str, name: str, config: SandboxConfig | None = None
-    ) -> None:
-        """As restore_state."""
-        await asyncio.to_thread(self.restore_state, agent_id, session_id, name, config)
 
 
 def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:

@@ -11,18 +11,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._models import CommandResult
+from .._sync.client import Client
 from .._sync.process import Process
 from .._sync.sandbox import Sandbox
-from ..errors import APIError, CofferdamError, Refused
+from ..errors import APIError, CofferdamError, NotFound, Refused
 from ._document import Document
 from ._gate import Gate
 from ._translate import WORKSPACE, Limits
-from ._types import ExecutionHandle, ExecutionStatus, SandboxResult
+from ._types import ExecutionHandle, ExecutionStatus, SandboxResult, SessionStatus
 
 logger = logging.getLogger("cofferdam.agt")
 
 #: Whom code runs as: nobody, as in the toolkit's containers.
 USER = 65534
+
+_STATES = {
+    "creating": SessionStatus.PROVISIONING,
+    "running": SessionStatus.READY,
+    "freezing": SessionStatus.READY,
+    "frozen": SessionStatus.READY,
+    "paused": SessionStatus.READY,
+    "thawing": SessionStatus.READY,
+    "destroying": SessionStatus.DESTROYING,
+    "failed": SessionStatus.FAILED,
+}
 
 _KEPT = 1000  # executions of a session that are remembered
 _KILL = 137  # the code of what was killed
@@ -34,7 +46,7 @@ class Session:
 
     agent_id: str
     session_id: str
-    sandbox: Sandbox
+    sandbox: Sandbox | None  # None: it has none, and its executions are calls
     limits: Limits
     asked: dict[str, Any]  # what the sandbox was made of, but for the snapshot
     document: Document | None = None
@@ -45,6 +57,39 @@ class Session:
     running: dict[str, Process] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)  # guards the three above
+
+    def box(self) -> Sandbox:
+        """The sandbox; a RuntimeError where a session has none."""
+        if self.sandbox is None:
+            raise RuntimeError(f"the session '{self.session_id}' has no sandbox: its isolation is wasm")
+        return self.sandbox
+
+    def close(self) -> None:
+        """Ends the sandbox."""
+        self.box().kill()
+
+    def state(self, client: Client) -> SessionStatus:
+        """What the daemon says of the sandbox."""
+        try:
+            state = client.sandboxes.get(self.box().id).state
+        except NotFound:
+            return SessionStatus.DESTROYED
+        if state == "running" and self.running:
+            return SessionStatus.EXECUTING
+        return _STATES.get(state, SessionStatus.DESTROYED)
+
+    def noted(self, code: str, rule: str, reason: str) -> None:
+        """Has the log of the daemon say what the gate refused. The denial stands whatever comes of that."""
+        try:
+            self.refuse(code, rule, reason)
+        except (CofferdamError, ValueError) as e:
+            logger.warning("a denial of session %s is not in the daemon's log: %s", self.session_id, e)
+
+    def refuse(self, code: str, rule: str, reason: str) -> None:
+        """Records a refusal of code."""
+        with self.turn:
+            sandbox = self.box()
+        sandbox.refuse(["python3", "-c", code], rule=rule, reason=reason or "it is refused")
 
     def begin(self) -> ExecutionHandle:
         """A new execution, which has not begun."""
@@ -96,7 +141,7 @@ class Session:
     ) -> SandboxResult:
         """Runs a command to its end, within the limits."""
         with self.turn:  # one that is being replaced is not used any more
-            sandbox = self.sandbox
+            sandbox = self.box()
         began = time.monotonic()
         try:
             process = sandbox.spawn(
@@ -146,7 +191,7 @@ class Session:
 
     def _why_killed(self) -> str:
         try:
-            if self.sandbox.usage().memory_kills > 0:
+            if self.box().usage().memory_kills > 0:
                 return "out of memory"
         except CofferdamError as e:
             return f"killed; the sandbox can't be asked why: {e}"

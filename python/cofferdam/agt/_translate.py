@@ -30,6 +30,9 @@ ISOLATIONS: dict[str, str] = {
     "hyperlight": "hardware",
     "hardware": "hardware",
     "microvm": "microvm",
+    "wasm": "wasm",
+    "call": "wasm",
+    "hyperlight-wasm": "wasm",
     "strongest": "auto",
 }
 

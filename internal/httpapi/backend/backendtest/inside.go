@@ -155,6 +155,9 @@ func (b *Boxes) Start(_ context.Context, id string, c sandbox.Command) (keeper.C
 	if box.Refuse != "" && c.Judged == box.Refuse {
 		return keeper.Command{}, fault.New(fault.ErrForbidden, "rule no-such-thing denies it: ask a person (rule rules.no-such-thing, request r-1)")
 	}
+	if c.Refused != nil {
+		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule caller.%s, request r-1)", c.Refused.Reason, c.Refused.Rule)
+	}
 	return box.Commands.Start(c)
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/project/foreign"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+)
+
+// maxForeign bounds another tool's settings.
+const maxForeign = 1 << 20
+
+// projectImportFlags are those of `project import`.
+type projectImportFlags struct {
+	from, policy, dir string
+	write, asJSON     bool
+}
+
+// projectImported is what `project import --json` writes.
+type projectImported struct {
+	Source string         `json:"source"`
+	From   foreign.Format `json:"from"`
+	Files  []importedFile `json:"files"`
+	Wrote  bool           `json:"wrote"`
+	Notes  []foreign.Note `json:"notes"`
+}
+
+type importedFile struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Exists  bool   `json:"exists"` // before; then nothing is written
+}
+
+func newProjectImport() *cobra.Command {
+	var f projectImportFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Make settings of those of another tool",
+		Long: `Reads the settings of sandbox-runtime (srt, ~/.srt-settings.json) or a devcontainer.json,
+and makes a cofferdam.yaml of them: with a policy if they allow hosts, and an .aiignore if
+they hide files of the project. A run can do no more under these than under what was read.
+What can't be enforced is left out, and stderr has a line for each such part.
+
+It shows what it would write, as a difference, and writes with --write alone. A file that
+is there already is never changed. Read what was made, and then say "cofferdam project
+allow".`,
+		Example: `  cofferdam project import ~/.srt-settings.json
+  cofferdam project import --write .devcontainer/devcontainer.json
+  cofferdam project import --from srt --policy hosts.yaml settings.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return f.importProject(args[0])
+		},
+		ValidArgsFunction: first(files("json", "jsonc")),
+	}
+	cmd.Flags().StringVar(&f.from, "from", "", "whose settings they are: srt or devcontainer (default: told by what is in them)")
+	cmd.Flags().StringVar(&f.policy, "policy", "policy.yaml", "name of the policy that is made, in the project's directory")
+	cmd.Flags().StringVar(&f.dir, "directory", ".", "the project's directory")
+	cmd.Flags().BoolVar(&f.write, "write", false, "write the files")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "write JSON")
+	register(cmd, "from", fixed(string(foreign.SRT), string(foreign.DevContainer)))
+	incomplete(cmd, "policy")
+	if err := cmd.MarkFlagDirname("directory"); err != nil {
+		panic(err) // as register
+	}
+	return cmd
+}
+
+func (f projectImportFlags) importProject(file string) error {
+	dir, made, err := f.convert(file)
+	if err != nil {
+		return err
+	}
+	edits, err := f.edits(dir, made)
+	if err != nil {
+		return err
+	}
+	there := slices.IndexFunc(edits, func(e fileEdit) bool { return !e.isNew })
+	if f.write && there >= 0 {
+		return fault.New(fault.ErrConflict, "%s is there already, and nothing is written over; see what would be in it without --write, and put it in by hand", edits[there].path)
+	}
+	if f.write {
+		for _, e := range edits {
+			if err := e.write(); err != nil {
+				return err
+			}
+		}
+	}
+	if f.asJSON {
+		return f.writeJSON(file, made, edits)
+	}
+	stderr := ui.NewStderr(os.Stderr)
+	for _, n := range made.Notes {
+		stderr.Say("%s:%d:%d: %s: %s", file, n.Line, n.Column, n.What, n.Says)
+	}
+	for _, e := range edits {
+		if _, err := io.WriteString(os.Stdout, ui.PrintableText(e.diff)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.write:
+		stderr.Say("wrote %d files into %s; read them, and then: cofferdam project allow", len(edits), dir)
+	case there >= 0:
+		stderr.Say("nothing was written; %s is there already and stays as it is", edits[there].path)
+	default:
+		stderr.Say("nothing was written; --write does it")
+	}
+	return nil
+}
+
+// convert reads the settings, for the project's directory.
+func (f projectImportFlags) convert(file string) (dir string, made foreign.Result, err error) {
+	if f.from != "" && !slices.Contains(foreign.Formats(), foreign.Format(f.from)) {
+		return "", made, fault.Invalid("--from is %q; it is srt or devcontainer", f.from)
+	}
+	if !oneName(f.policy) || f.policy == project.File || f.policy == mounts.IgnoreFile {
+		return "", made, fault.Invalid("--policy is %q; it has to be the name of a file of its own in the project's directory", f.policy)
+	}
+	if dir, err = filepath.Abs(f.dir); err != nil {
+		return "", made, err
+	}
+	dir = resolved(dir)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", made, fault.Invalid("--directory %s is no directory", f.dir)
+	}
+	text, err := readDocument("settings", file, maxForeign)
+	if err != nil {
+		return "", made, err
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", made, fault.Invalid("your home is not known, so that ~ is not; set HOME")
+	}
+	made, err = foreign.Convert(file, text, foreign.Options{Format: foreign.Format(f.from), Dir: dir, Home: resolved(home), PolicyFile: f.policy})
+	return dir, made, err
+}
+
+// edits are the files, the settings last: only they have a run use the others.
+func (f projectImportFlags) edits(dir string, made foreign.Result) ([]fileEdit, error) {
+	var edits []fileEdit
+	for _, one := range []struct {
+		name string
+		text []byte
+	}{{mounts.IgnoreFile, made.Ignore}, {f.policy, made.Policy}, {project.File, made.Settings}} {
+		if one.text == nil {
+			continue
+		}
+		e := fileEdit{path: filepath.Join(dir, one.name), after: one.text}
+		_, err := os.Lstat(e.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			e.isNew = true
+		case err != nil:
+			return nil, fmt.Errorf("look for %s: %w", e.path, err)
+		default:
+			if e.before, err = readDocument("file", e.path, maxForeign); err != nil {
+				return nil, err
+			}
+		}
+		if e.diff, err = unified(e); err != nil {
+			return nil, err
+		}
+		edits = append(edits, e)
+	}
+	return edits, nil
+}
+
+func (f projectImportFlags) writeJSON(file string, made foreign.Result, edits []fileEdit) error {
+	out := projectImported{Source: file, From: made.Format, Wrote: f.write, Notes: append([]foreign.Note{}, made.Notes...)}
+	for _, e := range edits {
+		out.Files = append(out.Files, importedFile{Path: e.path, Content: string(e.after), Exists: !e.isNew})
+	}
+	return ui.WriteJSON(os.Stdout, out)
+}

@@ -1,0 +1,90 @@
+package foreign
+
+import (
+	"path"
+	"strings"
+)
+
+// bind keeps a mount of a dev container, if a sandbox can have it: as the text of docker's
+// --mount, or as an object.
+func (c *converter) bind(n *node) {
+	if !c.want(n, "an element of mounts", text, object) {
+		return
+	}
+	options := map[string]string{}
+	if n.kind == text {
+		for option := range strings.SplitSeq(n.text, ",") {
+			key, value, given := strings.Cut(strings.TrimSpace(option), "=")
+			if !given {
+				value = "true"
+			}
+			options[key] = value
+		}
+	}
+	for key, value := range n.members() {
+		if !c.want(value, "a mount's "+key.text, text, boolean) {
+			return
+		}
+		options[key.text] = value.text
+	}
+	first := func(names ...string) string {
+		for _, name := range names {
+			if options[name] != "" {
+				return options[name]
+			}
+		}
+		return ""
+	}
+	source, target := first("source", "src"), first("target", "destination", "dst")
+	what := "mounts " + source
+	switch kind := first("type"); {
+	case kind == "tmpfs":
+		c.leave(n, what, "a sandbox's files are its own, and go with it")
+	case kind != "bind":
+		c.leave(n, what, "there are no volumes; home: NAME keeps a home over runs")
+	default:
+		readOnly := first("readonly", "ro")
+		c.bound(n, what, source, target, readOnly == "" || readOnly == "false" || readOnly == "0")
+	}
+}
+
+// bound keeps a directory of the host.
+func (c *converter) bound(n *node, what, source, target string, writable bool) {
+	source = strings.Replace(source, "${localWorkspaceFolder}", c.opts.Dir, 1)
+	source, unknown := c.filled(source)
+	target, missing := c.filled(target)
+	at := c.locate(source)
+	switch target = path.Clean(target); {
+	case unknown != "" || missing != "":
+		c.leave(n, what, "%s is known to the tool of the dev container alone", clip(unknown+missing))
+		return
+	case source == "" || !path.IsAbs(target) || target == "/" || strings.ContainsAny(source+target, ":\n\x00"):
+		c.fail(n, "%s: a bind mount needs a source, and a target that is an absolute path, both without colons", clip(what))
+		return
+	case at.area == ofSystem:
+		c.leave(n, what, "a sandbox has a system of its own, and nobody gets the host's, or a socket of it")
+		return
+	case at.area == ofHome:
+		c.leave(n, what, "it is in your home; a sandbox has one of its own, which home: NAME keeps over runs")
+		return
+	case target == inside || below(target, inside):
+		c.leave(n, what, "%s has the copy of the project", inside)
+		return
+	}
+	for _, tree := range systemTrees() {
+		if below(target, tree) {
+			c.leave(n, what, "a sandbox has a %s of its own", tree)
+			return
+		}
+	}
+	spec := at.path + ":" + target
+	if at.area == ofProject {
+		rel, _ := c.ofTheProject(at)
+		spec = rel + ":" + target
+	}
+	if writable {
+		spec += ":rw"
+		c.note(n, what, "the run can write to %s of the host; take :rw off if it need not", clip(at.path))
+	}
+	c.made.Mounts = append(c.made.Mounts, spec)
+}

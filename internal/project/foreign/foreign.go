@@ -1,0 +1,223 @@
+package foreign
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+)
+
+// Format is whose settings a text has.
+type Format string
+
+// The formats that are read.
+const (
+	SRT          Format = "srt"
+	DevContainer Format = "devcontainer"
+)
+
+// Formats are all of them.
+func Formats() []Format { return []Format{SRT, DevContainer} }
+
+// Note says what became of a key that is not simply kept.
+type Note struct {
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	What   string `json:"what"`
+	Says   string `json:"says"`
+}
+
+// Result is what a project gets.
+type Result struct {
+	Format   Format
+	Settings []byte // cofferdam.yaml
+	Policy   []byte // the document that the settings name; nil: they name none
+	Ignore   []byte // .aiignore, which hides files from the sandbox; nil: nothing is hidden
+	Notes    []Note
+}
+
+// Options are what the text does not say itself.
+type Options struct {
+	Format     Format // "": told by what is in the text
+	Dir        string // the project's, absolute: what settings have of paths is in relation to it
+	Home       string // of the person, for ~
+	PolicyFile string // what the settings call the policy
+}
+
+// inside is where a sandbox has the project.
+const inside = "/workspace"
+
+// settings are what is written, in this order.
+type settings struct {
+	Policy      string            `yaml:"policy,omitempty"`
+	Workspace   string            `yaml:"workspace,omitempty"`
+	Mounts      []string          `yaml:"mounts,omitempty"`
+	Ports       []string          `yaml:"ports,omitempty"`
+	Environment map[string]string `yaml:"environment,omitempty"`
+	Hooks       struct {
+		Start []string `yaml:"start,omitempty"`
+	} `yaml:"hooks,omitempty"`
+}
+
+// rules are what a policy gets.
+type rules struct {
+	Hosts []string `yaml:"network_allowlist"`
+}
+
+// converter is one conversion.
+type converter struct {
+	source string
+	opts   Options
+	made   settings
+	hosts  []string
+	mounts []*mount
+	hidden []string // patterns of .aiignore
+	notes  []Note
+	errs   []string
+}
+
+// Convert reads the settings of another tool. source is their name in messages. An error is
+// fault.ErrInvalid, and has line and column.
+func Convert(source string, data []byte, opts Options) (Result, error) {
+	root, err := parse(source, data)
+	if err != nil {
+		return Result{}, err
+	}
+	c := &converter{source: source, opts: opts}
+	if root.kind != object {
+		return Result{}, fault.Invalid("%s:%d:%d: the settings have to be an object, and are %s", source, root.line, root.column, root.kind)
+	}
+	switch format := c.format(root); format {
+	case SRT:
+		c.srt(root)
+	case DevContainer:
+		c.devContainer(root)
+	default:
+		return Result{}, fault.Invalid("%s is neither told to be settings of srt nor a devcontainer.json; say which with --from", source)
+	}
+	if len(c.errs) > 0 {
+		return Result{}, fault.Invalid("%s", strings.Join(c.errs, "\n"))
+	}
+	return c.result()
+}
+
+// format is the one that was named, or that the keys are of.
+func (c *converter) format(root *node) Format {
+	if c.opts.Format == "" {
+		switch {
+		case root.get("network") != nil && root.get("network").kind == object, root.get("filesystem") != nil:
+			c.opts.Format = SRT
+		case slices.ContainsFunc([]string{"image", "build", "dockerFile", "dockerComposeFile", "features", "postCreateCommand", "forwardPorts", "customizations"}, func(key string) bool { return root.get(key) != nil }):
+			c.opts.Format = DevContainer
+		}
+	}
+	return c.opts.Format
+}
+
+// result writes what was made, and reads it as a run would.
+func (c *converter) result() (Result, error) {
+	r := Result{Format: c.opts.Format}
+	if len(c.hosts) > 0 {
+		c.made.Policy = c.opts.PolicyFile
+		var err error
+		if r.Policy, err = c.written("No package is listed, so none is installed: cofferdam policy init shows how to list them.", rules{c.hosts}); err != nil {
+			return Result{}, err
+		}
+		if _, err := policy.Parse(c.opts.PolicyFile, r.Policy); err != nil {
+			return Result{}, fault.Invalid("%s makes no policy that loads: %s", c.source, err)
+		}
+	}
+	var err error
+	if r.Settings, err = c.written("Read it, and then: cofferdam project allow", c.made); err != nil {
+		return Result{}, err
+	}
+	if _, err := project.Parse(project.File, r.Settings); err != nil {
+		return Result{}, fault.Invalid("%s makes no settings that can be read: %s", c.source, err)
+	}
+	if len(c.hidden) > 0 {
+		r.Ignore = []byte(strings.Join(c.hidden, "\n") + "\n")
+	}
+	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	r.Notes = c.notes
+	return r, nil
+}
+
+// written is a document with a head for people.
+func (c *converter) written(hint string, document any) ([]byte, error) {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# %s\n", clean(filepath.Base(c.source)), hint)
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(document); err != nil {
+		return nil, fmt.Errorf("write the settings: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+// fail notes an error. No more than twenty are told.
+func (c *converter) fail(n *node, format string, args ...any) {
+	if len(c.errs) < 20 {
+		c.errs = append(c.errs, fmt.Sprintf("%s:%d:%d: %s", c.source, n.line, n.column, fmt.Sprintf(format, args...)))
+	}
+}
+
+func (c *converter) note(n *node, what, format string, args ...any) {
+	c.notes = append(c.notes, Note{Line: n.line, Column: n.column, What: clip(what), Says: fmt.Sprintf(format, args...)})
+}
+
+// leave notes a key that is left out, with the reason.
+func (c *converter) leave(n *node, what, format string, args ...any) {
+	c.note(n, what, "left out: "+format, args...)
+}
+
+// want tells whether a value is of a kind; another one is an error.
+func (c *converter) want(n *node, what string, kinds ...kind) bool {
+	if slices.Contains(kinds, n.kind) {
+		return true
+	}
+	var words []string
+	for _, k := range kinds {
+		words = append(words, string(k))
+	}
+	c.fail(n, "%s has to be %s, and is %s", what, strings.Join(words, " or "), n.kind)
+	return false
+}
+
+// texts are the elements of a list of texts; n may be nil.
+func (c *converter) texts(n *node, what string) []*node {
+	if n == nil || !c.want(n, what, array) {
+		return nil
+	}
+	for _, e := range n.items {
+		if !c.want(e, "an element of "+what, text) {
+			return nil
+		}
+	}
+	return n.items
+}
+
+// clean takes what draws or hides out of a text.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// clip is a text of the settings in a message.
+func clip(s string) string { return excerpt.Of(clean(s), 100) }

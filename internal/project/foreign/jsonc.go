@@ -1,0 +1,265 @@
+package foreign
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Bounds of a text that is read.
+const (
+	mostBytes = 1 << 20
+	mostDepth = 64
+)
+
+// kind is a value's in JSON.
+type kind string
+
+const (
+	object  kind = "an object"
+	array   kind = "a list"
+	text    kind = "a text"
+	number  kind = "a number"
+	boolean kind = "true or false"
+	null    kind = "null"
+)
+
+// node is a value, with where it stands.
+type node struct {
+	line, column int
+	kind         kind
+	text         string  // of a text; of a number or a word as it was written
+	keys         []*node // of an object, in the order of the text
+	items        []*node // the values of keys, or a list's elements
+}
+
+// members are an object's keys and values.
+func (n *node) members() iter.Seq2[*node, *node] {
+	return func(yield func(*node, *node) bool) {
+		if n == nil || n.kind != object {
+			return
+		}
+		for i, key := range n.keys {
+			if !yield(key, n.items[i]) {
+				return
+			}
+		}
+	}
+}
+
+// get is an object's value; nil: it has none.
+func (n *node) get(name string) *node {
+	for key, value := range n.members() {
+		if key.text == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// reader reads JSON with comments, and commas behind the last of a list.
+type reader struct {
+	source    string
+	data      []byte
+	at        int
+	line      int
+	lineStart int // where the line begins
+}
+
+// syntaxError is what is wrong, and where.
+type syntaxError struct{ error }
+
+// parse reads a text. An error is fault.ErrInvalid with line and column.
+func parse(source string, data []byte) (n *node, err error) {
+	if len(data) > mostBytes {
+		return nil, fault.Invalid("%s has %d bytes, and at most %d are read", source, len(data), mostBytes)
+	}
+	r := &reader{source: source, data: bytes.TrimPrefix(data, []byte("\ufeff")), line: 1}
+	defer func() {
+		if found := recover(); found != nil {
+			wrong, ok := found.(syntaxError)
+			if !ok {
+				panic(found)
+			}
+			n, err = nil, wrong.error
+		}
+	}()
+	n = r.value(0)
+	if r.skip(); r.at < len(r.data) {
+		r.fail("there is something behind the end")
+	}
+	return n, nil
+}
+
+// fail ends the reading.
+func (r *reader) fail(format string, args ...any) {
+	line, column := r.where()
+	panic(syntaxError{fault.Invalid("%s:%d:%d: %s", r.source, line, column, fmt.Sprintf(format, args...))})
+}
+
+func (r *reader) where() (line, column int) {
+	return r.line, utf8.RuneCount(r.data[r.lineStart:min(r.at, len(r.data))]) + 1
+}
+
+// peek is the next byte; 0 at the end, and for a zero, which JSON has nowhere.
+func (r *reader) peek() byte {
+	if r.at < len(r.data) {
+		return r.data[r.at]
+	}
+	return 0
+}
+
+// skip goes over space and comments.
+func (r *reader) skip() {
+	for r.at < len(r.data) {
+		switch c := r.data[r.at]; {
+		case c == '\n':
+			r.at++
+			r.line, r.lineStart = r.line+1, r.at
+		case c == ' ' || c == '\t' || c == '\r':
+			r.at++
+		case bytes.HasPrefix(r.data[r.at:], []byte("//")):
+			for r.at < len(r.data) && r.data[r.at] != '\n' {
+				r.at++
+			}
+		case bytes.HasPrefix(r.data[r.at:], []byte("/*")):
+			r.comment()
+		default:
+			return
+		}
+	}
+}
+
+func (r *reader) comment() {
+	end := bytes.Index(r.data[r.at+2:], []byte("*/"))
+	if end < 0 {
+		r.fail("the comment has no end; write */ behind it")
+	}
+	for stop := r.at + 2 + end + 2; r.at < stop; r.at++ {
+		if r.data[r.at] == '\n' {
+			r.line, r.lineStart = r.line+1, r.at+1
+		}
+	}
+}
+
+func (r *reader) value(depth int) *node {
+	r.skip()
+	n := &node{}
+	n.line, n.column = r.where()
+	if depth > mostDepth {
+		r.fail("it is nested deeper than %d", mostDepth)
+	}
+	switch c := r.peek(); {
+	case c == '{':
+		n.kind = object
+		r.object(n, depth)
+	case c == '[':
+		n.kind = array
+		r.list(']', func() { n.items = append(n.items, r.value(depth+1)) })
+	case c == '"':
+		n.kind, n.text = text, r.string()
+	case r.at == len(r.data):
+		r.fail("a value is missing at the end")
+	default:
+		r.word(n)
+	}
+	return n
+}
+
+// list reads elements up to its end, of which the last may have a comma behind it.
+func (r *reader) list(end byte, element func()) {
+	r.at++
+	for {
+		r.skip()
+		if r.peek() == end {
+			r.at++
+			return
+		}
+		element()
+		r.skip()
+		switch r.peek() {
+		case ',':
+			r.at++
+		case end:
+		default:
+			r.fail("there has to be a comma or %c here", end)
+		}
+	}
+}
+
+func (r *reader) object(n *node, depth int) {
+	seen := map[string]int{}
+	r.list('}', func() {
+		key := &node{kind: text}
+		key.line, key.column = r.where()
+		if r.peek() != '"' {
+			r.fail("there has to be a key in double quotes here")
+		}
+		at := r.at
+		key.text = r.string()
+		if line, twice := seen[key.text]; twice {
+			r.at = at
+			r.fail("the key %q is on line %d already; take one of them out", clip(key.text), line)
+		}
+		seen[key.text] = key.line
+		if r.skip(); r.peek() != ':' {
+			r.fail("there has to be a colon behind the key")
+		}
+		r.at++
+		n.keys = append(n.keys, key)
+		n.items = append(n.items, r.value(depth+1))
+	})
+}
+
+// string reads a text, which stands on one line.
+func (r *reader) string() string {
+	begin := r.at
+	for r.at++; r.at < len(r.data); r.at++ {
+		switch c := r.data[r.at]; {
+		case c == '\\':
+			r.at++
+		case c < ' ':
+			r.fail("a text can't have this character; write it as \\u%04x, or end the text with a double quote", c)
+		case c == '"':
+			r.at++
+			raw := r.data[begin:r.at]
+			var s string
+			if !utf8.Valid(raw) || json.Unmarshal(raw, &s) != nil {
+				r.at = begin
+				r.fail("this text has a wrong escape, or is not UTF-8")
+			}
+			return s
+		}
+	}
+	r.at = begin
+	r.fail("this text has no end; write a double quote behind it")
+	return ""
+}
+
+var (
+	wordForm   = regexp.MustCompile(`^[-+.0-9A-Za-z_]+`)
+	numberForm = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$`)
+)
+
+// word reads what is no text, list or object.
+func (r *reader) word(n *node) {
+	n.text = string(wordForm.Find(r.data[r.at:]))
+	switch {
+	case n.text == "true" || n.text == "false":
+		n.kind = boolean
+	case n.text == "null":
+		n.kind = null
+	case numberForm.MatchString(n.text):
+		n.kind = number
+	case n.text == "":
+		r.fail("there has to be a value here")
+	default:
+		r.fail("%q is no value; a text stands in double quotes", clip(n.text))
+	}
+	r.at += len(n.text)
+}

@@ -105,6 +105,12 @@ func TestSettings(t *testing.T) {
 		`  ProxyCommand '/opt/it'\''s/cofferdam' ssh-proxy sb1 --host 'https://h.example:1?100%%'` + "\n",
 		`with space, 50%% \"quoted\"/sb1/known_hosts"` + "\n",
 		"  StrictHostKeyChecking yes\n",
+		"  GlobalKnownHostsFile /dev/null\n", // what else this machine knows is of other hosts
+		"  IdentitiesOnly yes\n",             // and the person's own keys are not shown here
+		"  IdentityAgent none\n",
+		"  PreferredAuthentications publickey\n",
+		"  ForwardAgent no\n",
+		"  ForwardX11 no\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

@@ -52,23 +52,27 @@ func TestKeysAreMadeOnce(t *testing.T) {
 func TestKeysGoWithTheSandbox(t *testing.T) {
 	t.Parallel()
 	all := t.TempDir()
-	for _, id := range []string{"old", "new"} {
-		if _, err := secureshell.KeysIn(all, id, []string{"old"}); err != nil {
+	for _, id := range []string{"old", "new", "living"} {
+		if _, err := secureshell.KeysIn(all, id, []string{"old", "living"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(all, "old"), long, long); err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"old", "living"} {
+		if err := os.Chtimes(filepath.Join(all, id), long, long); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := secureshell.KeysIn(all, "sb1", []string{"sb1"}); err != nil {
+	if _, err := secureshell.KeysIn(all, "sb1", []string{"sb1", "living"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(all, "old")); !os.IsNotExist(err) {
 		t.Error("keys of a sandbox that is gone are there:", err)
 	}
-	if _, err := os.Stat(filepath.Join(all, "new")); err != nil {
-		t.Error(err)
+	for _, id := range []string{"new", "living"} {
+		if _, err := os.Stat(filepath.Join(all, id)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -185,18 +185,25 @@ func TestTheEndOfASessionEndsItsCommands(t *testing.T) {
 	}()
 	p := &peer{t: t, session: session}
 	p.await(func() bool { return look(h, func() int { return len(h.commands) }) == 1 })
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	end := func(secret string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Mcp-Session-Id", session.ID())
+		resp, err := (&http.Client{Transport: shows{secret}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
 	}
-	req.Header.Set("Mcp-Session-Id", session.ID())
-	resp, err := (&http.Client{Transport: shows{"one"}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
+	if got := end("two"); got != http.StatusForbidden {
+		t.Errorf("DELETE of another's: %d", got)
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		t.Errorf("DELETE: %s", resp.Status)
+	p.must("list_sandboxes", nil) // its calls have not ended
+	if got := end("one"); got != http.StatusNoContent {
+		t.Errorf("DELETE: %d", got)
 	}
 	p.await(func() bool { return look(h, func() bool { return len(h.signals) > 0 && len(h.removed) == 1 }) })
 }

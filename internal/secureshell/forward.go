@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -47,6 +48,11 @@ func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
 		_ = inside.Close()
 		_ = outside.Close()
 	})()
+	carry(inside, outside, requests)
+}
+
+// carry carries both ways until both have ended, or the client has closed the channel.
+func carry(inside net.Conn, outside ssh.Channel, requests <-chan *ssh.Request) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	sent := make(chan struct{})

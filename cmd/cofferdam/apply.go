@@ -42,7 +42,7 @@ it and asks.
 What changed in your directory meanwhile is left alone, unless you say --force. Links
 that lead out of the directory are never brought over, nor any right but the right to be
 executed. What programs of this host run by themselves, such as .git and .vscode, is
-brought over only if you name it.
+brought over only if you name it, and not the directory that it is in.
 
 The copy stays until all of it is brought over, or until you --discard it. Without a RUN,
 this lists the copies that there are.`,
@@ -87,13 +87,12 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 	}
 	named := len(wanted) > 0
 	if named {
-		if changes, err = workspace.Pick(changes, f.relative(w, wanted)); err != nil {
+		wanted = f.relative(w, wanted)
+		if changes, err = workspace.Pick(changes, wanted); err != nil {
 			return err
 		}
 	}
-	if !named {
-		changes = unguarded(changes)
-	}
+	changes = unguarded(w, changes, wanted)
 	switch {
 	case f.diff:
 		lines, _ := changeLines(w, changes, -1)
@@ -161,7 +160,7 @@ func (applyFlags) relative(w *workspace.Workspace, paths []string) []string {
 		if rel, err := filepath.Rel(w.Original(), p); err == nil && filepath.IsAbs(p) {
 			p = rel
 		}
-		all = append(all, filepath.ToSlash(p))
+		all = append(all, path.Clean(filepath.ToSlash(p)))
 	}
 	return all
 }
@@ -207,12 +206,23 @@ func guarded(name string) bool {
 	return path.Base(name) == project.File
 }
 
-// unguarded leaves out what has to be named, and says so.
-func unguarded(changes []workspace.Change) []workspace.Change {
+// unguarded leaves out what has to be named and is not among what was, and says so. A
+// directory above it does not name it; and who removes one that has some removes that, too.
+func unguarded(w *workspace.Workspace, changes []workspace.Change, named []string) []workspace.Change {
+	holders := map[string]bool{}
+	for name := range w.Listed() {
+		if guarded(name) {
+			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+				holders[dir] = true
+			}
+		}
+	}
 	var rest []workspace.Change
 	left := map[string]int{}
 	for _, c := range changes {
-		if !guarded(c.Path) {
+		removes := c.How == workspace.Removed && holders[c.Path]
+		switch {
+		case !guarded(c.Path) && !removes, namesGuarded(named, c.Path), removes && slices.Contains(named, c.Path):
 			rest = append(rest, c)
 			continue
 		}
@@ -222,6 +232,14 @@ func unguarded(changes []workspace.Change) []workspace.Change {
 		ui.NewStderr(os.Stderr).Say("%s in %s, which programs of this host run by themselves: name it to see them and bring them over", paths(left[name]), ui.Printable(name))
 	}
 	return rest
+}
+
+// namesGuarded tells whether one of the names is of what is guarded, and has a path in it, or
+// on its way to it.
+func namesGuarded(named []string, at string) bool {
+	return slices.ContainsFunc(named, func(n string) bool {
+		return guarded(n) && (n == at || strings.HasPrefix(at, n+"/") || strings.HasPrefix(n, at+"/"))
+	})
 }
 
 // topGuarded is the part of a path for which it has to be named.

@@ -40,8 +40,8 @@ the file's directory. Hooks are lines for a shell in the sandbox, before and aft
 command.
 
 Such a file can come with code that a stranger wrote. So a run uses it only once you have
-read it and said "cofferdam project allow", and again after each change of it or of the
-policy that it names. "cofferdam run --no-project" goes without.`,
+read it and said so to "cofferdam project allow", and again after each change of it or of
+the policy that it names. "cofferdam run --no-project" goes without.`,
 		Example: `  cofferdam project import .devcontainer/devcontainer.json
   cofferdam project show
   cofferdam project allow
@@ -57,6 +57,12 @@ type projectView struct {
 	Digest   string           `json:"digest"`
 	Allowed  bool             `json:"allowed"`
 	Settings project.Settings `json:"settings"`
+
+	text, policy string
+}
+
+func viewProject(p *project.Project, allowed bool) projectView {
+	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, text: string(p.Text), policy: string(p.Policy)}
 }
 
 func newProjectShow() *cobra.Command {
@@ -78,34 +84,45 @@ above it, and whether you have allowed it.`,
 		if err != nil {
 			return err
 		}
-		return write(projectView{File: p.Path(), Digest: p.Digest, Allowed: ok, Settings: p.Settings}, *asJSON, writeProject)
+		return write(viewProject(p, ok), *asJSON, writeProject)
 	}
 	return cmd
 }
 
 func writeProject(w io.Writer, v projectView) error {
-	text, err := os.ReadFile(v.File)
-	if err != nil {
-		return err
-	}
 	state := "you have allowed it"
 	if !v.Allowed {
-		state = "you have not allowed it as it is: read it, and the policy that it names, and then: cofferdam project allow"
+		state = "you have not allowed it as it is: read this, and then: cofferdam project allow --digest " + v.Digest
 	}
-	_, err = fmt.Fprintf(w, "%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(string(text)))
+	return v.write(w, state)
+}
+
+// write shows all that a person has to have read, as it was read here.
+func (v projectView) write(w io.Writer, state string) error {
+	text := fmt.Sprintf("%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(v.text))
+	if v.Settings.Policy != "" {
+		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n\n%s:\n\n%s", ui.Printable(v.Settings.Policy), ui.PrintableText(v.policy))
+	}
+	_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n"))
 	return err
 }
 
 func newProjectAllow() *cobra.Command {
-	return &cobra.Command{
-		Use:     "allow [DIRECTORY]",
-		Short:   "Have runs use the settings as they are now",
-		Long:    "Notes that you have read a cofferdam.yaml and the policy that it names, as they are now.",
-		Example: "  cofferdam project allow",
+	var digest string
+	cmd := &cobra.Command{
+		Use:   "allow [DIRECTORY]",
+		Short: "Have runs use the settings that you have read",
+		Long: `Shows a cofferdam.yaml and the policy that it names, asks whether runs may use them, and
+notes that. Where nobody can be asked, --digest says which ones you have read: "project
+show" tells it. What has been changed since then is not allowed.`,
+		Example: "  cofferdam project allow\n  cofferdam project allow --digest sha256:4f1c...",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := namedProject(args)
 			if err != nil {
+				return err
+			}
+			if agreed, err := readBy(p, digest); err != nil || !agreed {
 				return err
 			}
 			file, err := projectsFile()
@@ -115,6 +132,25 @@ func newProjectAllow() *cobra.Command {
 			return project.Allow(cmd.Context(), file, p)
 		},
 	}
+	cmd.Flags().StringVar(&digest, "digest", "", "of the settings that you have read, as project show tells it")
+	incomplete(cmd, "digest")
+	return cmd
+}
+
+// readBy tells whether a person has read a project, as it was read here, and wants it used.
+func readBy(p *project.Project, digest string) (bool, error) {
+	switch {
+	case digest == p.Digest:
+		return true, nil
+	case digest != "":
+		return false, fault.New(fault.ErrConflict, "%s and its policy are not what you have read: their digest is %s now; see cofferdam project show", p.Path(), p.Digest)
+	case !ui.CanAsk():
+		return false, fault.Invalid("nobody can be asked here: read what cofferdam project show shows, and say cofferdam project allow --digest with the digest that it tells")
+	}
+	if err := viewProject(p, false).write(os.Stderr, "read this"); err != nil {
+		return false, err
+	}
+	return ui.Agrees("have runs in " + ui.Printable(p.Dir) + " use this?"), nil
 }
 
 func newProjectForbid() *cobra.Command {
@@ -186,7 +222,7 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		return nil, err
 	}
 	if !ok {
-		return nil, fault.Invalid("%s is new here, or it or its policy has changed: read it, and then say cofferdam project allow; or run with --no-project", p.Path())
+		return nil, fault.Invalid("%s is new here, or it or its policy has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
 	}
 	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	if len(argv) == 0 {

@@ -64,6 +64,7 @@ func (d *Daemon) openWires() (wires, error) {
 	control := e2b.NewControl(e2b.Config{
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys, Builds: d.builds, Images: d.opts.Config.Images,
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Log: d.opts.Log,
+		Refused: func(ctx context.Context) { d.api.Refused(ctx, "the E2B protocol") },
 	})
 	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api, mcp: openMCP(d)}, nil
 }

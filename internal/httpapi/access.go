@@ -50,6 +50,11 @@ func (s *Server) during(r *http.Request) (bound *http.Request, stop func()) {
 	}
 }
 
+// Refused records that a caller without a valid token asked for another wire of the daemon's.
+func (s *Server) Refused(ctx context.Context, path string) {
+	s.refused(ctx, "", "a caller without a valid token", route{pattern: path})
+}
+
 // refused records that a caller was turned away from a route.
 func (s *Server) refused(ctx context.Context, token, name string, to route) {
 	count, due := s.refusals.note(token+" "+to.pattern, time.Now())

@@ -156,6 +156,13 @@ func TestWhoMayWhat(t *testing.T) {
 			t.Errorf("%s: refusals are on record: %v", pattern, refused[pattern])
 		}
 	}
+	before := len(log.All())
+	for range 2 {
+		s.Refused(t.Context(), "/elsewhere") // of another wire, and not each time
+	}
+	if all := log.All(); len(all) != before+1 || all[before].Detail["route"] != "/elsewhere" || all[before].User == "" {
+		t.Errorf("of what another wire refuses is on record: %+v", all[before:])
+	}
 }
 
 func ask(t *testing.T, h http.Handler, pattern string, as func(*http.Request) *http.Request) int {

@@ -230,7 +230,7 @@ func (r *run) follow() channel.Exit {
 			}
 		case <-lifeOver:
 			lifeOver = nil
-			r.interrupt(&Failure{Name: FailureTimeout, Value: "the cell ran longer than the policy's timeout_seconds, and was interrupted"})
+			r.interrupt(timeIsOver())
 		case <-stopped:
 			stopped = nil
 			r.interrupt(&Failure{Name: "KeyboardInterrupt", Value: "the client went away, and the cell was interrupted"})
@@ -274,11 +274,25 @@ func (r *run) broken(why *Failure) {
 	r.tell(Event{Error: why})
 }
 
-// tell hands an event to whoever reads, if somebody does.
+// tell hands an event to whoever reads, if somebody does. Who does not read holds the kernel
+// back, and not the policy's time.
 func (r *run) tell(e Event) {
 	e.At = time.Now()
-	select {
-	case r.events <- e:
-	case <-r.left:
+	over := r.life.Done()
+	for {
+		select {
+		case r.events <- e:
+			return
+		case <-r.left:
+			return
+		case <-over:
+			over = nil
+			r.interrupt(timeIsOver())
+		}
 	}
+}
+
+// timeIsOver is why a cell is interrupted that takes longer than it may.
+func timeIsOver() *Failure {
+	return &Failure{Name: FailureTimeout, Value: "the cell ran longer than the policy's timeout_seconds, and was interrupted"}
 }

@@ -72,7 +72,7 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	p.mu.Unlock()
 	switch {
 	case removed:
-		return "", fault.New(fault.ErrNotFound, "the context %s was removed", p.ID)
+		return "", p.gone()
 	case kernel != "":
 		return kernel, nil
 	}
@@ -81,9 +81,20 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 		return "", err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kernel, p.stranger = kernel, false
+	removed = p.removed // meanwhile: then nobody else will ever end it
+	if !removed {
+		p.kernel, p.stranger = kernel, false
+	}
+	p.mu.Unlock()
+	if removed {
+		p.kill(context.WithoutCancel(ctx), host, kernel)
+		return "", p.gone()
+	}
 	return kernel, nil
+}
+
+func (p *place) gone() error {
+	return fault.New(fault.ErrNotFound, "the context %s was removed", p.ID)
 }
 
 // start starts a kernel and waits until it takes cells.

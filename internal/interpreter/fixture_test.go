@@ -28,6 +28,7 @@ type stage struct {
 	scripts map[string]script
 	refuse  map[string]error // by code
 	limit   func(context.Context) (context.Context, context.CancelFunc)
+	slow    func() // is waited for before a kernel starts; nil: nothing is
 
 	mu      sync.Mutex // guards what follows
 	kernels []*pretended
@@ -62,6 +63,9 @@ func newStage(t *testing.T, scripts map[string]script) (*Interpreter, *stage) {
 }
 
 func (s *stage) StartKernel(_ context.Context, k commands.Kernel) (string, error) {
+	if s.slow != nil {
+		s.slow()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fails != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -65,6 +66,15 @@ func TestARefusedCell(t *testing.T) {
 	}
 }
 
+// many are members of an object.
+func many(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"a/%d":1`, i))
+	}
+	return strings.Join(all, ",")
+}
+
 // TestHostileKernels: what no kernel of ours says ends the kernel, and nothing else.
 func TestHostileKernels(t *testing.T) {
 	t.Parallel()
@@ -102,6 +112,9 @@ func TestHostileKernels(t *testing.T) {
 		"a field twice":         {raw(`{"kind":"done","cell":"CELL","kind":"done"}`), FailureBroken, "no message"},
 		"no UTF-8":              {raw("{\"kind\":\"stdout\",\"cell\":\"CELL\",\"text\":\"\xff\"}"), FailureBroken, "no message"},
 		"deeply nested":         {raw(`{"kind":"result","cell":"CELL","data":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}`), FailureBroken, "no message"},
+		"a thousand formats":    {raw(`{"kind":"result","cell":"CELL","data":{` + many(2000) + `}}`), FailureBroken, "more than 1024 formats"},
+		"formats in a list":     {raw(`{"kind":"result","cell":"CELL","data":["a"]}`), FailureBroken, "no message"},
+		"a format twice":        {raw(`{"kind":"result","cell":"CELL","data":{"a":1,"a":2}}`), FailureBroken, "no message"},
 		"a line without an end": {raw(strings.Repeat("x", maxLine+1)), FailureBroken, "too long"},
 		"it dies": {func(k *pretended, cell string, _ <-chan struct{}) {
 			k.begin(cell)
@@ -178,6 +191,69 @@ func TestInterrupts(t *testing.T) {
 	over(context.DeadlineExceeded)
 	if got := collect(c); got.failure == nil || got.failure.Name != FailureTimeout || s.ends[len(s.ends)-1].Code != 1 || !s.ends[len(s.ends)-1].TimedOut {
 		t.Errorf("after the policy's time: %+v, %+v", got, s.ends)
+	}
+}
+
+// TestTimeEndsUnread: a client that does not read holds the kernel back, and not the policy's
+// time. Whether the time is over before somebody waits for the client is chance, so it is
+// tried some times.
+func TestTimeEndsUnread(t *testing.T) {
+	t.Parallel()
+	said, heard := make(chan struct{}), make(chan struct{})
+	i, s := newStage(t, map[string]script{"wait": func(k *pretended, cell string, interrupted <-chan struct{}) {
+		k.begin(cell)
+		k.say(`{"kind":"stdout","cell":"` + cell + `","text":"here"}`)
+		said <- struct{}{}
+		<-interrupted
+		heard <- struct{}{}
+		k.done(cell)
+	}})
+	for range 20 {
+		limited, over := context.WithCancelCause(t.Context())
+		s.limit = func(context.Context) (context.Context, context.CancelFunc) { return limited, func() {} }
+		c, err := i.Execute(t.Context(), "box", Request{Code: "wait"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-said
+		over(context.DeadlineExceeded)
+		select {
+		case <-heard:
+		case <-time.After(time.Minute):
+			t.Fatal("it goes on for as long as nobody reads")
+		}
+		if got := collect(c); got.stdout != "here" || got.failure == nil || got.failure.Name != FailureTimeout {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// TestRemovedWhileItStarts: a context that is removed while its kernel starts has none, which
+// nobody would end.
+func TestRemovedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	i, s := newStage(t, map[string]script{"say": good()})
+	starting, may := make(chan struct{}), make(chan struct{})
+	s.slow = func() { close(starting); <-may }
+	failed := make(chan error, 1)
+	go func() {
+		_, err := i.Execute(t.Context(), "box", Request{Code: "say", Home: "/home/user"})
+		failed <- err
+	}()
+	<-starting
+	if err := i.Remove(t.Context(), "box", "default-python", "/home/user"); err != nil {
+		t.Fatal(err)
+	}
+	close(may)
+	if err := <-failed; !errors.Is(err, fault.ErrNotFound) {
+		t.Error(err)
+	}
+	if left, err := s.Kernels(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("kernels that run: %v %v", left, err)
+	}
+	s.slow = nil
+	if got := execute(t, i, "say"); got.count == nil { // the control
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -10,7 +10,8 @@ const (
 	maxDir      = 4 << 10  // bytes of a working directory
 	maxLine     = 8 << 20  // bytes of a message
 	maxOutput   = 32 << 20 // bytes of all messages of a cell
-	maxFormats  = 32       // of one result
+	maxFormats  = 32       // of one result, that are handed on
+	mostFormats = 1 << 10  // of one result, that are read
 	maxFormat   = 128      // bytes of a format's name
 	maxError    = 1 << 10  // bytes of the name of an error
 	maxValue    = 64 << 10 // bytes of its sentence

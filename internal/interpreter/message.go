@@ -2,6 +2,8 @@ package interpreter
 
 import (
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -26,15 +28,50 @@ type request struct {
 // was started; "begin", "stdout" and "stderr" (Text), "result" (Main, Data by MIME type),
 // "error" (Name, Value, Traceback) and "done" (Count) of a cell.
 type message struct {
-	Kind      string                    `json:"kind"`
-	Cell      string                    `json:"cell"`
-	Text      string                    `json:"text"`
-	Main      bool                      `json:"main"`
-	Data      map[string]jsontext.Value `json:"data"`
-	Name      string                    `json:"name"`
-	Value     string                    `json:"value"`
-	Traceback string                    `json:"traceback"`
-	Count     int64                     `json:"count"`
+	Kind      string  `json:"kind"`
+	Cell      string  `json:"cell"`
+	Text      string  `json:"text"`
+	Main      bool    `json:"main"`
+	Data      formats `json:"data"`
+	Name      string  `json:"name"`
+	Value     string  `json:"value"`
+	Traceback string  `json:"traceback"`
+	Count     int64   `json:"count"`
+}
+
+// formats are a result's, by MIME type. One that has more than any kernel of ours sends is
+// not read on: a line of small ones would take many times its length of memory.
+type formats map[string]jsontext.Value
+
+var errManyFormats = fmt.Errorf("a result has more than %d formats", mostFormats)
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (f *formats) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	begin, err := from.ReadToken()
+	if err != nil || begin.Kind() == jsontext.KindNull {
+		return err
+	}
+	if begin.Kind() != jsontext.KindBeginObject {
+		return errors.New("a result's formats are no object")
+	}
+	*f = formats{}
+	for from.PeekKind() != jsontext.KindEndObject {
+		if len(*f) >= mostFormats {
+			return errManyFormats
+		}
+		token, err := from.ReadToken()
+		if err != nil {
+			return err
+		}
+		name := token.String()
+		value, err := from.ReadValue()
+		if err != nil {
+			return err
+		}
+		(*f)[name] = value.Clone()
+	}
+	_, err = from.ReadToken()
+	return err
 }
 
 // parse reads a line strictly. The line is used up.

@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -63,6 +64,7 @@ type Hooks struct {
 type Project struct {
 	Dir      string // absolute
 	Settings Settings
+	Text     []byte // of the settings, as it was read
 	Policy   []byte // the document that the settings name, as it was read; nil: none
 	Digest   string // of all that a person has to have read
 }
@@ -100,7 +102,7 @@ func Read(dir string) (*Project, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", path)
 	}
-	p := &Project{Dir: dir}
+	p := &Project{Dir: dir, Text: text}
 	if p.Settings, err = Parse(path, text); err != nil {
 		return nil, err
 	}
@@ -134,8 +136,9 @@ func digest(parts ...[]byte) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
+// limited reads a regular file. One that is none is not waited for: an agent may have made it.
 func limited(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

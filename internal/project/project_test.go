@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
@@ -95,6 +97,24 @@ func TestFind(t *testing.T) {
 		}
 		if p != nil && p.Path() != filepath.Join(top, "cofferdam.yaml") {
 			t.Error(p.Path())
+		}
+	}
+}
+
+// TestNoFile: what is no file is not read, and nobody waits for who might write it.
+func TestNoFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cofferdam.yaml", "p.yaml"} {
+		top := t.TempDir()
+		write(t, filepath.Join(top, "cofferdam.yaml"), "policy: p.yaml\n")
+		if err := os.RemoveAll(filepath.Join(top, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mkfifo(filepath.Join(top, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+			t.Errorf("%s: %v %v", name, p, err)
 		}
 	}
 }

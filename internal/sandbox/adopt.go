@@ -58,6 +58,10 @@ func (a *adopter) Tidy(ctx context.Context) {
 	}
 }
 
+// errUnclaimed: what a daemon makes before anybody asks for it has no policy yet, and serves
+// nobody but that daemon.
+var errUnclaimed = errors.New("it was ready in the pool of the daemon before, and nobody had claimed it")
+
 // adopt takes a living, paused or frozen sandbox back and follows its commands.
 func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
 	k, e := f.Keeper, f.Entry
@@ -68,6 +72,8 @@ func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
 	info := known.Info
 	if f.Journaled() {
 		info = e.Info
+	} else if info.PolicyDigest == "" {
+		return errUnclaimed
 	}
 	s, err := a.reopen(ctx, info, e.First)
 	if err != nil {

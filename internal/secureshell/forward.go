@@ -4,13 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
+
+// lastWords is how long what a client said may still take to arrive, once it has gone.
+const lastWords = 5 * time.Second
 
 // forward connects a client with a server in the sandbox.
 func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
@@ -43,11 +48,33 @@ func forward(ctx context.Context, sandbox Sandbox, wanted ssh.NewChannel) {
 		_ = inside.Close()
 		_ = outside.Close()
 	})()
+	carry(inside, outside, requests)
+}
+
+// carry carries both ways until both have ended, or the client has closed the channel.
+func carry(inside net.Conn, outside ssh.Channel, requests <-chan *ssh.Request) {
 	var both sync.WaitGroup
 	defer both.Wait()
-	errand.In(&both, func() { ssh.DiscardRequests(requests) })
-	errand.In(&both, func() { half(inside, outside) })
+	sent := make(chan struct{})
+	errand.In(&both, func() {
+		defer close(sent)
+		half(inside, outside)
+	})
+	errand.In(&both, func() {
+		ssh.DiscardRequests(requests)
+		// The client has closed the channel, or has gone: it hears nothing any more, and
+		// whoever is inside may wait for ever.
+		last := time.NewTimer(lastWords)
+		defer last.Stop()
+		select {
+		case <-sent:
+		case <-last.C:
+		}
+		_ = inside.Close()
+	})
 	half(outside, inside)
+	<-sent
+	_ = outside.Close()
 }
 
 // half copies one way, and passes its end on. Either side may end at any time.

@@ -52,23 +52,27 @@ func TestKeysAreMadeOnce(t *testing.T) {
 func TestKeysGoWithTheSandbox(t *testing.T) {
 	t.Parallel()
 	all := t.TempDir()
-	for _, id := range []string{"old", "new"} {
-		if _, err := secureshell.KeysIn(all, id, []string{"old"}); err != nil {
+	for _, id := range []string{"old", "new", "living"} {
+		if _, err := secureshell.KeysIn(all, id, []string{"old", "living"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(all, "old"), long, long); err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"old", "living"} {
+		if err := os.Chtimes(filepath.Join(all, id), long, long); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := secureshell.KeysIn(all, "sb1", []string{"sb1"}); err != nil {
+	if _, err := secureshell.KeysIn(all, "sb1", []string{"sb1", "living"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(all, "old")); !os.IsNotExist(err) {
 		t.Error("keys of a sandbox that is gone are there:", err)
 	}
-	if _, err := os.Stat(filepath.Join(all, "new")); err != nil {
-		t.Error(err)
+	for _, id := range []string{"new", "living"} {
+		if _, err := os.Stat(filepath.Join(all, id)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -105,6 +109,12 @@ func TestSettings(t *testing.T) {
 		`  ProxyCommand '/opt/it'\''s/cofferdam' ssh-proxy sb1 --host 'https://h.example:1?100%%'` + "\n",
 		`with space, 50%% \"quoted\"/sb1/known_hosts"` + "\n",
 		"  StrictHostKeyChecking yes\n",
+		"  GlobalKnownHostsFile /dev/null\n", // what else this machine knows is of other hosts
+		"  IdentitiesOnly yes\n",             // and the person's own keys are not shown here
+		"  IdentityAgent none\n",
+		"  PreferredAuthentications publickey\n",
+		"  ForwardAgent no\n",
+		"  ForwardX11 no\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

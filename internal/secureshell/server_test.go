@@ -34,13 +34,45 @@ type box struct {
 	started []secureshell.Command
 	hungUp  chan struct{}
 	sizes   chan [2]uint16
+
+	asked, gone chan struct{} // of a command that is slow to start: that it is wanted; and that its client has gone
+	hasGone     func()
+}
+
+// slowStart is how long that command takes to start once its client has gone.
+const slowStart = 300 * time.Millisecond
+
+// ending tells when nothing more is to be read.
+type ending struct {
+	net.Conn
+
+	over func()
+}
+
+func (e *ending) Read(b []byte) (int, error) {
+	n, err := e.Conn.Read(b)
+	if err != nil {
+		e.over()
+	}
+	return n, err
 }
 
 func newBox() *box {
-	return &box{ports: map[int]string{}, hungUp: make(chan struct{}, 1), sizes: make(chan [2]uint16, 10)}
+	b := &box{ports: map[int]string{}, hungUp: make(chan struct{}, 1), sizes: make(chan [2]uint16, 10), asked: make(chan struct{}, 1), gone: make(chan struct{})}
+	b.hasGone = sync.OnceFunc(func() { close(b.gone) })
+	return b
 }
 
-func (b *box) Start(_ context.Context, c secureshell.Command) (secureshell.Process, error) {
+func (b *box) Start(ctx context.Context, c secureshell.Command) (secureshell.Process, error) {
+	if strings.Contains(strings.Join(c.Argv, " "), "slow") {
+		b.asked <- struct{}{}
+		<-b.gone
+		select {
+		case <-time.After(slowStart):
+		case <-ctx.Done():
+			return nil, ctx.Err() // it may have been started all the same
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if strings.Contains(strings.Join(c.Argv, " "), "forbidden") {
@@ -176,7 +208,7 @@ func (s served) dial(t *testing.T, user string, key ssh.Signer) (*ssh.Client, <-
 	here, there := pair(t)
 	over := make(chan error, 1)
 	go func() {
-		over <- (&secureshell.Server{Sandbox: s.box, Keys: s.keys, Version: "test"}).Serve(t.Context(), there)
+		over <- (&secureshell.Server{Sandbox: s.box, Keys: s.keys, Version: "test"}).Serve(t.Context(), &ending{there, s.hasGone})
 	}()
 	conn, channels, requests, err := ssh.NewClientConn(here, "sb1", &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(key)},
@@ -273,6 +305,40 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestOddTerminal: a size that no terminal has is the usual one.
+func TestOddTerminal(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	s := session(t, in.client(t, "user"))
+	if err := errors.Join(s.RequestPty("x", 10_001, 1<<31, nil), s.Run("true")); err != nil {
+		t.Fatal(err)
+	}
+	if got := in.commands()[0]; got.Rows != 24 || got.Cols != 80 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestVariables: what is none is refused, and what is too much.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	s := session(t, in.client(t, "user"))
+	for _, v := range [][2]string{{"", "x"}, {"A=B", "x"}, {"A\x00", "x"}, {"A", "x\x00"}, {"A", strings.Repeat("x", 32<<10)}} {
+		if err := s.Setenv(v[0], v[1]); err == nil {
+			t.Errorf("%q is a variable", v[0])
+		}
+	}
+	most := 0
+	for ; most < 300 && s.Setenv("V"+strconv.Itoa(most), "x") == nil; most++ {
+	}
+	if err := s.Run("true"); err != nil {
+		t.Fatal(err)
+	}
+	if got := in.commands()[0].Env; most != 200 || len(got) != 200 || got["V0"] != "x" {
+		t.Errorf("%d variables were taken, and the command has %d", most, len(got))
+	}
+}
+
 // TestRefusedCommand: who asked is told why, and the code is that of a refusal.
 func TestRefusedCommand(t *testing.T) {
 	t.Parallel()
@@ -327,6 +393,69 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
+// TestHangUpAtOnce: also one that was just being started when its client went.
+func TestHangUpAtOnce(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	c, over, err := in.dial(t, "user", signer(t, filepath.Join(in.folder, "id_ed25519")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session(t, c).Start("exec sleep 1000 # slow"); err != nil {
+		t.Fatal(err)
+	}
+	<-in.asked
+	_ = c.Close()
+	select {
+	case <-in.hungUp:
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	case err := <-over:
+		t.Error("it was told nothing, and goes on:", err)
+	}
+}
+
+// TestForwardWhoseClientHasGone ends, whatever the server in the sandbox does, and has said
+// to it all that was said.
+func TestForwardWhoseClientHasGone(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	heard := make(chan string, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		all, _ := io.ReadAll(conn)
+		heard <- string(all)
+		<-t.Context().Done() // that nobody says more is no reason to hang up
+	}()
+	in.ports[8000] = listener.Addr().String()
+	c, over, err := in.dial(t, "user", signer(t, filepath.Join(in.folder, "id_ed25519")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := c.Dial("tcp", "localhost:8000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, "last words")
+	_ = c.Close()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	if got := <-heard; got != "last words" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestForward: the sandbox's own ports are reached, and the end of each half is passed on.
 func TestForward(t *testing.T) {
 	t.Parallel()
@@ -369,6 +498,18 @@ func TestRefusals(t *testing.T) {
 	} {
 		if _, err := c.Dial("tcp", to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", to, err)
+		}
+	}
+	for _, port := range []uint32{0, 65536, 1<<32 - 1} {
+		in.ports[int(port)] = "127.0.0.1:1"
+		to := ssh.Marshal(struct {
+			Host     string
+			Port     uint32
+			From     string
+			FromPort uint32
+		}{Host: "localhost", Port: port})
+		if _, _, err := c.OpenChannel("direct-tcpip", to); err == nil || !strings.Contains(err.Error(), "forward to localhost, and not to") {
+			t.Errorf("%d is a port: %v", port, err)
 		}
 	}
 	if _, err := c.Listen("tcp", "127.0.0.1:0"); err == nil {

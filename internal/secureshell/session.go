@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -45,6 +46,8 @@ type session struct {
 	channel ssh.Channel
 	start   Command // as far as it is known
 
+	begun chan struct{} // closed when the command has started, or can't be
+
 	mu         sync.Mutex // guards what follows
 	process    Process    // nil: none runs
 	rows, cols uint16     // that the client said last, once the command was asked for
@@ -56,7 +59,7 @@ func serveSession(ctx context.Context, sandbox Sandbox, user string, channel ssh
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	s := &session{sandbox: sandbox, channel: channel, start: Command{User: user, Env: map[string]string{}}}
+	s := &session{sandbox: sandbox, channel: channel, start: Command{User: user, Env: map[string]string{}}, begun: make(chan struct{})}
 	for r := range requests {
 		argv, known := s.take(ctx, r)
 		if r.WantReply {
@@ -164,8 +167,18 @@ func (s *session) has(ctx context.Context, process Process) {
 	}
 }
 
-// hangUp tells a command that its client has gone, as a terminal would.
+// hangUp tells a command that its client has gone, as a terminal would. One that is just
+// being started is waited for: it would go on with nobody there.
 func (s *session) hangUp(ctx context.Context) {
+	if s.start.Argv == nil {
+		return
+	}
+	wait := time.NewTimer(lastWords)
+	defer wait.Stop()
+	select {
+	case <-s.begun:
+	case <-wait.C:
+	}
 	s.mu.Lock()
 	process := s.process
 	s.mu.Unlock()
@@ -177,12 +190,15 @@ func (s *session) hangUp(ctx context.Context) {
 // run starts the command and stays with it.
 func (s *session) run(ctx context.Context, start Command) {
 	process, err := s.sandbox.Start(ctx, start)
+	if err == nil {
+		s.has(ctx, process)
+	}
+	close(s.begun)
 	if err != nil {
 		s.say("%s", err)
 		s.exit(Exit{Code: refused})
 		return
 	}
-	s.has(ctx, process)
 	exit, err := process.Follow(ctx, s.channel, s.channel, s.channel.Stderr())
 	s.has(ctx, nil)
 	if err != nil {

@@ -49,7 +49,9 @@ func Pick(changes []Change, paths []string) ([]Change, error) {
 }
 
 // Apply brings changes over to the original, each whole or not at all. Those that can't be
-// brought over, or are in conflict, unless force is set, are left, with an error each.
+// brought over, or are in conflict, unless force is set, are left, with an error each. Time
+// has passed since they were found, and a person may have read them: what has changed since,
+// on either side, is left, too.
 func (w *Workspace) Apply(changes []Change, force bool) (applied []Change, errs []error) {
 	original, err := os.OpenRoot(w.list.Original)
 	if err != nil {
@@ -61,12 +63,14 @@ func (w *Workspace) Apply(changes []Change, force bool) (applied []Change, errs 
 		return nil, []error{err}
 	}
 	defer func() { _ = copied.Close() }()
+	now := &comparison{w: w, copied: copied, original: original}
 	for _, c := range changes {
-		switch {
+		before, was := w.list.Entries[c.Path]
+		switch meanwhile := now.judged(c, before, was).Conflict; {
 		case c.Refused != "":
 			err = fmt.Errorf("%s is left out: %s", c.Path, c.Refused)
-		case c.Conflict != "" && !force:
-			err = fmt.Errorf("%s is left out: %s", c.Path, c.Conflict)
+		case meanwhile != "" && !force:
+			err = fmt.Errorf("%s is left out: %s", c.Path, meanwhile)
 		default:
 			err = bring(original, copied, c)
 		}
@@ -159,6 +163,9 @@ func bringFile(original, copied *os.Root, c Change, fresh string) error {
 		return err
 	}
 	defer func() { _ = from.Close() }()
+	if info, err := from.Stat(); err != nil || !c.Seen.same(stampOf(info)) {
+		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", c.Path))
+	}
 	mode := fs.FileMode(0o666)
 	if c.Executable {
 		mode = 0o777

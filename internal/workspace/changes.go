@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // How a path has changed.
@@ -32,6 +30,8 @@ type Change struct {
 	// Executable tells of a file whether it may be executed, which may be all that changed.
 	Executable bool
 	Target     string // of a link
+	// Seen is how a file of the copy was when this was found: another is not brought over.
+	Seen Stamp
 	// Conflict says what else was done to the original's file meanwhile; "": nothing.
 	Conflict string
 	// Refused says why it can't be brought over; "": it can.
@@ -70,26 +70,20 @@ type comparison struct {
 
 // now finds what is new or other.
 func (c *comparison) now(ctx context.Context) error {
-	return fs.WalkDir(c.copied.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err = errors.Join(err, context.Cause(ctx)); err != nil || name == "." {
-			return err
-		}
-		if len(c.seen) >= mostEntries || strings.Count(name, "/") >= mostDepth {
-			return fault.Invalid("the copy has more than %d files, or a file more than %d directories deep; nothing can be brought over from it", mostEntries, mostDepth)
-		}
+	w := walker{entries: mostEntries, names: mostNames, visit: func(name string, info fs.FileInfo) error {
 		c.seen[name] = true
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
 		return c.one(name, info)
-	})
+	}}
+	return w.all(ctx, c.copied)
 }
 
 func (c *comparison) one(name string, info fs.FileInfo) error {
 	before, was := c.w.list.Entries[name]
 	kind := kindOf(info.Mode())
 	change := Change{Path: name, How: Added, Kind: kind, Executable: info.Mode().Perm()&0o111 != 0}
+	if kind == File {
+		change.Seen = stampOf(info)
+	}
 	if kind == Link {
 		target, err := c.copied.Readlink(name)
 		if err != nil {

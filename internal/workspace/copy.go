@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,6 +50,9 @@ func (w *Workspace) Dir() string { return filepath.Join(w.dir, copyName) }
 
 // Original is the directory that was copied.
 func (w *Workspace) Original() string { return w.list.Original }
+
+// Listed are the paths that the original had when it was copied, in no order.
+func (w *Workspace) Listed() iter.Seq[string] { return maps.Keys(w.list.Entries) }
 
 // Left are paths of the original that the copy has not, as they are no files.
 func (w *Workspace) Left() []string { return w.list.Left }

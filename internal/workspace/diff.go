@@ -8,8 +8,6 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/pmezard/go-difflib/difflib"
 )
 
 // mostDiffed is how large a file may be, before and after, of which lines are compared.
@@ -26,32 +24,30 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	case c.Kind != File:
 		return fmt.Sprintf("%s %s, which is no file\n", c.How, c.Path), nil
 	}
-	before, old, err := w.side(w.list.Original, c, c.How != Added)
+	before, old, err := w.sideOf(w.list.Original, c, c.How != Added)
 	if err != nil {
 		return "", err
 	}
-	after, young, err := w.side(w.Dir(), c, c.How != Removed)
+	after, young, err := w.sideOf(w.Dir(), c, c.How != Removed)
 	if err != nil {
 		return "", err
 	}
 	if !old || !young {
 		return fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, c.Path, mostDiffed>>10), nil
 	}
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: lines(before), B: lines(after), FromFile: nameOr(c.How == Added, "a/"+c.Path), ToFile: nameOr(c.How == Removed, "b/"+c.Path), Context: 3,
-	})
-	if err == nil && text == "" {
+	text := unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), lines(before), lines(after))
+	if text == "" {
 		text = map[How]string{
 			Added:    fmt.Sprintf("added %s, which is empty\n", c.Path),
 			Modified: fmt.Sprintf("modified %s: executable %v\n", c.Path, c.Executable),
 			Removed:  fmt.Sprintf("removed %s, which was empty\n", c.Path),
 		}[c.How]
 	}
-	return text, err
+	return text, nil
 }
 
-// side reads one side of a change. lined is false for what has no lines.
-func (w *Workspace) side(dir string, c Change, there bool) (data []byte, lined bool, err error) {
+// sideOf reads one side of a change. lined is false for what has no lines.
+func (w *Workspace) sideOf(dir string, c Change, there bool) (data []byte, lined bool, err error) {
 	if !there {
 		return nil, true, nil
 	}

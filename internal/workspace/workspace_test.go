@@ -58,6 +58,10 @@ func changes(t *testing.T, w *workspace.Workspace) map[string]workspace.Change {
 	}
 	by := map[string]workspace.Change{}
 	for _, c := range all {
+		if (c.Kind == workspace.File && c.How != workspace.Removed) != (c.Seen != workspace.Stamp{}) {
+			t.Errorf("%+v", c)
+		}
+		c.Seen = workspace.Stamp{}
 		by[c.Path] = c
 	}
 	return by
@@ -201,6 +205,33 @@ func TestConflicts(t *testing.T) {
 	}
 	if said := apply(t, w, true, "a.txt"); said != nil || text(t, dir, "a.txt") != "theirs\n" {
 		t.Error(said)
+	}
+}
+
+// TestMeanwhile: what was listed, and read by a person, is what is brought over. What has
+// changed since then, in the copy or in the original, stays as it is.
+func TestMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir, w := project(t)
+	write(t, w.Dir(), map[string]string{"a.txt": "read\n", "src/b.py": "read", "src/deep/c": "read", "new": "read"})
+	listed, err := w.Changes(t.Context())
+	if err != nil || len(listed) != 4 {
+		t.Fatal(listed, err)
+	}
+	write(t, w.Dir(), map[string]string{"a.txt": "evil\n"}) // of the same size
+	write(t, dir, map[string]string{"src/b.py": "mine", "new": "mine"})
+	applied, errs := w.Apply(listed, false)
+	if len(applied) != 1 || applied[0].Path != "src/deep/c" { // the control
+		t.Errorf("%+v", applied)
+	}
+	if len(errs) != 3 || !strings.Contains(errors.Join(errs...).Error(), "a.txt is left out: the copy's was changed since it was listed") {
+		t.Errorf("%v", errs)
+	}
+	if text(t, dir, "a.txt") != "one\ntwo\nthree\n" || text(t, dir, "src/b.py") != "mine" || text(t, dir, "new") != "mine" {
+		t.Error("what nobody has read was brought over, or what somebody had written is gone")
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".cofferdam-*")); err != nil || len(left) > 0 {
+		t.Error(left, err)
 	}
 }
 

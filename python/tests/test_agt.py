@@ -28,6 +28,7 @@ from cofferdam.agt import (
     ToolRaised,
     ToolRefused,
     ToolTimedOut,
+    _tools,
 )
 
 pytestmark = pytest.mark.usefixtures("daemon")
@@ -618,6 +619,17 @@ def test_tools_live_through_a_restore(daemon: Path) -> None:
             provider.restore_state("a", h.session_id, "none")
         assert said(provider, h, call) == "2", "and through one that fails"
         provider.delete_checkpoint("a", "tools")
+
+
+def test_odd_arguments() -> None:
+    """What a guest sends that is no object, or nests without end, is answered, and calls nothing."""
+    called: list[str] = []
+    functions = {"f": lambda **_: called.append("f")}
+    offered = _tools.Offered(secret="", functions=functions, judge=lambda *_: None, timeout=5)
+    for body in (b"[" * 60_000, b"[" * 60_000 + b"]" * 60_000, b'{"a":' * 20_000 + b"1" + b"}" * 20_000, b"[]", b"{", b"\xff"):
+        assert _tools._serve(offered, "f", body) == (400, "")
+    assert not called
+    assert _tools._serve(offered, "f", b"{}") == (200, "null") and called == ["f"]
 
 
 def test_functions_that_can_be_no_tools() -> None:

@@ -59,6 +59,9 @@ func TestDaemonWithAPoolDies(t *testing.T) {
 			if len(all) != want || len(members) != inPool {
 				t.Errorf("%d sandboxes are there, want %d; the pool had %v", len(all), want, members)
 			}
+			if log := string(in.log()); strings.Contains(log, "is not kept any more") || !strings.Contains(log, "nobody had claimed it") {
+				t.Errorf("of what nobody had claimed the next daemon says:\n%s", log)
+			}
 			for _, s := range all {
 				if !slices.Contains(members, s.ID) || s.State != "running" {
 					t.Errorf("it was not in the pool, which had %v, or does not run: %+v", members, s)

@@ -261,27 +261,29 @@ func (b *box) start(id string, exec channel.Exec) net.Conn {
 // exit without a code of its own.
 func (b *box) collect(conn net.Conn) result {
 	b.t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(longestWait)); err != nil {
-		b.t.Fatal(err)
-	}
-	var r result
+	var out, errs strings.Builder
+	ended := func(exit channel.Exit) result { return result{exit: exit, out: out.String(), err: errs.String()} }
 	frames := channel.NewReader(conn)
 	for {
+		// Each frame has its time: there may be much of them, on a machine that has much to do.
+		if err := conn.SetDeadline(time.Now().Add(longestWait)); err != nil {
+			b.t.Fatal(err)
+		}
 		kind, payload, err := frames.ReadFrame()
 		if err != nil {
-			r.exit = channel.Exit{Code: -1, Error: err.Error()}
-			return r
+			return ended(channel.Exit{Code: -1, Error: err.Error()})
 		}
 		switch kind { //nolint:exhaustive // The others say nothing of the outcome.
 		case channel.FrameStdout:
-			r.out += string(payload)
+			out.Write(payload)
 		case channel.FrameStderr:
-			r.err += string(payload)
+			errs.Write(payload)
 		case channel.FrameExit:
-			if err := channel.DecodeJSON(kind, payload, &r.exit); err != nil {
+			var exit channel.Exit
+			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
 				b.t.Fatal(err)
 			}
-			return r
+			return ended(exit)
 		}
 	}
 }

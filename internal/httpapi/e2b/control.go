@@ -40,7 +40,7 @@ type Templates interface {
 }
 
 // Config is what the control plane works with. All fields are needed but Domain,
-// MaxTimeout, Builds and Images.
+// MaxTimeout, Builds, Images and Refused.
 type Config struct {
 	Sandboxes Sandboxes
 	Tokens    Tokens
@@ -62,7 +62,9 @@ type Config struct {
 	HostUID, HostGID int
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room *backend.Room
-	Log  *slog.Logger
+	// Refused hears of requests without a valid key; nil: nobody does.
+	Refused func(ctx context.Context)
+	Log     *slog.Logger
 }
 
 // Control is the control plane's handler.
@@ -100,6 +102,9 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		t, err := c.authenticate(r)
 		if err != nil {
 			c.cfg.Log.WarnContext(r.Context(), "a request without a valid key", "path", r.URL.Path, "from", r.RemoteAddr)
+			if c.cfg.Refused != nil {
+				c.cfg.Refused(r.Context())
+			}
 			writeError(w, http.StatusUnauthorized, err.Error())
 			return
 		}

@@ -24,6 +24,8 @@ import (
 
 // house is a control plane over pretended sandboxes, with two clients.
 type house struct {
+	strangers int // requests without a valid key
+
 	t        *testing.T
 	life     *backendtest.Life
 	book     *token.Book
@@ -73,7 +75,7 @@ func newHouse(t *testing.T) *house {
 	h.control = e2b.NewControl(e2b.Config{
 		Sandboxes: h.life, Tokens: h.book, Policies: h.policies, Templates: templates{}, Access: h.keys,
 		DefaultTemplate: template.NameDebian, Domain: "sandbox.example:7433", HostUID: 65534, HostGID: 65533,
-		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Refused: func(context.Context) { h.strangers++ }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
 	return h
 }

@@ -33,6 +33,9 @@ func TestWhoMayCall(t *testing.T) {
 	}
 	h.must(http.StatusOK, &[]any{}, "", "GET /v2/sandboxes", "", "Authorization", "Bearer "+h.ann)
 	h.must(http.StatusNoContent, nil, "", "GET /health", "")
+	if h.strangers != 5*4 {
+		t.Errorf("of %d refusals %d are told", 5*4, h.strangers)
+	}
 	for _, secret := range []string{h.ann, old, box.EnvdAccessToken} {
 		if strings.Contains(h.log.String(), secret) {
 			t.Error("the log has a secret")

@@ -104,7 +104,7 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 	out := ran{Sandbox: l.sandbox}
 	out.Stdout, out.Stderr, out.Truncated = l.out.texts()
 	if exit == nil {
-		return c.peer.leaves(out, l, holds)
+		return c.peer.leaves(out, l, holds), nil
 	}
 	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, excerpt.Of(ui.Printable(exit.Error), maxSentence)
 	out.Truncated = out.Truncated || exit.Truncated
@@ -119,21 +119,26 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 	return out, nil
 }
 
-// maxLeft bounds the commands of a peer that wait for a person.
+// maxLeft bounds the commands of a peer that wait for a person while nobody stays with them.
+// Where there are so many, the next is stayed with.
 const maxLeft = 16
 
-// leaves tells of a command that waits for a person, and keeps in mind where it was left.
-func (p *peer) leaves(out ran, l *left, holds []api.Hold) (ran, error) {
+// mayLeave tells whether a command may be left that waits for a person.
+func (p *peer) mayLeave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.left) >= maxLeft {
-		return out, failure(codeTooMany, "too many of your commands wait for a person", "have some of them answered first")
-	}
+	return len(p.left) < maxLeft
+}
+
+// leaves tells of a command that waits for a person, and keeps in mind where it was left.
+func (p *peer) leaves(out ran, l *left, holds []api.Hold) ran {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	l.out = &output{} // what was told is told
 	p.left[l.command] = l
 	out.ExitCode, out.Command, out.Waiting = -1, l.command, p.waitingFor(holds)
 	out.Next = "tell your user what waits and how to answer it; then call wait_command with this command_id"
-	return out, nil
+	return out
 }
 
 type waitInput struct {

@@ -111,7 +111,7 @@ func (w *watch) look(ctx context.Context) []api.Hold {
 		w.quiet = 0
 		w.call.progress(ctx, float64(w.ticks), line)
 	}
-	if len(holds) > 0 && time.Since(w.held) >= w.call.peer.cfg.Patience {
+	if len(holds) > 0 && time.Since(w.held) >= w.call.peer.cfg.Patience && w.call.peer.mayLeave() {
 		return holds
 	}
 	return nil

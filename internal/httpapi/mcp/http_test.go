@@ -61,7 +61,7 @@ func overHTTP(t *testing.T, h *house, known *tokens) string {
 			return h.client, nil
 		}
 	})
-	server := httptest.NewServer(s.Handler(known))
+	server := httptest.NewServer(s.Handler(known, func(context.Context) { h.strangers.Add(1) }))
 	t.Cleanup(func() {
 		server.CloseClientConnections() // a client that a failed test left listens on
 		server.Close()
@@ -76,16 +76,24 @@ func TestWhoMaySpeakOverHTTP(t *testing.T) {
 	h, known := newHouse(t), &tokens{revoked: map[string]bool{}}
 	url := overHTTP(t, h, known)
 	for _, secret := range []string{"", "three"} {
+		before := h.strangers.Load()
 		if _, err := dial(t, url, secret); err == nil {
 			t.Errorf("the token %q is let in", secret)
 		}
+		if h.strangers.Load() == before {
+			t.Errorf("nobody hears that the token %q was refused", secret)
+		}
 	}
+	refusals := h.strangers.Load()
 	session, err := dial(t, url, "one")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &peer{t: t, session: session}
 	p.must("run_command", command("echo"))
+	if n := h.strangers.Load(); n != refusals {
+		t.Errorf("%d refusals of a valid token", n-refusals)
+	}
 	ping := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
 	for _, c := range []struct {
 		about, secret, header, value string
@@ -108,6 +116,20 @@ func TestWhoMaySpeakOverHTTP(t *testing.T) {
 	}
 	if got, _ := post(t, url, session.ID(), "one", "", "", `{"jsonrpc":`); got != http.StatusBadRequest {
 		t.Errorf("half a message: %d", got)
+	}
+	for about, body := range map[string]string{
+		"a list of messages":               ` [` + ping + `,` + ping + `]`,
+		"one that begins far behind":       strings.Repeat(" ", 2<<10) + "[" + ping + "]",
+		"a list with nothing in front":     `[` + ping + `]`,
+		"a list behind a line of its own":  "\r\n\t[" + ping + "]",
+		"a message that begins far behind": strings.Repeat(" ", 2<<10) + ping,
+	} {
+		if got, _ := post(t, url, session.ID(), "one", "", "", body); got != http.StatusBadRequest {
+			t.Errorf("%s: %d", about, got)
+		}
+	}
+	if got, _ := post(t, url, session.ID(), "one", "", "", "\n "+ping); got != http.StatusOK {
+		t.Errorf("a message behind a line of its own: %d", got)
 	}
 	known.mu.Lock()
 	known.revoked["one"] = true
@@ -163,18 +185,25 @@ func TestTheEndOfASessionEndsItsCommands(t *testing.T) {
 	}()
 	p := &peer{t: t, session: session}
 	p.await(func() bool { return look(h, func() int { return len(h.commands) }) == 1 })
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
-	if err != nil {
-		t.Fatal(err)
+	end := func(secret string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Mcp-Session-Id", session.ID())
+		resp, err := (&http.Client{Transport: shows{secret}}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode
 	}
-	req.Header.Set("Mcp-Session-Id", session.ID())
-	resp, err := (&http.Client{Transport: shows{"one"}}).Do(req)
-	if err != nil {
-		t.Fatal(err)
+	if got := end("two"); got != http.StatusForbidden {
+		t.Errorf("DELETE of another's: %d", got)
 	}
-	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusNoContent {
-		t.Errorf("DELETE: %s", resp.Status)
+	p.must("list_sandboxes", nil) // its calls have not ended
+	if got := end("one"); got != http.StatusNoContent {
+		t.Errorf("DELETE: %d", got)
 	}
 	p.await(func() bool { return look(h, func() bool { return len(h.signals) > 0 && len(h.removed) == 1 }) })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -488,5 +489,41 @@ func TestClosing(t *testing.T) {
 	<-p.gone
 	if got := look(h, func() int { return len(h.removed) + len(h.signals) }); got != 0 {
 		t.Errorf("%d things were ended with the daemon", got)
+	}
+}
+
+// TestMoreThanMayBeLeft: where as many commands wait as may be left, the next is stayed with
+// to its end. Returned without a way back to it, it would go on with nobody there.
+func TestMoreThanMayBeLeft(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.held = true
+	p := join(t, newServer(h, nil), nil)
+	p.must("create_sandbox", object{})
+	for range 2 {
+		var some sync.WaitGroup
+		for range 8 {
+			some.Go(func() {
+				if out, failure := p.call("run_command", command("held")); failure != "" || out["command_id"] == nil {
+					t.Errorf("%v %s", out, failure)
+				}
+			})
+		}
+		some.Wait()
+	}
+	ended := make(chan map[string]any, 1)
+	go func() {
+		out, failure := p.call("run_command", command("held"))
+		if failure != "" {
+			t.Error(failure)
+		}
+		ended <- out
+	}()
+	p.await(func() bool { return look(h, func() bool { return len(h.commands) == 17 }) })
+	before := look(h, func() int { return h.looks })
+	p.await(func() bool { return look(h, func() bool { return h.looks > before+1 }) })
+	look(h, func() bool { h.held = false; close(h.released); return true })
+	if out := <-ended; out["exit_code"] != 0.0 || out["command_id"] != nil || !strings.Contains(fmt.Sprint(out["stdout"]), "after") {
+		t.Errorf("%v", out)
 	}
 }

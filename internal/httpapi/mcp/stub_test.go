@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -21,7 +22,8 @@ import (
 // house is a daemon of no sandboxes: it answers /v1 as one does, and its commands are lines
 // of a play.
 type house struct {
-	client *client.Client
+	client    *client.Client
+	strangers atomic.Int64 // requests without a valid token
 
 	mu       sync.Mutex // guards what follows
 	boxes    map[string]api.CreateSandbox
@@ -30,6 +32,7 @@ type house struct {
 	commands map[string]api.StartCommand // by id
 	signals  []string
 	held     bool
+	looks    int // for what is waited for
 	released chan struct{}
 	plans    []api.ResolvedPlan
 	refusals []api.Refusal
@@ -116,6 +119,7 @@ func (h *house) remove(w http.ResponseWriter, r *http.Request) {
 func (h *house) holds(w http.ResponseWriter, _ *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.looks++
 	holds := []api.Hold{}
 	if h.held {
 		holds = append(holds, api.Hold{Request: "ap-1", Package: "python rich 13.7.1", Reason: "no list names it"})

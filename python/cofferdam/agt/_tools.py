@@ -227,7 +227,7 @@ _STATUSES: dict[type[ToolError], int] = {ToolRefused: 403, ToolBusy: 503, ToolTi
 def _serve(offered: Offered, name: str, body: bytes) -> tuple[int, str]:
     try:
         arguments = json.loads(body or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter: nested deeper than this interpreter reads
         return 400, ""
     if not isinstance(arguments, dict):
         return 400, ""

@@ -329,7 +329,8 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	most := 0
-	for ; most < 300 && s.Setenv("V"+strconv.Itoa(most), "x") == nil; most++ {
+	for most < 300 && s.Setenv("V"+strconv.Itoa(most), "x") == nil {
+		most++
 	}
 	if err := s.Run("true"); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (b Blanks) add(ctx context.Context, path string, bytes int64) (*os.File, er
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work) //nolint:errcheck // what is left goes later
+	defer os.RemoveAll(work) // what is left goes later
 	made := filepath.Join(work, "disk")
 	if err := MakeDisk(ctx, made, bytes); err != nil {
 		return nil, err

@@ -111,6 +111,7 @@ func TestTooMuch(t *testing.T) {
 		"a file":      {"write_file", object{"path": "a", "content": strings.Repeat("x", 2<<20)}, object{"path": "a", "content": strings.Repeat("x", 2<<20+1)}},
 		"a path":      {"write_file", object{"path": strings.Repeat("x", 4<<10), "content": ""}, object{"path": strings.Repeat("x", 4<<10+1), "content": ""}},
 		"a part":      {"read_file", object{"path": "a", "max_bytes": 1 << 20}, object{"path": "a", "max_bytes": 1<<20 + 1}},
+		"an offset":   {"read_file", object{"path": "a", "offset": 1 << 30}, object{"path": "a", "offset": 1<<30 + 1}},
 		"a depth":     {"list_files", object{"depth": 8}, object{"depth": 9}},
 		"an argument": {"run_command", command("echo", strings.Repeat("x", 120<<10)), command("echo", strings.Repeat("x", 120<<10+1))},
 		"a time":      {"run_command", object{"command": []string{"echo"}, "timeout_seconds": 3600}, object{"command": []string{"echo"}, "timeout_seconds": 3601}},

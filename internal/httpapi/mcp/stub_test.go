@@ -28,6 +28,7 @@ type house struct {
 	mu       sync.Mutex // guards what follows
 	boxes    map[string]api.CreateSandbox
 	made     int
+	asked    []api.CreateSandbox
 	removed  []string
 	commands map[string]api.StartCommand // by id
 	signals  []string
@@ -85,6 +86,7 @@ func (h *house) create(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made++
+	h.asked = append(h.asked, req)
 	id := "sb" + strconv.Itoa(h.made)
 	if req.Run == "" {
 		req.Run = "run-" + id

@@ -61,6 +61,7 @@ func newHouse(t *testing.T) *house {
 	mux.HandleFunc("GET /v1/sandboxes/{id}/files/list", h.list)
 	mux.HandleFunc("POST /v1/runs/{run}/plan", h.plan)
 	mux.HandleFunc("GET /v1/refusals", h.tellRefusals)
+	mux.HandleFunc("GET /v1/installs", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, api.InstallPage{}) })
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })

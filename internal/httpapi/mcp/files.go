@@ -20,6 +20,7 @@ import (
 const (
 	defaultRead = 64 << 10
 	maxRead     = 1 << 20
+	maxOffset   = 1 << 30 // what is before it is read, too, and a file inside may have no end
 	maxWrite    = 2 << 20
 	maxPath     = 4 << 10
 	maxEntries  = 500
@@ -59,8 +60,8 @@ func readFile(ctx context.Context, c call, in readInput) (readOutput, error) {
 	if in.Max == 0 {
 		in.Max = defaultRead
 	}
-	if in.Max < 0 || in.Max > maxRead || in.Offset < 0 {
-		return readOutput{}, failure(codeInvalid, fmt.Sprintf("offset is 0 or more, max_bytes 1 to %d", maxRead), "")
+	if in.Max < 0 || in.Max > maxRead || in.Offset < 0 || in.Offset > maxOffset {
+		return readOutput{}, failure(codeInvalid, fmt.Sprintf("offset is 0 to %d, max_bytes 1 to %d", maxOffset, maxRead), "for what is further behind use run_command, as with tail -c")
 	}
 	id, err := c.peer.need(ctx, in.Sandbox)
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
 )
 
 // TestAnnotations: a client's person is asked by them, so each is what the tool does. Nothing
@@ -111,6 +114,7 @@ func TestTooMuch(t *testing.T) {
 		"a file":      {"write_file", object{"path": "a", "content": strings.Repeat("x", 2<<20)}, object{"path": "a", "content": strings.Repeat("x", 2<<20+1)}},
 		"a path":      {"write_file", object{"path": strings.Repeat("x", 4<<10), "content": ""}, object{"path": strings.Repeat("x", 4<<10+1), "content": ""}},
 		"a part":      {"read_file", object{"path": "a", "max_bytes": 1 << 20}, object{"path": "a", "max_bytes": 1<<20 + 1}},
+		"an offset":   {"read_file", object{"path": "a", "offset": 1 << 30}, object{"path": "a", "offset": 1<<30 + 1}},
 		"a depth":     {"list_files", object{"depth": 8}, object{"depth": 9}},
 		"an argument": {"run_command", command("echo", strings.Repeat("x", 120<<10)), command("echo", strings.Repeat("x", 120<<10+1))},
 		"a time":      {"run_command", object{"command": []string{"echo"}, "timeout_seconds": 3600}, object{"command": []string{"echo"}, "timeout_seconds": 3601}},
@@ -131,5 +135,22 @@ func TestTooMuch(t *testing.T) {
 		if after := look(h, func() int { return len(h.commands) + h.made }); after != before {
 			t.Errorf("%s that is larger: the daemon was asked", name)
 		}
+	}
+}
+
+// TestAPlanHasNoMounts: what is resolved for a plan sees nothing of the host, whatever the
+// client's other sandboxes see, and goes with the plan.
+func TestAPlanHasNoMounts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	mounts := []api.Mount{{Source: "/srv/data", Destination: "/data"}}
+	p := join(t, newServer(h, func(c *mcp.Config) { c.Sandbox.Mounts = mounts }), nil)
+	p.must("plan_packages", object{"ecosystem": "python", "packages": []string{"rich"}})
+	asked := look(h, func() []api.CreateSandbox { return h.asked })
+	if len(asked) != 2 || len(asked[0].Mounts) != 1 || asked[0].Plan { // the control
+		t.Fatalf("%+v", asked)
+	}
+	if !asked[1].Plan || asked[1].Linger || asked[1].Mounts != nil || asked[1].Run == "" {
+		t.Errorf("the plan's is asked for as %+v", asked[1])
 	}
 }

@@ -177,6 +177,9 @@ func TestASandboxOnFirstUse(t *testing.T) {
 			t.Errorf("another session's %s: %q", name, failure)
 		}
 	}
+	if _, err := a.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "cofferdam://sandboxes/" + mine + "/ledger"}); err != nil {
+		t.Error(err) // the control
+	}
 	if _, err := b.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "cofferdam://sandboxes/" + mine + "/ledger"}); err == nil {
 		t.Error("another session reads the ledger")
 	}

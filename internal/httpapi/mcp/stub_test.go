@@ -28,6 +28,7 @@ type house struct {
 	mu       sync.Mutex // guards what follows
 	boxes    map[string]api.CreateSandbox
 	made     int
+	asked    []api.CreateSandbox
 	removed  []string
 	commands map[string]api.StartCommand // by id
 	signals  []string
@@ -60,6 +61,7 @@ func newHouse(t *testing.T) *house {
 	mux.HandleFunc("GET /v1/sandboxes/{id}/files/list", h.list)
 	mux.HandleFunc("POST /v1/runs/{run}/plan", h.plan)
 	mux.HandleFunc("GET /v1/refusals", h.tellRefusals)
+	mux.HandleFunc("GET /v1/installs", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, api.InstallPage{}) })
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -85,6 +87,7 @@ func (h *house) create(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.made++
+	h.asked = append(h.asked, req)
 	id := "sb" + strconv.Itoa(h.made)
 	if req.Run == "" {
 		req.Run = "run-" + id

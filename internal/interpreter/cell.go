@@ -171,6 +171,7 @@ type run struct {
 	grace   <-chan time.Time // fires when an interrupt has come to nothing; nil: there was none
 	begun   bool
 	done    bool
+	dying   bool // the kernel says that it has no more cells in it
 	bytes   int
 	most    int   // of bytes
 	out     int64 // bytes of standard output, and of errors

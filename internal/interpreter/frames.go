@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -131,8 +132,12 @@ func (r *run) message(m message, size int) *Failure {
 		if r.failure == nil { // else the host has told why already, or will
 			r.failure = why
 		}
+		r.dying = r.dying || m.Name == FailureDied
 	case "done":
 		r.done = true
+		if r.dying { // the next cell must not get it
+			r.place.kill(context.Background(), r.host, r.kernel)
+		}
 		if r.failure != nil {
 			r.tell(Event{Error: r.failure})
 		}

@@ -171,7 +171,7 @@ func TestAShellsCells(t *testing.T) {
 func TestScanningOfMessages(t *testing.T) {
 	set := scan.NewSet(append(personal.Rules(), secrets.Rules()...)...)
 	k := startProcess(t, Bash)
-	plain := "first\n4242424242424242\n\t536-22-8726\r\nada.lovelace@mail.host.org\n\x1bDE02120300000000202051\n\x7f\n\\n \"quoted\""
+	plain := "first\n4242424242424242\n\t536-22-8726\r\nada.lovelace@mail.host.org\n\x1bDE02120300000000202051\n\x7f\n\\n \"quoted\"\x01\x02\x1b\b\f\x1f\x7f\x7f\x10 é\u2028🚀\x1b"
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n", 3) + "-----END PRIVATE KEY-----\n"
 	run := func(text string) string {
 		k.ask(request{Op: "run", Cell: "c", Code: "printf %s " + "'" + text + "'"})
@@ -189,7 +189,7 @@ func TestScanningOfMessages(t *testing.T) {
 		return masked
 	}
 	stars := func(n int) string { return strings.Repeat("*", n) }
-	want := "first\n" + stars(16) + "\n\t" + stars(11) + "\r\n" + stars(26) + "\n\x1b" + stars(22) + "\n\x7f\n\\n \"quoted\""
+	want := "first\n" + stars(16) + "\n\t" + stars(11) + "\r\n" + stars(26) + "\n\x1b" + stars(22) + "\n\x7f\n\\n \"quoted\"\x01\x02\x1b\b\f\x1f\x7f\x7f\x10 é\u2028🚀\x1b"
 	if said := run(plain); said != want {
 		t.Errorf("what arrives is\n%q, not\n%q", said, want)
 	}

@@ -139,6 +139,27 @@ func TestHostileKernels(t *testing.T) {
 	}
 }
 
+// TestAKernelThatSaysItsEnd gets no other cell, though it is there a while longer.
+func TestAKernelThatSaysItsEnd(t *testing.T) {
+	i, s := newStage(t, map[string]script{"end": func(k *pretended, cell string, _ <-chan struct{}) {
+		k.begin(cell)
+		k.say(`{"kind":"error","cell":"` + cell + `","name":"KernelDied","value":"the shell has ended"}`)
+		k.done(cell)
+	}, "go": func(k *pretended, cell string, _ <-chan struct{}) {
+		k.begin(cell)
+		k.done(cell)
+	}})
+	if got := execute(t, i, "go"); got.failure != nil {
+		t.Fatal(got.failure)
+	}
+	if got := execute(t, i, "end"); got.failure == nil || got.failure.Value != "the shell has ended" {
+		t.Errorf("its last cell ends with %+v", got.failure)
+	}
+	if got := execute(t, i, "go"); got.failure != nil || len(s.kernels) != 2 || !s.kernels[0].ended() {
+		t.Errorf("the next cell ends with %+v, in one of %d kernels", got.failure, len(s.kernels))
+	}
+}
+
 // TestWrongOrder: what an earlier cell left, and what is for no cell, is no part of this one.
 func TestWrongOrder(t *testing.T) {
 	t.Parallel()

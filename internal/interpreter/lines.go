@@ -79,11 +79,13 @@ const divider = 0x7f
 
 // unmark takes the dividers out of a message, in place.
 func unmark(line []byte) []byte {
+	if bytes.IndexByte(line, divider) < 0 { // of one that is long, such as a picture
+		return line
+	}
 	out := line[:0]
 	for i := 0; i < len(line); {
-		n := escape(line[i:])
+		n, control := escape(line[i:]) // before out overwrites it
 		out = append(out, line[i:i+n]...)
-		control := n > 1 && (bytes.IndexByte([]byte("bfnrt"), line[i+1]) >= 0 || n == 6 && bytes.HasPrefix(line[i:], []byte(`\u00`)) && line[i+4] <= '1')
 		if i += n; control && i < len(line) && line[i] == divider {
 			i++
 		}
@@ -91,13 +93,16 @@ func unmark(line []byte) []byte {
 	return out
 }
 
-// escape is how long what a text begins with is: one byte, or an escape.
-func escape(text []byte) int {
+// escape is how long what a text begins with is, one byte or an escape, and whether that is
+// one of a control character.
+func escape(text []byte) (n int, control bool) {
 	switch {
 	case text[0] != '\\' || len(text) < 2:
-		return 1
-	case text[1] == 'u':
-		return min(6, len(text))
+		return 1, false
+	case text[1] != 'u':
+		return 2, bytes.IndexByte([]byte("bfnrt"), text[1]) >= 0
+	case len(text) < 6:
+		return len(text), false
 	}
-	return 2
+	return 6, text[2] == '0' && text[3] == '0' && text[4] <= '1'
 }

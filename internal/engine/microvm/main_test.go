@@ -65,6 +65,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 2 && os.Args[1] == roleLook {
+		if err := look(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 3 && os.Args[1] == roleCopy {
 		fmt.Fprintln(os.Stderr, copied(os.Args[2], os.Args[3]))
 		os.Exit(1)

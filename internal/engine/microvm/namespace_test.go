@@ -2,46 +2,51 @@ package microvm_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// namespaceRoot is what the mount namespace of a process has in its root, whatever the
-// process's own is: a process that got out of that would be there.
-func namespaceRoot(t *testing.T, pid int) (names []string) {
-	t.Helper()
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends
-		err = enterNamespace(pid)
-		entries, failed := os.ReadDir("/")
-		err = errors.Join(err, failed)
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-	}()
-	<-done
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
-}
+// roleLook makes the test binary say what the mount namespace of a process has in its root,
+// whatever the process's own is: a process that got out of that would be there.
+const roleLook = "microvm-look"
 
-func enterNamespace(pid int) error {
-	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(pid), "ns/mnt"))
+func look(pid string) error {
+	runtime.LockOSThread()
+	f, err := os.Open(filepath.Join("/proc", pid, "ns/mnt"))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(f.Fd()), unix.CLONE_NEWNS))
+	if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(f.Fd()), unix.CLONE_NEWNS)); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir("/")
+	for _, e := range entries {
+		fmt.Println(e.Name())
+	}
+	return err
+}
+
+func namespaceRoot(t *testing.T, pid int) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), self, roleLook, strconv.Itoa(pid)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.Fields(string(out))
 }
 
 // onlyItsRoot wants a process's mount namespace to have nothing but the process's root.

@@ -139,11 +139,14 @@ func (c qemuControls) Write(ctx context.Context, b bundle, m machine, dir string
 	if err := drain(ctx, b, c); err != nil {
 		return err
 	}
+	if err := c.keepOut(ctx, m); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(filepath.Join(dir, machineName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(c.keepOut(ctx, m), c.Save(ctx, f), f.Close())
+	err = errors.Join(c.Save(ctx, f), f.Close())
 	if err == nil && m.Shared {
 		err = packMemory(b, m, filepath.Join(dir, memoryName))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -62,7 +63,13 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	})
-	s := httptest.NewServer(tel.HTTP("v1", mux))
+	counted := tel.HTTP("v1", mux)
+	var handled sync.WaitGroup // the server does not wait for what was hijacked
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handled.Add(1)
+		defer handled.Done()
+		counted.ServeHTTP(w, r)
+	}))
 	defer s.Close()
 	get := func(path string) string {
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -80,7 +87,8 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	if got := get("/v1/things/streamed"); !strings.Contains(got, "ab") && !strings.Contains(got, "1\r\na\r\n1\r\nb") {
 		t.Errorf("%q", got)
 	}
-	s.Close() // all handlers have ended
+	s.Close()
+	handled.Wait()
 	route := `cofferdam_api_requests_total{route="GET /v1/things/{id}",status="%s",wire="v1"} %d`
 	has(t, tel,
 		fmt.Sprintf(route, "418", 1), fmt.Sprintf(route, "200", 4), fmt.Sprintf(route, "101", 1), fmt.Sprintf(route, "500", 1),

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/creack/pty"
@@ -251,18 +252,20 @@ func (r *reader) agrees(in, text string) string {
 	return strings.ReplaceAll(string(out), "\r\n", "\n")
 }
 
-// runsOn starts a command that keeps running, and has it end with the test.
-func (r *reader) runsOn(text string) {
+// runsOn starts a command that keeps running, until it is ended or the test is.
+func (r *reader) runsOn(text string) (end func()) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "bash", "-c", "exec "+text)
 	cmd.Dir, cmd.Env = r.dir, r.env
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	r.t.Cleanup(end)
+	return end
 }
 
 // TestQuickstartMCP: every command of docs/quickstart-mcp.md does what the page says, as it
@@ -297,7 +300,7 @@ func TestQuickstartMCP(t *testing.T) {
 	}
 	r.does("", "cofferdam mcp uninstall --yes --project claude") // in the page without --yes
 
-	r.runsOn("cofferdam run --run-id r1 -- sleep 1000") // the agent's session, of whose run the page is
+	session := r.runsOn("cofferdam run --run-id r1 -- sleep 1000") // the agent's session, of whose run the page is
 	for out := ""; !strings.Contains(out, "r1"); {
 		out, _ = r.does("", "cofferdam list --run r1")
 		if t.Context().Err() != nil {
@@ -311,6 +314,7 @@ func TestQuickstartMCP(t *testing.T) {
 		t.Errorf("the answer is not the page's: %s", answer)
 	}
 
+	session() // it would start another daemon
 	r.does("", "cofferdam stop --force")
 	serve, rest, _ := strings.Cut(kinds["sh"][2], "\n")
 	if !strings.Contains(serve, "# keeps running") {

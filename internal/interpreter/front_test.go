@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	processes "github.com/cofferdam-dev/cofferdam/internal/process"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/personal"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
@@ -122,13 +125,14 @@ func TestAShellEndsWithItsOwner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !alive(pid) {
+			shell, err := processes.Of(pid)
+			if err != nil || !alive(pid) {
 				t.Fatal("the shell does not run, so that its end would prove nothing")
 			}
 			end(k)
-			for limit := time.Now().Add(20 * time.Second); alive(pid); {
+			for limit := time.Now().Add(20 * time.Second); alive(pid) && shell.Is(); {
 				if time.Now().After(limit) {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
+					_ = shell.Signal(unix.SIGKILL)
 					t.Fatal("the shell still runs")
 				}
 				time.Sleep(10 * time.Millisecond) // until it has ended

@@ -48,7 +48,7 @@ func (b Blanks) Make(ctx context.Context, file string, bytes int64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(copySparse(blank, disk, bytes), identify(disk), disk.Close())
+	return errors.Join(copySparse(blank, disk, bytes), identify(disk, blank.Name()), disk.Close())
 }
 
 // open is the blank of a size, made if there is none; nil if none is kept of that size.
@@ -157,14 +157,14 @@ const (
 )
 
 // identify gives a file system a new identity, which programs in a sandbox can see, and its
-// directories another order.
-func identify(disk *os.File) error {
+// directories another order. It is a copy of the blank at a path.
+func identify(disk *os.File, blank string) error {
 	super := make([]byte, superBytes)
 	if _, err := disk.ReadAt(super, superAt); err != nil {
 		return err
 	}
 	if binary.LittleEndian.Uint16(super[magicAt:]) != magic || binary.LittleEndian.Uint32(super[featuresAt:])&ownSeed == 0 {
-		return fault.New(fault.ErrUnavailable, "the empty disk that %s was copied from is none: remove the directory of empty disks", disk.Name())
+		return fault.New(fault.ErrUnavailable, "the empty file system %s was damaged; remove that file, and it is made anew", blank)
 	}
 	_, _ = rand.Read(super[identityAt : identityAt+identityLen]) // it does not fail
 	_, _ = rand.Read(super[hashSeedAt : hashSeedAt+identityLen])

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,7 +151,7 @@ func TestASpoiltBlank(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.Dir, blankForm+strconv.Itoa(testDisk)), make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Make(t.Context(), filepath.Join(dir, "second"), testDisk); !errors.Is(err, fault.ErrUnavailable) {
+	if err := b.Make(t.Context(), filepath.Join(dir, "second"), testDisk); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), b.Dir) {
 		t.Error(err)
 	}
 }

@@ -125,7 +125,7 @@ func (c *converter) document(root *yaml.Node) {
 		case "metadata", "disclaimer":
 			c.note(key, key.Value, "left out: it is for people only")
 		default:
-			c.note(key, clean(key.Value), "left out: no release of the toolkit reads it")
+			c.note(key, Clean(key.Value), "left out: no release of the toolkit reads it")
 		}
 	}
 }
@@ -134,11 +134,11 @@ func (c *converter) document(root *yaml.Node) {
 func (c *converter) head(root *yaml.Node) {
 	for _, key := range []string{"name", "version", "description"} {
 		n := get(root, key)
-		if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || strings.TrimSpace(clean(n.Value)) == "" {
+		if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || strings.TrimSpace(Clean(n.Value)) == "" {
 			continue
 		}
-		value := text(strings.TrimSpace(clean(n.Value)))
-		if sentence := refusal(pair(key, value)); sentence != "" {
+		value := text(strings.TrimSpace(Clean(n.Value)))
+		if sentence := Refusal(pair(key, value)); sentence != "" {
 			c.note(n, key, "left out: %s", sentence)
 			continue
 		}
@@ -163,8 +163,8 @@ func (c *converter) list(root *yaml.Node, key, otherwise string) {
 			return
 		}
 		entry := text(e.Value)
-		if sentence := refusal(pair(key, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})); sentence != "" {
-			c.changed(e, key+" "+clean(e.Value), "left out, so %s: %s", otherwise, sentence)
+		if sentence := Refusal(pair(key, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})); sentence != "" {
+			c.changed(e, key+" "+Clean(e.Value), "left out, so %s: %s", otherwise, sentence)
 			continue
 		}
 		kept.Content = append(kept.Content, entry)
@@ -185,13 +185,13 @@ func (c *converter) mounts(n *yaml.Node) {
 			continue
 		}
 		if c.opts.Lenient {
-			c.note(key, "sandbox_mounts."+clean(key.Value), "left out: release 4.1.0 does not read it")
+			c.note(key, "sandbox_mounts."+Clean(key.Value), "left out: release 4.1.0 does not read it")
 			continue
 		}
 		one := mapping()
-		put(one, clean(key.Value), text(v.Value))
-		if sentence := refusal(pair("sandbox_mounts", one)); sentence != "" {
-			c.changed(key, "sandbox_mounts."+clean(key.Value), "left out, so it is not mounted: %s", sentence)
+		put(one, Clean(key.Value), text(v.Value))
+		if sentence := Refusal(pair("sandbox_mounts", one)); sentence != "" {
+			c.changed(key, "sandbox_mounts."+Clean(key.Value), "left out, so it is not mounted: %s", sentence)
 			continue
 		}
 		put(kept, key.Value, text(v.Value))
@@ -242,14 +242,14 @@ func (c *converter) limits(n, kept *yaml.Node) (action string) {
 		case v.ShortTag() == "!!null":
 		case name == "action":
 			if action = v.Value; !slices.Contains([]string{"allow", "audit", "deny", "block"}, action) {
-				c.fail(v, "defaults.action is %q; it is allow, audit, deny or block", clean(action))
+				c.fail(v, "defaults.action is %q; it is allow, audit, deny or block", Clean(action))
 			}
 			action = map[string]string{"allow": "allow", "audit": "allow"}[action]
 			if action == "" {
 				action = "deny"
 			}
 			if v.Value != action {
-				c.note(v, "defaults.action", "%s: what %s does", action, clean(v.Value))
+				c.note(v, "defaults.action", "%s: what %s does", action, Clean(v.Value))
 			}
 		case name == "network_default" && v.Value == "allow":
 			c.changed(v, "defaults.network_default", "deny: an open network is not offered; name the hosts in network_allowlist")
@@ -259,8 +259,8 @@ func (c *converter) limits(n, kept *yaml.Node) (action string) {
 		default:
 			one := mapping()
 			put(one, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})
-			if sentence := refusal(pair("defaults", one)); sentence != "" {
-				c.changed(key, "defaults."+clean(name), "left out, so the installation's own holds: %s", sentence)
+			if sentence := Refusal(pair("defaults", one)); sentence != "" {
+				c.changed(key, "defaults."+Clean(name), "left out, so the installation's own holds: %s", sentence)
 				continue
 			}
 			put(kept, name, &yaml.Node{Kind: yaml.ScalarNode, Value: v.Value})

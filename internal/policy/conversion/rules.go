@@ -59,23 +59,23 @@ func (c *converter) read(n *yaml.Node) (r rule, ok bool) {
 	}
 	r.name, r.field, r.operator, r.action, r.operand = c.unique(name.Value), field.Value, operator.Value, action.Value, operandOf(value)
 	if !slices.Contains([]string{"eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"}, r.operator) {
-		c.fail(operator, "rule %s: %q is no operator", r.name, clean(r.operator))
+		c.fail(operator, "rule %s: %q is no operator", r.name, Clean(r.operator))
 		return r, false
 	}
 	if !slices.Contains([]string{"allow", "audit", "deny", "block"}, r.action) {
-		c.fail(action, "rule %s: %q is no action", r.name, clean(r.action))
+		c.fail(action, "rule %s: %q is no action", r.name, Clean(r.action))
 		return r, false
 	}
 	if p := get(n, "priority"); p != nil && p.ShortTag() != "!!null" {
 		priority, err := strconv.ParseInt(p.Value, 10, 64)
 		if err != nil {
-			c.fail(p, "rule %s: the priority %q is no whole number", r.name, clean(p.Value))
+			c.fail(p, "rule %s: the priority %q is no whole number", r.name, Clean(p.Value))
 			return r, false
 		}
 		r.priority = priority
 	}
 	if m := get(n, "message"); m != nil && m.Kind == yaml.ScalarNode && m.ShortTag() == "!!str" {
-		r.message = strings.TrimSpace(clean(m.Value))
+		r.message = strings.TrimSpace(Clean(m.Value))
 	}
 	if d := get(n, "dynamic_condition"); d != nil && d.ShortTag() != "!!null" {
 		r.dynamic = d
@@ -85,7 +85,7 @@ func (c *converter) read(n *yaml.Node) (r rule, ok bool) {
 
 // unique is a rule's name that no other has.
 func (c *converter) unique(name string) string {
-	base := strings.TrimSpace(clean(name))
+	base := strings.TrimSpace(Clean(name))
 	if base == "" {
 		base = "rule"
 	}
@@ -126,7 +126,7 @@ func known(field string) bool {
 func (c *converter) rule(r rule) *yaml.Node {
 	what := "rule " + r.name
 	if !known(r.field) {
-		c.note(r.at, what, "left out: the field %s is never known here, so it %s nothing", clean(r.field), r.verb())
+		c.note(r.at, what, "left out: the field %s is never known here, so it %s nothing", Clean(r.field), r.verb())
 		return nil
 	}
 	holds, condition, why := r.condition()
@@ -144,7 +144,7 @@ func (c *converter) rule(r rule) *yaml.Node {
 	case sometimes:
 	}
 	made := c.written(r, condition)
-	if sentence := refusal(pair("rules", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{made}})); sentence != "" {
+	if sentence := Refusal(pair("rules", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{made}})); sentence != "" {
 		return c.unsaid(r, sentence)
 	}
 	switch {

@@ -27,11 +27,11 @@ func load(source string, data []byte) (*yaml.Node, error) {
 	}
 	loader, err := yaml.NewLoader(bytes.NewReader(data))
 	if err != nil {
-		return nil, fault.Invalid("%s is not YAML: %s", source, clean(err.Error()))
+		return nil, fault.Invalid("%s is not YAML: %s", source, Clean(err.Error()))
 	}
 	var document, second yaml.Node
 	if err := loader.Load(&document); err != nil {
-		return nil, fault.Invalid("%s is not YAML: %s", source, clean(err.Error()))
+		return nil, fault.Invalid("%s is not YAML: %s", source, Clean(err.Error()))
 	}
 	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid("%s has more than one document", source)
@@ -57,7 +57,7 @@ func measure(source string, n *yaml.Node, depth int, left *int) error {
 				return fault.Invalid("%s:%d: a key has to be a text; merge keys are not read", source, key.Line)
 			}
 			if seen[key.Value] {
-				return fault.Invalid("%s:%d: the key %s stands twice; take one of them out", source, key.Line, clean(key.Value))
+				return fault.Invalid("%s:%d: the key %s stands twice; take one of them out", source, key.Line, Clean(key.Value))
 			}
 			seen[key.Value] = true
 		}
@@ -121,8 +121,8 @@ func text(s string) *yaml.Node {
 	return n
 }
 
-// clean takes what draws or hides out of a text that the document's author wrote.
-func clean(s string) string {
+// Clean takes what draws or hides out of a text that the document's author wrote.
+func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':
@@ -134,18 +134,19 @@ func clean(s string) string {
 	}, s)
 }
 
-// refusal is why a policy with these keys alone does not load; "": it does.
-func refusal(keys *yaml.Node) string {
+// Refusal is why a policy that has nothing else does not load; "": it does. What is in it is
+// written as YAML.
+func Refusal(keys any) string {
 	data, err := yaml.Marshal(keys)
 	if err != nil {
-		return clean(err.Error())
+		return Clean(err.Error())
 	}
 	_, err = policy.Parse("it", data)
 	if problems, ok := errors.AsType[policy.Problems](err); ok && len(problems) > 0 {
 		return problems[0].Sentence
 	}
 	if err != nil {
-		return clean(err.Error())
+		return Clean(err.Error())
 	}
 	return ""
 }

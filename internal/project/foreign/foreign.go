@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
 
@@ -155,7 +155,7 @@ func (c *converter) result() (Result, error) {
 // written is a document with a head for people.
 func (c *converter) written(hint string, document any) ([]byte, error) {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# %s\n", clean(filepath.Base(c.source)), hint)
+	fmt.Fprintf(&text, "# Made of %s by cofferdam project import.\n# %s\n", conversion.Clean(filepath.Base(c.source)), hint)
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(document); err != nil {
@@ -206,18 +206,5 @@ func (c *converter) texts(n *node, what string) []*node {
 	return n.items
 }
 
-// clean takes what draws or hides out of a text.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
-}
-
 // clip is a text of the settings in a message.
-func clip(s string) string { return excerpt.Of(clean(s), 100) }
+func clip(s string) string { return excerpt.Of(conversion.Clean(s), 100) }

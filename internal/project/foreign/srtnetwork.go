@@ -1,14 +1,11 @@
 package foreign
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/policy/conversion"
 )
 
 // domain is an entry of srt's lists.
@@ -119,7 +116,7 @@ func (c *converter) allow(d *domain, denied []*domain) bool {
 		}
 	}
 	for _, entry := range entries {
-		if why := refusal(entry); why != "" {
+		if why := conversion.Refusal(rules{[]string{entry}}); why != "" {
 			c.leave(d.at, d.at.text, "%s", why)
 			return false
 		}
@@ -128,22 +125,6 @@ func (c *converter) allow(d *domain, denied []*domain) bool {
 		}
 	}
 	return true
-}
-
-// refusal is why a policy does not take a host; "": it does.
-func refusal(host string) string {
-	data, err := yaml.Marshal(rules{[]string{host}})
-	if err != nil {
-		return clean(err.Error())
-	}
-	_, err = policy.Parse("it", data)
-	if problems, ok := errors.AsType[policy.Problems](err); ok && len(problems) > 0 {
-		return problems[0].Sentence
-	}
-	if err != nil {
-		return clean(err.Error())
-	}
-	return ""
 }
 
 // srtNetworkReason is why a key is not kept.

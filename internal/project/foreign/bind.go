@@ -82,7 +82,10 @@ func (c *converter) bound(n *node, what, source, target string, writable bool) {
 		rel, _ := c.ofTheProject(at)
 		spec = rel + ":" + target
 	}
-	if writable {
+	switch {
+	case writable && c.hasProject(at):
+		c.note(n, what, "it is mounted read-only, since the project is in it, or it is a part of the project: a run writes to its copy alone")
+	case writable:
 		spec += ":rw"
 		c.note(n, what, "the run can write to %s of the host; take :rw off if it need not", clip(at.path))
 	}

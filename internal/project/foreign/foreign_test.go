@@ -311,3 +311,26 @@ func FuzzConvert(f *testing.F) {
 		settings(t, made)
 	})
 }
+
+// TestTheProjectIsNeverWritten: a mount that has the project, or a part of it, is read-only,
+// whatever the settings say. Another one, the control, can be written to.
+func TestTheProjectIsNeverWritten(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"filesystem": {"allowWrite": ["/srv/work", "/srv/out"]}}`: {".:/workspace", "/srv/work:/srv/work", "/srv/out:/srv/out:rw"},
+		`{"image": "x", "mounts": ["type=bind,source=${localWorkspaceFolder}/.git,target=/a", "type=bind,source=/srv/work,target=/b",
+			"type=bind,source=${localWorkspaceFolder}/../..,target=/c", "type=bind,source=/srv/out,target=/d"]}`: {".git:/a", "/srv/work:/b", "/srv:/c", "/srv/out:/d:rw"},
+	} {
+		o := options("")
+		o.Dir = "/srv/work/app"
+		made, err := foreign.Convert("settings.json", []byte(text), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, settings(t, made).Mounts); diff != "" {
+			t.Errorf("%s:\n%s", text, diff)
+		}
+		if n := strings.Count(strings.Join(notes(made), "\n"), "read-only, since the project is in it"); n != len(want)-1-strings.Count(text, "allowWrite") {
+			t.Errorf("%d notes: %q", n, notes(made))
+		}
+	}
+}

@@ -82,6 +82,12 @@ func (c *converter) ofTheProject(at place) (rel string, ok bool) {
 	return "", false
 }
 
+// hasProject tells whether a path is in the project, or has it: a run that could write there
+// could change what the person's own programs run, such as hooks of git.
+func (c *converter) hasProject(at place) bool {
+	return at.area == ofProject || below(c.opts.Dir, at.path)
+}
+
 // literal is what a pattern begins with before its first wildcard.
 func literal(p string) string {
 	if i := strings.IndexAny(p, "*?["); i >= 0 {

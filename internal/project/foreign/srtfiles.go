@@ -82,6 +82,10 @@ func (c *converter) share(e *node, at place, writable bool) {
 	case strings.Contains(at.path, ":"):
 		c.leave(e, e.text, "a path with a colon can't be mounted under its own name")
 	case !slices.ContainsFunc(c.mounts, func(m *mount) bool { return m.path == at.path }):
+		if writable && c.hasProject(at) {
+			c.note(e, e.text, "it is mounted read-only, since the project is in it: a run writes to its copy alone")
+			writable = false
+		}
 		c.mounts = append(c.mounts, &mount{at: e, path: at.path, writable: writable})
 	}
 }

@@ -8,13 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/pmezard/go-difflib/difflib"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/linediff"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -62,31 +60,18 @@ func (f *answerFlags) edits(requests []approval.Request) ([]fileEdit, error) {
 			_, _ = fmt.Fprintf(os.Stderr, "cofferdam: %s already contains it\n", ui.Printable(e.path))
 			continue
 		}
-		if e.diff, err = unified(e); err != nil {
-			return nil, err
-		}
+		e.diff = unified(e)
 		edits = append(edits, e)
 	}
 	return edits, nil
 }
 
-func unified(e fileEdit) (string, error) {
+func unified(e fileEdit) string {
 	from := e.path
 	if e.isNew {
 		from = os.DevNull
 	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: diffLines(e.before), B: diffLines(e.after), FromFile: from, ToFile: e.path, Context: 3,
-	})
-}
-
-// diffLines are whole lines; a last one without an end says so.
-func diffLines(text []byte) []string {
-	lines := slices.Collect(strings.Lines(string(text)))
-	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
-		lines[n-1] += "\n\\ No newline at end of file\n"
-	}
-	return lines
+	return linediff.Unified(from, e.path, e.before, e.after)
 }
 
 // policyEdit adds the releases to the allowlist of the runs' policy, or of the

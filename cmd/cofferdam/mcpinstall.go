@@ -198,6 +198,6 @@ func (f mcpInstallFlags) edit(client mcpClient, entry any) (fileEdit, error) {
 	if e.after, err = form(e.before, client.member, entry); err != nil {
 		return e, fault.Invalid("%s is left as it is: %s", path, err)
 	}
-	e.diff, err = unified(e)
-	return e, err
+	e.diff = unified(e)
+	return e, nil
 }

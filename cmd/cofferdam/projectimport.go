@@ -169,9 +169,7 @@ func (f projectImportFlags) edits(dir string, made foreign.Result) ([]fileEdit, 
 				return nil, err
 			}
 		}
-		if e.diff, err = unified(e); err != nil {
-			return nil, err
-		}
+		e.diff = unified(e)
 		edits = append(edits, e)
 	}
 	return edits, nil

@@ -22,6 +22,7 @@ func layers() []struct {
 		{"internal/errand", 0},
 		{"internal/excerpt", 0},
 		{"internal/lru", 0},
+		{"internal/linediff", 0},
 		{"internal/fault", 0},
 		{"internal/filelock", 0},
 		{"internal/faultpoint", 0},

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/linediff"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -75,14 +75,7 @@ func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff s
 		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, or under a lockfile",
 			strings.Join(leftOut[:min(len(leftOut), 5)], ", "))
 	}
-	diff, err = difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: diffLines(document), B: diffLines(edited),
-		FromFile: "policy", ToFile: "policy (suggested)", Context: 3,
-	})
-	if err != nil {
-		return nil, "", fault.Wrap(fault.ErrUnavailable, err, "the difference could not be written")
-	}
-	return edited, diff, nil
+	return edited, linediff.Unified("policy", "policy (suggested)", document, edited), nil
 }
 
 // rootsFirst puts what comes with its dependencies first: others may come with it.
@@ -98,16 +91,6 @@ func rootsFirst(a, b Wanted) int {
 
 func (w Wanted) comesThrough(roots map[packageKey]bool) bool {
 	return slices.ContainsFunc(w.Through, func(p pkgref.Ref) bool { return roots[packageKey{p.Ecosystem, p.Name}] })
-}
-
-// diffLines splits a document as patch wants the lines of a diff: each ends
-// with a line feed, and a last one that has none says so.
-func diffLines(document []byte) []string {
-	lines := slices.Collect(strings.Lines(string(document)))
-	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") {
-		lines[n-1] += "\n\\ No newline at end of file\n"
-	}
-	return lines
 }
 
 // highestFirst puts a package's highest version first, whose entry often

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/linediff"
 )
 
 // mostDiffed is how large a file may be, before and after, of which lines are compared.
@@ -35,7 +36,7 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	if !old || !young {
 		return fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, c.Path, mostDiffed>>10), nil
 	}
-	text := unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), lines(before), lines(after))
+	text := linediff.Unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), before, after)
 	if text == "" {
 		text = map[How]string{
 			Added:    fmt.Sprintf("added %s, which is empty\n", c.Path),
@@ -61,19 +62,6 @@ func (w *Workspace) sideOf(dir string, c Change, there bool) (data []byte, lined
 		return nil, true, nil // the conflict says so
 	}
 	return data, whole && utf8.Valid(data) && !bytes.ContainsRune(data, 0), err
-}
-
-// lines are a text's, each with its end; a last one without gets one.
-func lines(data []byte) []string {
-	if len(data) == 0 {
-		return nil
-	}
-	all := strings.SplitAfter(string(data), "\n")
-	if all[len(all)-1] == "" {
-		return all[:len(all)-1]
-	}
-	all[len(all)-1] += "\n\\ No newline at end of file\n"
-	return all
 }
 
 func nameOr(none bool, name string) string {

@@ -1,4 +1,11 @@
-package workspace
+// Package linediff compares two texts line by line, in a time that grows with the number of
+// lines and not with its square: what is compared may be a guest's, or a client's.
+//
+// Lines that both sides have once are found first, and what is between them is compared on
+// its own; only where little is left is every line held against every other. What can't be
+// matched so is a line that went and one that came, so that a difference may be longer than
+// the shortest one (decision 68).
+package linediff
 
 import (
 	"fmt"
@@ -6,17 +13,27 @@ import (
 	"strings"
 )
 
-// Comparing lines takes a time that grows with their number and not with its square: what is
-// compared is a guest's. Lines that both sides have once are found first, and what is between
-// them is compared on its own; only where little is left is every line held against every
-// other. What can't be matched so is a line that went and one that came.
 const (
 	mostPairs = 1 << 18 // of lines that are held against each other at once
 	mostLevel = 10      // how often what is between such lines is looked through again
 	around    = 3       // lines that are shown around a change
 )
 
-// unified is the difference of two texts in unified form; "": there is none.
+// Unified is the difference of two texts in unified form, as patch takes it; "": there is
+// none. from and to name them in its first two lines. A last line without an end says so.
+func Unified(from, to string, before, after []byte) string {
+	return unified(from, to, lines(before), lines(after))
+}
+
+// lines are a text's, each with its end.
+func lines(text []byte) []string {
+	all := slices.Collect(strings.Lines(string(text)))
+	if n := len(all); n > 0 && !strings.HasSuffix(all[n-1], "\n") {
+		all[n-1] += "\n\\ No newline at end of file\n"
+	}
+	return all
+}
+
 func unified(from, to string, before, after []string) string {
 	m := &matching{before: numbered(before, nil), pairs: make([]int, len(before))}
 	m.after = numbered(after, m.before.number)

@@ -1,11 +1,8 @@
-package workspace
+package linediff
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -80,14 +77,14 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// TestHostileTexts of the size of which lines are compared do not hold up who looks: a
+// TestHostileTexts do not hold up who looks: a
 // comparison whose time grows with the square of their number, or faster, does not end here.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	few := func(seed uint64) []string { // lines that are neither rare nor frequent
 		of := rand.New(rand.NewPCG(seed, 0))
-		all := make([]string, mostDiffed/3)
+		all := make([]string, (256<<10)/3)
 		for i := range all {
 			all[i] = string(rune(' '+of.IntN(150))) + "\n"
 		}
@@ -148,55 +145,5 @@ func TestHostileTexts(t *testing.T) {
 				t.Error("it is not the difference")
 			}
 		})
-	}
-}
-
-// TestWalkHasBounds: of entries, of their names, and of depth.
-func TestWalkHasBounds(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for i := range 50 {
-		if err := os.MkdirAll(filepath.Join(dir, "d", fmt.Sprintf("name-%02d", i)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	walk := func(entries, names int) (int, error) {
-		visited := 0
-		w := walker{entries: entries, names: names, visit: func(string, fs.FileInfo) error { visited++; return nil }}
-		err := w.all(t.Context(), root)
-		return visited, err
-	}
-	if n, err := walk(51, 1+50*9); n != 51 || err != nil { // the control
-		t.Error(n, err)
-	}
-	if n, err := walk(50, 1<<20); n != 50 || err == nil {
-		t.Error("too many entries:", n, err)
-	}
-	if n, err := walk(100, 50*9); n != 50 || err == nil {
-		t.Error("names that are too long:", n, err)
-	}
-	deep := root
-	for range mostDepth {
-		if err := deep.Mkdir("x", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if deep, err = deep.OpenRoot("x"); err != nil {
-			t.Fatal(err)
-		}
-		defer deep.Close()
-	}
-	if _, err := walk(1000, 1<<20); err != nil {
-		t.Error("as deep as may be:", err)
-	}
-	if err := deep.Mkdir("x", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := walk(1000, 1<<20); err == nil {
-		t.Error("deeper than may be")
 	}
 }

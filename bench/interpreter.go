@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed"
@@ -11,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -251,50 +249,24 @@ func (w *wire) execute(ctx context.Context, box wireBox, body map[string]string,
 }
 
 // jupyter is a plain kernel on the host.
-type jupyter struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	lines *bufio.Scanner
-}
+type jupyter struct{ *pythonProgram }
 
 // startJupyter starts one; what it needs is installed once, by this machine's pip.
-func (b *bench) startJupyter(ctx context.Context) (*jupyter, error) {
-	dir := filepath.Join(b.home, "bench", "jupyter")
-	python := filepath.Join(dir, "bin", "python")
-	if err := exec.CommandContext(ctx, python, "-c", "import ipykernel, jupyter_client").Run(); err != nil {
-		b.progress.say("installing a Jupyter kernel (once)")
-		script := `python3 -m venv --clear "$0" && "$0/bin/pip" install --quiet --disable-pip-version-check ipykernel==7.4.0 jupyter_client==8.10.0`
-		if out, err := exec.CommandContext(ctx, "sh", "-c", script, dir).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("a Jupyter kernel can't be installed: %w\n%s", err, out)
-		}
-	}
-	j := &jupyter{cmd: exec.CommandContext(ctx, python, "-c", jupyterProgram)}
-	j.cmd.Env = append(os.Environ(), "JUPYTER_PATH="+filepath.Join(dir, "share", "jupyter"))
-	j.cmd.Stderr = os.Stderr
-	out, err := j.cmd.StdoutPipe()
+func (b *bench) startJupyter(ctx context.Context) (jupyter, error) {
+	dir, err := b.pythonOf(ctx, "jupyter", "ipykernel, jupyter_client", "ipykernel==7.4.0", "jupyter_client==8.10.0")
 	if err != nil {
-		return nil, err
+		return jupyter{}, err
 	}
-	if j.in, err = j.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	j.lines = bufio.NewScanner(out)
-	return j, j.cmd.Start()
+	p, err := startPython(ctx, "the Jupyter kernel", dir, jupyterProgram, []string{"JUPYTER_PATH=" + filepath.Join(dir, "share", "jupyter")})
+	return jupyter{p}, err
 }
 
 // cell runs 1 + 1.
-func (j *jupyter) cell() (time.Duration, error) {
-	if _, err := io.WriteString(j.in, "\n"); err != nil {
+func (j jupyter) cell() (time.Duration, error) {
+	said, err := j.measure()
+	if err != nil {
 		return 0, err
 	}
-	if !j.lines.Scan() {
-		return 0, errors.Join(errors.New("the Jupyter kernel says nothing more"), j.lines.Err())
-	}
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(j.lines.Text()), 64)
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(string(said)), 64)
 	return time.Duration(seconds * float64(time.Second)), err
-}
-
-func (j *jupyter) close() {
-	_ = j.in.Close()
-	_ = j.cmd.Wait() // how it ends is of no interest
 }

@@ -60,6 +60,7 @@ func parts() []part {
 		{"scan", measureScan},
 		{"call", measureCall},
 		{"mcp", measureMCP},
+		{"callable", measureCallable},
 		{"interpreter", measureInterpreter},
 		{"auditquery", measureQueries},
 		{"engines", measureEngines},

@@ -185,6 +185,14 @@ type Instance interface {
 	Destroy(ctx context.Context) error
 }
 
+// Witness is implemented by an Instance whose kernel and agent write what they have to say
+// to a file of this host.
+type Witness interface {
+	// Words are the last of it, while the instance is there, as Exit.Words are; "" if they
+	// said nothing.
+	Words() string
+}
+
 // Freezer is an Instance that can be written to disk and go on later, in the
 // same instruction: an engine whose Capabilities enforce ControlFreeze makes
 // such instances.

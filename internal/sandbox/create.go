@@ -150,6 +150,7 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waits(s))
 	if err := c.introduce(ctx, s, p, req); err != nil {
 		c.recordFailedBoot(ctx, p.info.ID)
+		c.tellWhy(context.WithoutCancel(ctx), p.info.ID, inst, err)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
 			c.cfg.Log.Error("a sandbox that did not come up can't be taken away", "sandbox", p.info.ID, "err", derr)
 		}
@@ -175,6 +176,19 @@ func (c *creator) recordFailedBoot(ctx context.Context, id string) {
 	if err := c.cfg.Door.SandboxEnded(context.WithoutCancel(ctx), id, "did not come up"); err != nil {
 		c.cfg.Log.Error("a failed start is not on record", "sandbox", id, "err", err)
 	}
+}
+
+// tellWhy logs what is known of an instance that did not come up, before it is taken away:
+// whether it worked, and what its kernel and agent said.
+func (c *creator) tellWhy(ctx context.Context, id string, inst engine.Instance, err error) {
+	told := []any{"sandbox", id, "err", err}
+	if stats, serr := inst.Stats(ctx); serr == nil {
+		told = append(told, "processor_ms", stats.CPUNanos/1e6, "memory_bytes", stats.MemoryBytes, "tasks", stats.Pids)
+	}
+	if witness, ok := inst.(engine.Witness); ok {
+		told = append(told, "words", witness.Words())
+	}
+	c.cfg.Log.Error("a sandbox did not come up", told...)
 }
 
 // introduce tells the keeper and the disk what to remember, and the guest who it

@@ -25,7 +25,7 @@ import (
 const registryHost = "index.example"
 
 // waitTimeout bounds a wait for something that must happen.
-const waitTimeout = time.Minute
+const waitTimeout = 3 * time.Minute
 
 // stage is the host as the tests have made it, with the real daemon on it.
 type stage struct {

@@ -64,10 +64,13 @@ func (b *Body) Wait(ctx context.Context) (engine.Exit, error) {
 	}
 	judged := b.judge(exit)
 	if judged.Reason != "destroyed" {
-		judged.Words = lastWords(filepath.Join(b.home.Path(b.id), b.log))
+		judged.Words = b.Words()
 	}
 	return judged, nil
 }
+
+// Words are the end of what its programs wrote.
+func (b *Body) Words() string { return lastWords(filepath.Join(b.home.Path(b.id), b.log)) }
 
 // mostWords bounds the end of a log that is told.
 const mostWords = 2 << 10

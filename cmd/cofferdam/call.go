@@ -76,6 +76,7 @@ It exits with 0, with 1 if the code failed, 2 for bad input, 124 if its time was
 	set.DurationVar(&flags.timeout, "timeout", 0, "for how long it may compute, such as 500ms or 30s (default: the policy's, or 10s)")
 	set.Int64Var(&flags.memory, "memory", 0, "how many MiB it may have (default: the policy's, or 64)")
 	set.BoolVar(&flags.json, "json", false, "write all of the answer as JSON")
+	once(set, "policy", "named-policy", "run-id")
 	register(cmd, "language", fixed("javascript"))
 	register(cmd, "policy", completePolicyFile)
 	register(cmd, "named-policy", completePolicies)

@@ -53,6 +53,7 @@ revoked.`,
 		},
 	}
 	cmd.Flags().StringVar(&policy, "policy", "", "policy of a token that is made now, by name (default: the one named default)")
+	once(cmd.Flags(), "policy")
 	register(cmd, "policy", completePolicies)
 	cmd.Flags().BoolVar(&renew, "renew", false, "make a new token, and revoke the one that was kept")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")

@@ -52,6 +52,7 @@ func (f *runFlags) registerSandbox(cmd *cobra.Command) {
 	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path inside: SOURCE:DESTINATION[:rw], read-only without :rw")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "set a variable inside: NAME=VALUE, or NAME to take the host's value")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the command starts")
+	once(set, "policy", "template", "isolation", "lock-mode", "run-id")
 	register(cmd, "policy", completePolicyFile)
 	register(cmd, "lockfile", files("txt", "lock", "toml", "json", "yaml", "sum"))
 	register(cmd, "lock-mode", fixed(lockModes()...))

@@ -73,6 +73,7 @@ that you may, except answer approvals.`,
 	set.IntVar(&req.Quota.CreatesPerMinute, "creates-per-minute", 0, "how many sandboxes it may make in a minute")
 	set.BoolVar(&req.Admin, "admin", false, "it may do all but answer approvals")
 	set.BoolVar(&asJSON, "json", false, "write JSON, with the secret")
+	once(set, "policy")
 	register(cmd, "policy", completePolicies)
 	register(cmd, "allow-policy", completePolicies)
 	incomplete(cmd, "expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute")

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,7 +26,9 @@ import (
 // With Steps, the sandbox's memory is written somewhere: the programs are run
 // one after the other as the keeper's children, and when all have ended with 0
 // its processes are killed. When one fails, Undo is run and the sandbox goes
-// on. After the first step has ended the guest must not run any more.
+// on. After the first step has ended the guest must not run any more. A kill of
+// the sandbox ends the step that runs, and no other begins; Undo is run all the
+// same, because what a step holds still may not be able to die before.
 //
 // Without Steps the processes are stopped where they are, and keep their memory.
 //
@@ -244,7 +247,7 @@ func (s *Server) runSteps(box *sandbox, f *Freeze) error {
 		}
 		output := tail(f.Log, before)
 		for _, argv := range f.Undo {
-			if undone := s.step(box, f, argv, log); undone != nil {
+			if undone := s.undo(box, f, argv, log); undone != nil && !box.over() {
 				s.log.Warn("a freeze could not be taken back", slog.String("sandbox", box.id), slog.Any("error", undone))
 			}
 		}
@@ -255,24 +258,48 @@ func (s *Server) runSteps(box *sandbox, f *Freeze) error {
 
 // step runs one program to its end. A kill of the sandbox ends it, too.
 func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) error {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
+	box.mu.Lock()
+	killed := box.killed
+	box.mu.Unlock()
+	if killed {
+		return errors.New("it was killed")
 	}
-	defer null.Close()
-	p, err := s.reaper.start(box.id, argv, &syscall.ProcAttr{
-		Dir: f.Dir, Env: f.Env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	p, err := s.beginStep(box, f, argv, log)
 	if err != nil {
 		return err
 	}
 	box.mu.Lock()
 	box.starter = p
-	killed := box.killed
+	killed = box.killed
 	box.mu.Unlock()
 	if killed {
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
+	return s.endStep(p, argv)
+}
+
+// undo is step for a program that takes others back, which no kill ends.
+func (s *Server) undo(box *sandbox, f *Freeze, argv []string, log *os.File) error {
+	p, err := s.beginStep(box, f, argv, log)
+	if err != nil {
+		return err
+	}
+	return s.endStep(p, argv)
+}
+
+func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File) (*child, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	return s.reaper.start(box.id, argv, &syscall.ProcAttr{
+		Dir: f.Dir, Env: f.Env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// endStep waits for a program's end, which comes after stepTimeout if not by itself.
+func (s *Server) endStep(p *child, argv []string) error {
 	overdue := errand.After(stepTimeout, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done

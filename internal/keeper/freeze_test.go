@@ -343,6 +343,49 @@ func TestASignalThatKillsEndsAFreeze(t *testing.T) {
 	s.must(s.Forget(t.Context(), "box"))
 }
 
+// TestAKilledFreezeIsTakenBack: what a step holds still can't die before it is let go, so that
+// a kill does not reach what takes the steps back; no other step begins.
+func TestAKilledFreezeIsTakenBack(t *testing.T) {
+	for name, kill := range map[string]func(s *stage) error{
+		"killed":   func(s *stage) error { return s.Kill(s.t.Context(), "box") },
+		"signaled": func(s *stage) error { return s.Signal(s.t.Context(), "box", int(syscall.SIGKILL)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			file := func(name string) string { return filepath.Join(s.dir, name) }
+			s.launch("box", "guest")
+			exits := s.waiting("box")
+			frozen := make(chan error, 1)
+			go func() {
+				frozen <- s.Freeze(t.Context(), Freeze{
+					ID:    "box",
+					Steps: [][]string{shellStep("touch " + file("held") + "; until [ -e " + file("on") + " ]; do sleep 0.01; done"), shellStep("touch " + file("next"))},
+					Undo:  [][]string{shellStep("for i in 1 2 3 4 5; do sleep 0.05; done; touch " + file("undone"))},
+				})
+			}()
+			there := func(name string) func() bool {
+				return func() bool {
+					_, err := os.Stat(file(name))
+					return err == nil
+				}
+			}
+			s.eventually("a step holds it", there("held"))
+			s.must(kill(s))
+			s.must(os.WriteFile(file("on"), nil, 0o600))
+			if err := <-frozen; !errors.Is(err, fault.ErrConflict) {
+				t.Errorf("the freeze: %v", err)
+			}
+			if !there("undone")() || there("next")() {
+				t.Errorf("taken back: %t; went on: %t", there("undone")(), there("next")())
+			}
+			if exit := <-exits; exit.Signal != int(syscall.SIGKILL) {
+				t.Errorf("%+v", exit)
+			}
+			s.must(s.Forget(t.Context(), "box"))
+		})
+	}
+}
+
 // killWithin kills a sandbox during its freeze. It has not come to that if the
 // freeze ended before the question that was to hold it up was on its way.
 func (s *stage) killWithin(f Freeze, role string, underWay func() bool) (in bool, err error) {

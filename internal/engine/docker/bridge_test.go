@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -206,5 +207,62 @@ func TestWhatMayBeThere(t *testing.T) {
 	e.cfg.StateDir = strings.Repeat("x", 5000) // no system looks there
 	if _, err := os.Stat(e.marker()); errors.Is(err, os.ErrNotExist) || err == nil || !e.marked() {
 		t.Errorf("where nobody can tell (%v), it is not asked", err)
+	}
+}
+
+// TestKillOfWhatHasEnded: a service that can't kill a container whose first process is a zombie
+// has done it by then; of one that lives, or that nobody knows, it is an error.
+func TestKillOfWhatHasEnded(t *testing.T) {
+	host := pretender{component: "Engine", other: func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, `{"message":"it is zombie and can not be killed"}`)
+	}}.listen(t)
+	e := New(Config{Host: host, StateDir: t.TempDir(), Place: t.TempDir()}, nil)
+	i := e.instance("box", state{Container: "box"})
+	if err := os.MkdirAll(e.home.Path("box"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kill := func() error { return i.Signal(t.Context(), int(unix.SIGKILL)) }
+	if err := kill(); err == nil {
+		t.Error("killed without a process on record")
+	}
+	cmd := exec.CommandContext(t.Context(), "cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	first, err := process.Of(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeJSON(i.file(bornName), born{Process: first}); err != nil {
+		t.Fatal(err)
+	}
+	if err := kill(); err == nil {
+		t.Error("what lives is killed by a service that can't")
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for { // a zombie, until somebody waits for it
+		now, err := process.Read(first.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.Dead {
+			break
+		}
+	}
+	if err := kill(); err != nil {
+		t.Errorf("a zombie: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := kill(); err != nil {
+		t.Errorf("one that is over: %v", err)
 	}
 }

@@ -50,10 +50,25 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 		defer s.Close() //nolint:errcheck // nothing is on its way
 		err = i.signal(ctx, s, signal)
 	}
-	if err != nil && lost(err) && signal == int(unix.SIGKILL) {
+	switch {
+	case err == nil || signal != int(unix.SIGKILL):
+		return err
+	case lost(err):
 		return i.engine.killFirst(ctx, i.id)
+	case i.firstEnded(): // the service has yet to notice, and complains that it can't kill a zombie
+		return nil
 	}
 	return err
+}
+
+// firstEnded tells whether the process that the service started is known, and has ended.
+func (i *Instance) firstEnded() bool {
+	var b born
+	if err := readJSON(i.file(bornName), &b); err != nil || b.Process.Pid == 0 {
+		return false
+	}
+	now, err := process.Read(b.Process.Pid)
+	return errors.Is(err, process.ErrOver) || err == nil && (now.ID != b.Process || now.Dead)
 }
 
 func (i *Instance) signal(ctx context.Context, s service, signal int) error {

@@ -25,7 +25,7 @@ const notHere = "^(TestSpeed|TestRootless)$"
 // after some minutes of the guest's time where.
 func suite(folder string) check {
 	return func(ctx context.Context) (string, error) {
-		cmd := exec.CommandContext(ctx, "./suite.test", "-test.v", "-test.count=1", "-test.timeout=15m", "-test.skip="+notHere)
+		cmd := exec.CommandContext(ctx, "./suite.test", "-test.v", "-test.count=1", "-test.timeout=80m", "-test.skip="+notHere)
 		cmd.Dir = filepath.Join(payload, folder)
 		cmd.Env = append(os.Environ(), "COFFERDAM_TEST_AGENT="+filepath.Join(payload, "bin/cofferdam-guest"))
 		var out bytes.Buffer

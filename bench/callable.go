@@ -19,7 +19,7 @@ const callableRounds = 15 // of twenty calls each
 // measureCallable takes turns between calls of a Python function from a sandbox, through the
 // toolkit's provider, and the same calls of a plain HTTP server from a process on the host.
 func measureCallable(ctx context.Context, b *bench) error {
-	python, err := b.pythonOf(ctx, "python", "httpx", "httpx==0.28.1")
+	python, err := pythonOf(ctx, b, "python", "httpx", "httpx==0.28.1")
 	if err != nil {
 		return err
 	}

@@ -253,7 +253,7 @@ type jupyter struct{ *pythonProgram }
 
 // startJupyter starts one; what it needs is installed once, by this machine's pip.
 func (b *bench) startJupyter(ctx context.Context) (jupyter, error) {
-	dir, err := b.pythonOf(ctx, "jupyter", "ipykernel, jupyter_client", "ipykernel==7.4.0", "jupyter_client==8.10.0")
+	dir, err := pythonOf(ctx, b, "jupyter", "ipykernel, jupyter_client", "ipykernel==7.4.0", "jupyter_client==8.10.0")
 	if err != nil {
 		return jupyter{}, err
 	}

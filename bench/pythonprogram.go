@@ -22,7 +22,7 @@ type pythonProgram struct {
 
 // pythonOf is a virtual environment of the bench's own, by its name; what it has to have is
 // installed once, by this machine's pip. It gives the environment's directory.
-func (b *bench) pythonOf(ctx context.Context, name, imports string, packages ...string) (string, error) {
+func pythonOf(ctx context.Context, b *bench, name, imports string, packages ...string) (string, error) {
 	dir := filepath.Join(b.home, "bench", name)
 	if err := exec.CommandContext(ctx, filepath.Join(dir, "bin", "python"), "-c", "import "+imports).Run(); err == nil {
 		return dir, nil

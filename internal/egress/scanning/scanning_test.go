@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -88,10 +89,15 @@ var (
 	errFull = errors.New("the disk is full")
 )
 
+// numberHeader says which request of a test it is.
+const numberHeader = "X-Request-Number"
+
 // host keeps what it gets.
 type host struct {
 	*httptest.Server
 	mu     sync.Mutex // guards all below
+	sent   int        // requests, each of which says its number
+	latest int        // the number of the one that is kept
 	body   string
 	whole  bool
 	length int64
@@ -103,8 +109,11 @@ func newHost(t *testing.T, http2 bool) *host {
 	h := &host{}
 	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
+		n, _ := strconv.Atoi(r.Header.Get(numberHeader))
 		h.mu.Lock()
-		h.body, h.whole, h.length, h.seen = string(body), err == nil, r.ContentLength, r
+		if n >= h.latest { // one that was blocked may end behind the next
+			h.latest, h.body, h.whole, h.length, h.seen = n, string(body), err == nil, r.ContentLength, r
+		}
 		h.mu.Unlock()
 		w.WriteHeader(http.StatusNoContent)
 	}))
@@ -119,6 +128,10 @@ func (h *host) send(e requests.Exchange, r *http.Request) error {
 	u := *r.URL
 	r.URL = &u
 	r.URL.Scheme, r.URL.Host, r.RequestURI = "https", h.Listener.Addr().String(), ""
+	h.mu.Lock()
+	h.sent++
+	r.Header.Set(numberHeader, strconv.Itoa(h.sent))
+	h.mu.Unlock()
 	if err := e.Outgoing(r); err != nil {
 		return err
 	}

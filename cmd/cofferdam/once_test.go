@@ -9,8 +9,15 @@ import (
 func TestOneValue(t *testing.T) {
 	t.Parallel()
 	for _, words := range [][]string{
-		{"run", "policy"}, {"run", "template"}, {"run", "isolation"}, {"create", "policy"}, {"mcp", "policy"},
-		{"call", "policy"}, {"call", "named-policy"}, {"env", "policy"}, {"token create", "policy"},
+		{"run", "policy"},
+		{"run", "template"},
+		{"run", "isolation"},
+		{"create", "policy"},
+		{"mcp", "policy"},
+		{"call", "policy"},
+		{"call", "named-policy"},
+		{"env", "policy"},
+		{"token create", "policy"},
 	} {
 		cmd, _, err := newRoot().Find(strings.Fields(words[0]))
 		if err != nil {

@@ -100,7 +100,7 @@ test-all: build template
 # step it was; -timeout is above that and the making of its disks.
 test-vm: build template
 	@sh scripts/deps long
-	$(STATIC) COFFERDAM_LONG=1 $(GO) test ./test/vm -count=1 -v -run TestGuest -timeout 120m
+	$(STATIC) COFFERDAM_LONG=1 $(GO) test ./test/vm -count=1 -v -run TestGuest -timeout 200m
 
 check: deps build lint
 	$(RACE) $(GO) test -race -count=1 $(PACKAGES)

@@ -16,19 +16,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/test/vm/report"
 )
 
-// bounds are those of the machine. What it may compute, on this host's processors, finds what
-// never ends; the time on the clock is for a host on which it gets nowhere.
-type bounds struct{ cpu, time time.Duration }
-
-// boundsOf are wider for checks that compute for long.
-func boundsOf(asked []report.Check) bounds {
-	for _, c := range asked {
-		if c.Long {
-			return bounds{cpu: 2 * time.Hour, time: 6 * time.Hour}
-		}
-	}
-	return bounds{cpu: 30 * time.Minute, time: 90 * time.Minute}
-}
+// Bounds of the machine. What it may compute, on this host's processors, finds what never
+// ends; the time on the clock is for a host on which it gets nowhere.
+const (
+	mostCPU  = time.Hour
+	mostTime = 3 * time.Hour
+)
 
 // TestGuest boots the machine and judges what it tells.
 func TestGuest(t *testing.T) {
@@ -85,8 +78,7 @@ func (w workshop) boot(m machine) string {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	most := boundsOf(w.asked())
-	told, late := 0, time.After(most.time)
+	told, late := 0, time.After(mostTime)
 	for {
 		select {
 		case err := <-ended:
@@ -96,12 +88,12 @@ func (w workshop) boot(m machine) string {
 			w.t.Logf("the machine computed for %s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Round(time.Second))
 			return w.read(results)
 		case <-late:
-			w.t.Errorf("%s have gone, and the machine has not come to its end; it was at %s", most.time, w.step(results))
+			w.t.Errorf("%s have gone, and the machine has not come to its end; it was at %s", mostTime, w.step(results))
 			_ = cmd.Process.Kill() // it may have ended by itself
 		case <-time.After(time.Second):
 		}
 		told = w.follow(results, told)
-		if used := computed(cmd.Process.Pid); used > most.cpu {
+		if used := computed(cmd.Process.Pid); used > mostCPU {
 			w.t.Errorf("the machine has computed for %s, and has not come to its end; it was at %s", used, w.step(results))
 			_ = cmd.Process.Kill() // as above
 		}

@@ -32,7 +32,7 @@ func checks() map[string]check {
 		report.Control: control, report.Guest: guest, report.Doctor: examined,
 		report.UnitStarts: unitStarts, report.UnitSandboxed: unitSandboxed, report.Restart: restart, report.Killed: killed, report.Stop: stop,
 		report.RunGVisor: runGVisor, report.RunRunc: runRunc, report.Limits: limits, report.Memory: memory,
-		report.Pause: pause, report.Snapshot: snapshot, report.Demo: demo, report.DemoWhole: demoWhole, report.User: user,
+		report.Pause: pause, report.Snapshot: snapshot, report.Demo: demo, report.User: user,
 		report.CgroupSuite: suite("internal/cgroup"), report.RuncSuite: suite("internal/engine/runc"), report.GVisorSuite: suite("internal/engine/gvisor"),
 	}
 }
@@ -45,7 +45,7 @@ func main() {
 }
 
 // run answers the checks into the port that is named: those with the names behind it; of
-// none, all that are not long.
+// none, all.
 func run(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: prove PORT [CHECK...]")

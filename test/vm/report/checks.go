@@ -11,8 +11,6 @@ type Check struct {
 	Name string
 	// Fails: it is the control, which must fail with a detail that has this in it.
 	Fails string
-	// Long: it computes for many minutes, and only who names it has it answered.
-	Long bool
 }
 
 // The names of the checks.
@@ -36,7 +34,6 @@ const (
 	RuncSuite     = "runc-suite"
 	GVisorSuite   = "gvisor-suite"
 	Demo          = "demo"
-	DemoWhole     = "demo-whole"
 )
 
 // Checks are all that a guest answers, in their order.
@@ -55,17 +52,16 @@ func Checks() []Check {
 		{Name: Pause},
 		{Name: Snapshot},
 		{Name: Demo},
-		{Name: DemoWhole, Long: true},
 		{Name: Restart},
 		{Name: Killed},
 		{Name: Stop},
 		{Name: User},
 		{Name: RuncSuite},
-		{Name: GVisorSuite, Long: true},
+		{Name: GVisorSuite},
 	}
 }
 
-// Asked are the checks with these names, in their order; of no names all but the long ones.
+// Asked are the checks with these names, in their order; of no names all.
 // A name that no check has is an error: who misspells one has proved nothing.
 func Asked(names []string) ([]Check, error) {
 	var asked []Check
@@ -75,7 +71,7 @@ func Asked(names []string) ([]Check, error) {
 		if named {
 			found++
 		}
-		if named || len(names) == 0 && !c.Long {
+		if named || len(names) == 0 {
 			asked = append(asked, c)
 		}
 	}

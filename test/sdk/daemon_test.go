@@ -41,8 +41,9 @@ func startDaemon(t *testing.T) *daemon {
 	return startDaemonOf(t, "debian", policiesOfTest())
 }
 
-// startDaemonOf is startDaemon with another template and other policies.
-func startDaemonOf(t *testing.T, template string, policies map[string]string) *daemon {
+// startDaemonOf is startDaemon with another template and other policies, and with more lines in
+// its configuration.
+func startDaemonOf(t *testing.T, template string, policies map[string]string, more ...string) *daemon {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -76,6 +77,7 @@ func startDaemonOf(t *testing.T, template string, policies map[string]string) *d
 		pooled = "list"
 	}
 	config := fmt.Sprintf("default_template: %s\nfreeze: { after: 1s }\nlisten: { address: %q }\npool: [ { template: %s, policy: %s, size: 1 } ]\n", template, freeAddress(t), template, pooled)
+	config += strings.Join(append(more, ""), "\n")
 	if err := os.WriteFile(filepath.Join(state, "config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

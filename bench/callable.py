@@ -20,6 +20,7 @@ for i in range(21):
     began = time.perf_counter()
     assert call_tool("add", a=i, b=1) == i + 1
     took.append(time.perf_counter() - began)
+    time.sleep(0.1)  # ten in a second are what a sandbox may ask for
 print(json.dumps(took[1:]))  # the first one is that of a program which begins
 """
 

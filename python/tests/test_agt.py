@@ -626,7 +626,14 @@ def test_odd_arguments() -> None:
     called: list[str] = []
     functions = {"f": lambda **_: called.append("f")}
     offered = _tools.Offered(secret="", functions=functions, judge=lambda *_: None, timeout=5)
-    for body in (b"[" * 60_000, b"[" * 60_000 + b"]" * 60_000, b'{"a":' * 20_000 + b"1" + b"}" * 20_000, b"[]", b"{", b"\xff"):
+    for body in (
+        b"[" * 60_000,
+        b"[" * 60_000 + b"]" * 60_000,
+        b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+        b"[]",
+        b"{",
+        b"\xff",
+    ):
         assert _tools._serve(offered, "f", body) == (400, "")
     assert not called
     assert _tools._serve(offered, "f", b"{}") == (200, "null") and called == ["f"]

@@ -316,12 +316,12 @@ func FuzzConvert(f *testing.F) {
 // whatever the settings say. Another one, the control, can be written to.
 func TestTheProjectIsNeverWritten(t *testing.T) {
 	for text, want := range map[string][]string{
-		`{"filesystem": {"allowWrite": ["/srv/work", "/srv/out"]}}`: {".:/workspace", "/srv/work:/srv/work", "/srv/out:/srv/out:rw"},
-		`{"image": "x", "mounts": ["type=bind,source=${localWorkspaceFolder}/.git,target=/a", "type=bind,source=/srv/work,target=/b",
-			"type=bind,source=${localWorkspaceFolder}/../..,target=/c", "type=bind,source=/srv/out,target=/d"]}`: {".git:/a", "/srv/work:/b", "/srv:/c", "/srv/out:/d:rw"},
+		`{"filesystem": {"allowWrite": ["/srv/code", "/srv/out"]}}`: {".:/workspace", "/srv/code:/srv/code", "/srv/out:/srv/out:rw"},
+		`{"image": "x", "mounts": ["type=bind,source=${localWorkspaceFolder}/.git,target=/a", "type=bind,source=/srv/code,target=/b",
+			"type=bind,source=${localWorkspaceFolder}/../..,target=/c", "type=bind,source=/srv/out,target=/d"]}`: {".git:/a", "/srv/code:/b", "/srv:/c", "/srv/out:/d:rw"},
 	} {
 		o := options("")
-		o.Dir = "/srv/work/app"
+		o.Dir = "/srv/code/app"
 		made, err := foreign.Convert("settings.json", []byte(text), o)
 		if err != nil {
 			t.Fatal(err)

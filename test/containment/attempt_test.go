@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
@@ -141,14 +142,31 @@ func (s *stage) controls(t *testing.T, attempts []attempt) {
 		} else {
 			got = s.outside(t, nil, work.args...)
 		}
+		for _, a := range s.unseen(t, work, chosen, mark, requests) {
+			t.Errorf("INCONCLUSIVE: %s does not escape from the control either; the probe says:\n%s", a.name, got.text)
+		}
+	}
+}
+
+// unseen are the attempts of a control that no oracle has seen. Not each oracle is one whose
+// sightings escapes waits for, so that a control's are looked for again for a while.
+func (s *stage) unseen(t *testing.T, work batch, chosen []attempt, mark, requests int) (left []attempt) {
+	t.Helper()
+	late := time.NewTimer(waitTimeout)
+	defer late.Stop()
+	for {
 		escaped := map[string]bool{}
 		for _, e := range s.escapes(t, mark, requests) {
 			escaped[work.named(e)] = true
 		}
-		for _, a := range chosen {
-			if !escaped[a.name] {
-				t.Errorf("INCONCLUSIVE: %s does not escape from the control either; the probe says:\n%s", a.name, got.text)
-			}
+		left = slices.DeleteFunc(slices.Clone(chosen), func(a attempt) bool { return escaped[a.name] })
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-pause():
+		case <-late.C:
+			return left
 		}
 	}
 }

@@ -38,7 +38,7 @@ func offer(find func(context.Context, *client.Client) []string) completion {
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			c = client.New(paths.DaemonSocket())
+			c = client.Own(paths.DaemonSocket())
 		}
 		ctx := cmd.Context()
 		if ctx == nil {

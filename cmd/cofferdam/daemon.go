@@ -39,7 +39,7 @@ func connect(ctx context.Context) (*client.Client, error) {
 }
 
 func connectAt(ctx context.Context, paths config.Paths) (*client.Client, error) {
-	c := client.New(paths.DaemonSocket())
+	c := client.Own(paths.DaemonSocket())
 	_, err := c.Version(ctx)
 	if err == nil {
 		return c, nil

@@ -157,7 +157,7 @@ func (f serveFlags) mayServe(ctx context.Context, cfg config.Config, paths confi
 func takeOver(ctx context.Context, paths config.Paths) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	c := client.New(paths.DaemonSocket())
+	c := client.Own(paths.DaemonSocket())
 	running, err := c.Version(ctx)
 	if errors.Is(err, client.ErrNoDaemon) {
 		return nil

@@ -96,7 +96,7 @@ func checkListen(ctx context.Context, l config.Listen, paths config.Paths) docto
 			return verdictOf(name, fmt.Errorf("the files of listen.tls can't be used: %w", err), "")
 		}
 	}
-	running, err := client.New(paths.DaemonSocket()).Version(ctx)
+	running, err := client.Own(paths.DaemonSocket()).Version(ctx)
 	if err == nil && running.URL == l.URL() {
 		return verdictOf(name, nil, "at %s, as the daemon that runs does", l.URL())
 	}

@@ -46,7 +46,7 @@ func stop(ctx context.Context, force bool) error {
 	if err != nil {
 		return err
 	}
-	c := client.New(paths.DaemonSocket())
+	c := client.Own(paths.DaemonSocket())
 	err = c.Shutdown(ctx, force)
 	switch {
 	case errors.Is(err, client.ErrNoDaemon):

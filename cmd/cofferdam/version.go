@@ -42,7 +42,7 @@ func newVersion() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c = client.New(paths.DaemonSocket())
+				c = client.Own(paths.DaemonSocket())
 			}
 			daemon, err := c.Version(ctx)
 			if err == nil {

@@ -202,3 +202,31 @@ func TestScanningOfMessages(t *testing.T) {
 		t.Errorf("of a key arrives %q", said)
 	}
 }
+
+// TestTextsWithImports: an import is what a prompt can do, and what only looks like one, in a
+// text that a cell writes, stays as it is.
+func TestTextsWithImports(t *testing.T) {
+	t.Parallel()
+	k := startProcess(t, JavaScript)
+	for code, want := range map[string]string{ // what the cell shows
+		"import path, { join as j } from 'node:path'\nj('a', 'b') + path.sep":                            "a/b/",
+		"`\nimport a from 'b'\n${\"import c from 'd'\"}`":                                                "\nimport a from 'b'\nimport c from 'd'",
+		"// it's `\nimport * as os from 'node:os'\n`${typeof (await import('node:fs')).rm} import('x')`": "function import('x')",
+		"const r = /[/`]import\\(/; r.test('`import(') && 4 / 2 / 1; // import('x')":                     "2",
+		"/*\nimport a from 'b'\n*/ 'import(' + \"\\\nimport 'e'\"":                                       "import(import 'e'",
+	} {
+		k.ask(request{Op: "run", Cell: "c", Code: code})
+		got, failed := "", ""
+		for m := k.next(); m.Kind != "done"; m = k.next() {
+			if shown, ok := m.Data["text/plain"]; ok {
+				if err := json.Unmarshal(shown, &got); err != nil {
+					t.Fatal(err)
+				}
+			}
+			failed += m.Name + m.Value
+		}
+		if got != want || failed != "" {
+			t.Errorf("%q shows %q, not %q: %s", code, got, want, failed)
+		}
+	}
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -109,6 +110,25 @@ def runtime_directory() -> Path:
     if session:
         return Path(session) / "cofferdam"
     return Path(os.environ.get("TMPDIR") or "/tmp") / f"cofferdam-{os.geteuid()}"
+
+
+def check_owner(directory: Path) -> None:
+    """Refuses a runtime directory of somebody else, whose daemon would listen there.
+
+    The default may lie in /tmp, where anybody can have made it first.
+    """
+    try:
+        found = directory.lstat()
+    except FileNotFoundError:
+        return  # nobody listens; the program that starts the daemon makes it
+    except OSError as e:
+        raise DaemonNotFound(f"the directory {directory} can't be looked at: {e.strerror}") from e
+    if not stat.S_ISDIR(found.st_mode):
+        raise DaemonNotFound(f"{directory} is not a directory; remove it or set COFFERDAM_RUNTIME")
+    if found.st_uid not in (0, os.geteuid()):
+        raise DaemonNotFound(
+            f"{directory} belongs to another user; set COFFERDAM_RUNTIME to a directory of your own"
+        )
 
 
 def binary() -> str:

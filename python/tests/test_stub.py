@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ Answer = Callable[[str, socket.socket], None]
 @pytest.fixture
 def stub(tmp_path: Path) -> Iterator[tuple[Client, list[Answer], list[str]]]:
     """A client, the answers that its daemon gives one after the other, and the heads that it got."""
-    path = str(tmp_path / "s")
+    path = str(tmp_path / "daemon.sock")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
@@ -94,6 +95,28 @@ def box(client: Client) -> Sandbox:
 
 
 Stub = tuple[Client, list[Answer], list[str]]
+
+
+def test_a_daemon_of_another_user_is_sent_nothing(
+    stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, answers, heads = stub
+    monkeypatch.setenv("COFFERDAM_RUNTIME", str(tmp_path))
+    monkeypatch.delenv("COFFERDAM_HOST", raising=False)
+    version = '{"version":"1","pid":7,"started":"2026-11-26T10:00:00Z","state_dir":"/s"}'
+    with Client() as own:
+        answers.append(says(200, version))
+        assert own.version().version == "1" and len(heads) == 1
+        if os.geteuid() == 0:
+            os.chown(tmp_path, 65534, -1)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: 65534)
+        answers.append(says(200, version))
+        with pytest.raises(DaemonNotFound, match="another user"):
+            own.version()
+        assert len(heads) == 1
+    with Client(f"unix://{tmp_path / 'daemon.sock'}") as named:  # it would have answered
+        assert named.version().version == "1" and len(heads) == 2
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,68 @@ async function load(name) {
 // Imports at the beginning of a line become what a prompt can do.
 function rewrite(code) {
   const names = (list) => list.replace(/\btype\s+\w+\s*,?/g, "").replace(/\s+as\s+/g, ": ");
-  return code
-    .replace(/^([ \t]*)import\s+(["'][^"'\n]+["'])[ \t]*;?/gm, "$1await __cofferdam_import($2);")
-    .replace(/^([ \t]*)import\s+([\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, list, from) =>
-      `${indent}const {${first ? `default: ${first.replace(",", "").trim()}, ` : ""}${names(list)}} = await __cofferdam_import(${from});`)
-    .replace(/^([ \t]*)import\s+(?:([\w$]+)\s*,\s*)?\*\s*as\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, all, from) =>
-      `${indent}const ${all} = await __cofferdam_import(${from});${first ? ` const ${first} = ${all}.default;` : ""}`)
-    .replace(/^([ \t]*)import\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, "$1const {default: $2} = await __cofferdam_import($3);")
-    .replace(/(?<![\w$.])import\s*\(/g, "__cofferdam_import(");
+  const rules = [
+    [/^([ \t]*)import\s+(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, from) => `${indent}await __cofferdam_import(${from});`],
+    [/^([ \t]*)import\s+([\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, list, from) =>
+      `${indent}const {${first ? `default: ${first.replace(",", "").trim()}, ` : ""}${names(list)}} = await __cofferdam_import(${from});`],
+    [/^([ \t]*)import\s+(?:([\w$]+)\s*,\s*)?\*\s*as\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, first, all, from) =>
+      `${indent}const ${all} = await __cofferdam_import(${from});${first ? ` const ${first} = ${all}.default;` : ""}`],
+    [/^([ \t]*)import\s+([\w$]+)\s+from\s*(["'][^"'\n]+["'])[ \t]*;?/gm, (_, indent, name, from) => `${indent}const {default: ${name}} = await __cofferdam_import(${from});`],
+    [/(?<![\w$.])import\s*\(/g, () => "__cofferdam_import("],
+  ];
+  for (const [pattern, by] of rules) {
+    if (code.search(pattern) < 0) continue;
+    const text = textsOf(code);
+    code = code.replace(pattern, (...found) => (text[found.at(-2) + found[0].indexOf("import")] ? found[0] : by(...found)));
+  }
+  return code;
 }
+
+// What of a cell is no code, by its place: strings, templates but for what they evaluate,
+// expressions between slashes, comments.
+function textsOf(code) {
+  const text = new Uint8Array(code.length);
+  const open = []; // the braces around a place; true: it is one of a template
+  const word = /[\w$]+|\s+/y;
+  let before = ""; // the last word or sign of code
+  for (let at = 0; at < code.length; ) {
+    word.lastIndex = at;
+    const sign = code[at];
+    const template = sign === "`" || (sign === "}" && open.at(-1));
+    if (sign === "{") open.push(false);
+    if (sign === "}") open.pop();
+    let end = at;
+    if (template) {
+      end = endOf(code, at + 1, (i) => code[i] === "`" || code.startsWith("${", i));
+      if (code[end] === "$") open.push(true), end++;
+    } else if (sign === '"' || sign === "'") end = endOf(code, at + 1, (i) => code[i] === sign || code[i] === "\n");
+    else if (code.startsWith("//", at)) end = endOf(code, at, (i) => code[i + 1] === "\n", false);
+    else if (code.startsWith("/*", at)) end = endOf(code, at + 2, (i) => code.startsWith("*/", i), false) + 1;
+    else if (sign === "/" && beginsExpression(before)) {
+      let listed = false;
+      end = endOf(code, at + 1, (i) => (code[i] === "[" ? (listed = true) : code[i] === "]" && (listed = false), code[i] === "\n" || (code[i] === "/" && !listed)));
+    } else {
+      const found = word.exec(code)?.[0] ?? sign;
+      if (/\S/.test(found)) before = found;
+      at += found.length;
+      continue;
+    }
+    if (!code.startsWith("/*", at) && !code.startsWith("//", at)) before = code[end] === "{" ? "{" : ")";
+    text.fill(1, at, end + 1);
+    at = end + 1;
+  }
+  return text;
+}
+
+// The place at which something ends, or the code does.
+function endOf(code, at, ends, escapes = true) {
+  while (at < code.length && !ends(at)) at += escapes && code[at] === "\\" ? 2 : 1;
+  return at;
+}
+
+// Tells whether a slash behind a word or sign begins an expression, and divides nothing.
+const beginsExpression = (before) =>
+  /^(?:[^\w$)\]}]?|return|typeof|case|in|of|delete|void|throw|new|do|else|instanceof|yield|await)$/.test(before);
 
 // The value of an evaluation, which may be one that only V8 has.
 async function valueOf(result) {

@@ -6,6 +6,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -121,6 +122,8 @@ class AsyncTransport:
             await response.aclose()
 
     async def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
+        if self.address.own:
+            _find.check_owner(Path(self.address.socket).parent)
         try:
             return await self._http.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:

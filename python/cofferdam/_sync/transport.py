@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -122,6 +123,8 @@ class Transport:
             response.close()
 
     def _send(self, request: httpx.Request, again: bool) -> httpx.Response:
+        if self.address.own:
+            _find.check_owner(Path(self.address.socket).parent)
         try:
             return self._http.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:

@@ -51,6 +51,7 @@ type Freeze struct {
 const (
 	quietTimeout = 5 * time.Second
 	stepTimeout  = 5 * time.Minute
+	undoTimeout  = 30 * time.Second // of what lets a sandbox go on, for which a kill waits
 )
 
 // phase is where a sandbox is between running and frozen.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -58,7 +59,7 @@ func (s *Server) step(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 	if killed {
 		_ = s.reaper.signal(p, syscall.SIGKILL, true)
 	}
-	return s.endStep(p, argv)
+	return s.endStep(p, argv, stepTimeout)
 }
 
 // undo is step for a program that takes others back, which no kill ends.
@@ -67,7 +68,7 @@ func (s *Server) undo(box *sandbox, f *Freeze, argv []string, log *os.File) erro
 	if err != nil {
 		return err
 	}
-	return s.endStep(p, argv)
+	return s.endStep(p, argv, undoTimeout)
 }
 
 func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File) (*child, error) {
@@ -81,9 +82,10 @@ func (s *Server) beginStep(box *sandbox, f *Freeze, argv []string, log *os.File)
 	})
 }
 
-// endStep waits for a program's end, which comes after stepTimeout if not by itself.
-func (s *Server) endStep(p *child, argv []string) error {
-	overdue := errand.After(stepTimeout, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
+// endStep waits for a program's end, which comes after the longest that it may take if not by
+// itself.
+func (s *Server) endStep(p *child, argv []string, longest time.Duration) error {
+	overdue := errand.After(longest, func() { _ = s.reaper.signal(p, syscall.SIGKILL, true) })
 	defer overdue.Stop()
 	<-p.done
 	if p.exit.Code != 0 {

@@ -126,9 +126,7 @@ def check_owner(directory: Path) -> None:
     if not stat.S_ISDIR(found.st_mode):
         raise DaemonNotFound(f"{directory} is not a directory; remove it or set COFFERDAM_RUNTIME")
     if found.st_uid not in (0, os.geteuid()):
-        raise DaemonNotFound(
-            f"{directory} belongs to another user; set COFFERDAM_RUNTIME to a directory of your own"
-        )
+        raise DaemonNotFound(f"{directory} belongs to another user; set COFFERDAM_RUNTIME to a directory of your own")
 
 
 def binary() -> str:

@@ -97,9 +97,7 @@ def box(client: Client) -> Sandbox:
 Stub = tuple[Client, list[Answer], list[str]]
 
 
-def test_a_daemon_of_another_user_is_sent_nothing(
-    stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_of_another_user_is_sent_nothing(stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, answers, heads = stub
     monkeypatch.setenv("COFFERDAM_RUNTIME", str(tmp_path))
     monkeypatch.delenv("COFFERDAM_HOST", raising=False)

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -94,7 +95,7 @@ func visits(t *testing.T) []visit {
 		all = append(all, visit{"forged beside the name", a.CAPEM(), forge(t, a, "index.example", host), host, false})
 	}
 	all = append(all, visit{"forged without alternative names", a.CAPEM(), forgeCommonName(t, a, "bank.example"), "bank.example", false})
-	for _, v := range hostVisits(t) {
+	for _, v := range slices.Concat(hostVisits(t), domainVisits(t)) {
 		all = append(all, visit(v))
 	}
 	return append(all, upgraded(t)...)
@@ -140,12 +141,33 @@ func judged(t *testing.T, all []visit, client ...string) []string {
 	return lines
 }
 
-// TestMoreClients: Java and Node judge as the others do.
+// installPython makes an environment with packages of the registry and returns its
+// interpreter.
+func installPython(t *testing.T, packages ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "venv")
+	python := filepath.Join(dir, "bin", "python")
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", dir},
+		append([]string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"}, packages...),
+	} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
+		}
+	}
+	return python
+}
+
+// TestMoreClients: Java, Node and what uses rustls judge as the others do. pyqwest is what
+// E2B's newest SDK speaks by.
 func TestMoreClients(t *testing.T) {
 	t.Parallel()
+	python := installPython(t, "pyqwest", "uv")
 	for name, client := range map[string][]string{
-		"java": {"java", filepath.Join("testdata", "Verify.java")},
-		"node": {"node", filepath.Join("testdata", "verify.js")},
+		"java":    {"java", filepath.Join("testdata", "Verify.java")},
+		"node":    {"node", filepath.Join("testdata", "verify.js")},
+		"pyqwest": {python, filepath.Join("testdata", "verify_rustls.py")},
+		"uv":      {python, filepath.Join("testdata", "verify_uv.py")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -124,16 +124,25 @@ func (s subjects) permitted() []string {
 	return all
 }
 
-// notMeant are the domains below names that no name is meant of: ".a.example".
+// notMeant are the domains below names that no name is meant of: ".a.example". A domain
+// that lies below one which all names are meant of is none of them: its names are meant,
+// too, and rustls refuses a leaf of "*.example" for each domain that is excluded below.
 func (s subjects) notMeant() []string {
 	var domains []string
 	for _, name := range s.names {
 		below := "." + name
-		if !slices.Contains(s.above, name) && !slices.ContainsFunc(s.permitted(), func(n string) bool { return strings.HasSuffix(n, below) && n != below }) {
+		if !s.meansAllBelow(name) && !slices.ContainsFunc(s.permitted(), func(n string) bool { return strings.HasSuffix(n, below) && n != below }) {
 			domains = append(domains, below)
 		}
 	}
 	return domains
+}
+
+// meansAllBelow tells whether every name below a domain is meant.
+func (s subjects) meansAllBelow(domain string) bool {
+	return slices.ContainsFunc(slices.Concat(s.above, s.below), func(above string) bool {
+		return domain == above || strings.HasSuffix(domain, "."+above)
+	})
 }
 
 // singles makes a range of one address of each.
@@ -157,7 +166,9 @@ func (g *generation) covers(names subjects) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(names.above, func(above string) bool { return slices.Contains(g.issuer.ExcludedDNSDomains, "."+above) })
+	return !slices.ContainsFunc(g.issuer.ExcludedDNSDomains, func(excluded string) bool {
+		return names.meansAllBelow(strings.TrimPrefix(excluded, "."))
+	})
 }
 
 func (g *generation) paths(dir string) (issuer, root, key string) {

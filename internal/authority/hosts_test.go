@@ -69,6 +69,32 @@ func hostVisits(t *testing.T) []hostVisit {
 	return all
 }
 
+// domainVisits are what clients take of an API that has names of ports below a domain and a
+// name of its own there, and of a policy's hosts of which one lies below another's star.
+func domainVisits(t *testing.T) []hostVisit {
+	t.Helper()
+	a, _ := open(t)
+	leaf, err := a.Below(t.Context(), []string{"localhost", "127.0.0.1", "api.box.example", "a.deep.box.example", "else.example"}, "box.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := openHosts(t)
+	hosts := []string{"api.any.example", "*.any.example"}
+	ca, itself := ofHosts(t, h, hosts, "api.any.example")
+	_, below := ofHosts(t, h, hosts, "v2.api.any.example")
+	all := []hostVisit{
+		{"a host that lies below a star", ca, itself, "api.any.example", true},
+		{"a name below a host that lies below a star", ca, below, "v2.api.any.example", true},
+	}
+	for _, host := range []string{"localhost", "127.0.0.1", "box.example", "8080-x.box.example", "api.box.example", "a.deep.box.example", "else.example"} {
+		all = append(all, hostVisit{"an API with a domain", a.CAPEM(), leaf, host, true})
+	}
+	for _, host := range []string{"bank.example", "x.localhost", "x.else.example", "abox.example", "127.0.0.2"} {
+		all = append(all, hostVisit{"forged beside a domain", a.CAPEM(), forge(t, a, host), host, false})
+	}
+	return all
+}
+
 type hostVisit struct {
 	what string
 	ca   []byte
@@ -81,7 +107,7 @@ type hostVisit struct {
 // impersonates its hosts to its sandboxes and nobody else.
 func TestHostsAreAllThatAnAuthorityIsFor(t *testing.T) {
 	t.Parallel()
-	all := hostVisits(t)
+	all := slices.Concat(hostVisits(t), domainVisits(t))
 	for name, verify := range verifiers() {
 		for _, v := range all {
 			if err := verify(t, v.ca, v.leaf, v.host); (err == nil) != v.good {

@@ -21,7 +21,7 @@ func TestWhichMonitor(t *testing.T) {
 		}
 		return path
 	}
-	fire, old := script("fire", "echo Firecracker v1.16.1"), script("old", "echo Firecracker v1.7.0")
+	fire, old := script("fire", "echo Firecracker v1.16.2"), script("old", "echo Firecracker v1.7.0")
 	qemu := script("qemu", `case $1 in --version) echo "QEMU emulator version 7.2";; *) printf 'x\nmicrovm  y\n';; esac`)
 	absent := filepath.Join(dir, "absent")
 	for name, c := range map[string]struct {
@@ -30,15 +30,15 @@ func TestWhichMonitor(t *testing.T) {
 		by, no     string
 		hardwareBy bool
 	}{
-		"both, on hardware":             {Config{Firecracker: fire, QEMU: qemu}, kvmFast, "Firecracker v1.16.1", "", true},
-		"Firecracker alone":             {Config{Firecracker: fire, QEMU: absent}, kvmFast, "Firecracker v1.16.1", "", true},
+		"both, on hardware":             {Config{Firecracker: fire, QEMU: qemu}, kvmFast, "Firecracker v1.16.2", "", true},
+		"Firecracker alone":             {Config{Firecracker: fire, QEMU: absent}, kvmFast, "Firecracker v1.16.2", "", true},
 		"both, on KVM that interprets":  {Config{Firecracker: fire, QEMU: qemu}, kvmInterpr, "QEMU emulator version 7.2 (Firecracker is not used: it needs hardware, and KVM is here, but interprets guest code: ", "", false},
 		"both, without KVM":             {Config{Firecracker: fire, QEMU: qemu}, kvmAbsent, "QEMU emulator version 7.2 (Firecracker is not used: it needs hardware, and there is no /dev/kvm: ", "", false},
 		"one that is too old":           {Config{Firecracker: old, QEMU: qemu}, kvmFast, "QEMU emulator version 7.2 (Firecracker is not used: " + old + " is Firecracker v1.7.0, ", "", true},
 		"QEMU alone":                    {Config{Firecracker: absent, QEMU: qemu}, kvmFast, "QEMU emulator version 7.2 (Firecracker is not used: there is none; put ", "", true},
 		"neither":                       {Config{Firecracker: absent, QEMU: absent}, kvmFast, "", getQEMU, false},
 		"QEMU by name":                  {Config{Firecracker: fire, QEMU: qemu, Monitor: qemu}, kvmFast, "QEMU emulator version 7.2", "", true},
-		"Firecracker by name":           {Config{Monitor: fire}, kvmFast, "Firecracker v1.16.1", "", true},
+		"Firecracker by name":           {Config{Monitor: fire}, kvmFast, "Firecracker v1.16.2", "", true},
 		"Firecracker by name, no KVM":   {Config{Monitor: fire, QEMU: qemu}, kvmAbsent, "", "it needs hardware, and there is no /dev/kvm", false},
 		"something else by name":        {Config{Monitor: script("other", "echo hello"), QEMU: qemu}, kvmFast, "", "is no QEMU", false},
 		"what is not there, by name":    {Config{Monitor: absent, QEMU: qemu}, kvmFast, "", "machine_monitor", false},
@@ -82,7 +82,7 @@ func TestAMonitorThatComes(t *testing.T) {
 			t.Errorf("by %q, want %s (%v)", caps.By, want, err)
 		}
 		if want == "QEMU" {
-			put(fire, "Firecracker v1.16.1")
+			put(fire, "Firecracker v1.16.2")
 		} else if err := os.Remove(fire); err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestAKernelThatItCantBoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		fire := filepath.Join(dir, "fire")
-		if err := os.WriteFile(fire, []byte("#!/bin/sh\necho Firecracker v1.16.1\n"), 0o755); err != nil {
+		if err := os.WriteFile(fire, []byte("#!/bin/sh\necho Firecracker v1.16.2\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		e := New(Config{Firecracker: fire, QEMU: program, Kernel: bootable(t), StateDir: dir}, nil)

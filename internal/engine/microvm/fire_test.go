@@ -27,7 +27,7 @@ func TestByFirecracker(t *testing.T) {
 	s := newStand(t)
 	subject := s.subject(t)
 	caps, err := subject.Engine.Capabilities(t.Context())
-	if err != nil || caps.Wall != engine.WallHardware || caps.By != "Firecracker v1.16.1" {
+	if err != nil || caps.Wall != engine.WallHardware || caps.By != "Firecracker v1.16.2" {
 		t.Fatalf("%+v, %v", caps, err)
 	}
 	source := s.machine(t, subject, "source")

@@ -238,8 +238,9 @@ func toyKernel() []byte {
 // TestPrograms: what is no Firecracker, or not one whose calls are known, says so.
 func TestPrograms(t *testing.T) {
 	for version, want := range map[string]string{
-		"Firecracker v1.16.1": "", "Firecracker v1.17.0-dev": "", "Firecracker v1.15.9": "need version 1.16",
-		"Firecracker v2.0.0": "need version 1.16", "QEMU emulator version 7.2": "is no Firecracker", "": "is no Firecracker",
+		"Firecracker v1.16.2": "", "Firecracker v1.16.10": "", "Firecracker v1.17.0-dev": "", "Firecracker v1.15.9": "need version 1.16.2",
+		"Firecracker v1.16.1": "need version 1.16.2", "Firecracker v1.16": "is no Firecracker",
+		"Firecracker v2.0.0": "need version 1.16.2", "QEMU emulator version 7.2": "is no Firecracker", "": "is no Firecracker",
 	} {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755); err != nil {

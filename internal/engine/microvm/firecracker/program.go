@@ -9,10 +9,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// The oldest version whose calls are those that are made here.
+// The oldest version that is taken: the calls made here are those of 1.16, and releases
+// before this one have known faults in what a guest can reach.
 const (
 	leastMajor = 1
 	leastMinor = 16
+	leastPatch = 2
 )
 
 // Program finds out what a program calls itself; an error if it is no Firecracker, or one that
@@ -24,12 +26,12 @@ func Program(ctx context.Context, path string) (string, error) {
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	line = strings.TrimSpace(line)
-	var major, minor int
-	if _, err := fmt.Sscanf(line, "Firecracker v%d.%d", &major, &minor); err != nil {
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(line, "Firecracker v%d.%d.%d", &major, &minor, &patch); err != nil {
 		return "", fault.New(fault.ErrUnavailable, "%s is no Firecracker: it says %.100q", path, line)
 	}
-	if major != leastMajor || minor < leastMinor {
-		return "", fault.New(fault.ErrUnavailable, "%s is %.100s, and machines need version %d.%d or a later one of the same: install such a release", path, line, leastMajor, leastMinor)
+	if major != leastMajor || minor < leastMinor || minor == leastMinor && patch < leastPatch {
+		return "", fault.New(fault.ErrUnavailable, "%s is %.100s, and machines need version %d.%d.%d or a later one of %d: install such a release", path, line, leastMajor, leastMinor, leastPatch, leastMajor)
 	}
 	return line, nil
 }

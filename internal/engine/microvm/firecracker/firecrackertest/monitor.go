@@ -19,7 +19,7 @@ import (
 )
 
 // Version is what it says that it is.
-const Version = "Firecracker v1.16.1"
+const Version = "Firecracker v1.16.2"
 
 // What a real one was seen to say.
 const (
@@ -103,7 +103,7 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(map[string]string{"fault_message": refused})
 	case call.Answers == http.StatusOK:
-		_ = json.NewEncoder(w).Encode(map[string]string{"app_name": "Firecracker", "id": "test", "state": m.said(), "vmm_version": "1.16.1"})
+		_ = json.NewEncoder(w).Encode(map[string]string{"app_name": "Firecracker", "id": "test", "state": m.said(), "vmm_version": "1.16.2"})
 	default:
 		w.WriteHeader(call.Answers)
 	}

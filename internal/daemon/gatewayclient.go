@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -52,9 +53,9 @@ func newGatewayClient(uplink, sandbox string, ca []byte, up upstream.Config) (*g
 		return nil, fault.Invalid("no template's tools come from the registry of %s", up.Ecosystem)
 	}
 	return &gatewayClient{protocol: protocol, index: index.JoinPath("/"), http: &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			return dialUplink(ctx, uplink, sandbox, address)
-		},
+		}),
 		TLSClientConfig:       &tls.Config{RootCAs: roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13},
 		DisableCompression:    true,
 		ResponseHeaderTimeout: toolsTimeout, // the gateway fetches whole before it answers

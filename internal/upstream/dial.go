@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -114,7 +115,7 @@ func (d *dialer) dialAny(ctx context.Context, network, key string, addrs []netip
 // are turns, or who waits for one would wait behind others.
 func transport(cfg Config, d *dialer, conns int) (*http.Transport, error) {
 	t := &http.Transport{
-		DialContext:            d.dial,
+		DialContext:            errand.ShieldDial(d.dial),
 		TLSHandshakeTimeout:    15 * time.Second,
 		ResponseHeaderTimeout:  30 * time.Second,
 		IdleConnTimeout:        90 * time.Second,

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -100,8 +101,8 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	one := newSingle(guest, said)
 	unread := c.unread(ctx, one)
 	transport := &http.Transport{
-		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) },
-		DialTLSContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) },
+		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) }),
+		DialTLSContext:         errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
 		DisableCompression:     true,
 		ResponseHeaderTimeout:  c.config.AwaitTime,
 		ExpectContinueTimeout:  continueTime,

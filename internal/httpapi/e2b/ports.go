@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -31,7 +32,7 @@ const maxPortHeader = 256 << 10
 // a little while, a few of each port: each is a stream of the guest's.
 func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 	return &http.Transport{
-		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)
 			if err != nil {
 				return nil, err
@@ -41,7 +42,7 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 				return nil, err
 			}
 			return sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
-		},
+		}),
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    4,
 		MaxConnsPerHost:        64,

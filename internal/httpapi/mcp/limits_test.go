@@ -1,12 +1,16 @@
 package mcp_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
 )
 
@@ -73,6 +77,43 @@ func TestCallsAtOnce(t *testing.T) {
 	}
 	close(h.released)
 	open.Wait()
+	p.must("list_sandboxes", nil) // the control
+}
+
+// failing is a backend with a fault of ours in it.
+type failing struct{ mcp.Backend }
+
+func (failing) Refusals(context.Context, client.RefusalFilter) (api.Refusals, error) {
+	panic("a fault")
+}
+
+func (failing) Approval(context.Context, string) (api.Approval, error) { panic("a fault") }
+
+func (failing) Installs(context.Context, client.InstallFilter) (api.InstallPage, error) {
+	panic("a fault")
+}
+
+// TestAPanicEndsOneCall: the call or the resource in which our code panics is answered with an
+// error, and the peer goes on, as do the others of the process.
+func TestAPanicEndsOneCall(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := newServer(h, func(c *mcp.Config) {
+		c.Connect = func(context.Context, string) (mcp.Backend, error) { return failing{h.client}, nil }
+	})
+	p := join(t, s, nil)
+	id, ok := p.must("create_sandbox", object{})["sandbox"].(string)
+	if !ok {
+		t.Fatal("no sandbox")
+	}
+	for range 10 { // more than may go on at one time
+		if result, err := p.session.CallTool(t.Context(), &sdk.CallToolParams{Name: "why_blocked", Arguments: object{"sandbox": id}}); err == nil && !result.IsError {
+			t.Error("a tool that panicked has a result")
+		}
+		if _, err := p.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "cofferdam://sandboxes/" + id + "/ledger"}); err == nil || !strings.Contains(err.Error(), "its log says where") {
+			t.Errorf("a resource that panicked: %v", err)
+		}
+	}
 	p.must("list_sandboxes", nil) // the control
 }
 

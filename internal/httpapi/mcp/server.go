@@ -11,6 +11,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -51,7 +52,7 @@ func New(cfg Config) *Server {
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		},
 	)
-	s.sdk.AddReceivingMiddleware(s.admits)
+	s.sdk.AddReceivingMiddleware(shielded, s.admits)
 	s.addTools()
 	s.addResources()
 	return s
@@ -81,6 +82,21 @@ func (s *Server) Close() {
 	s.closed = true
 	for _, p := range s.peers {
 		p.end(errClosing)
+	}
+}
+
+// shielded stands around all that answers a message: the library answers each in a goroutine
+// of its own, whose panic would end the daemon with all that it has.
+func shielded(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (result sdk.Result, err error) {
+		err = errand.Try(func() (failure error) {
+			result, failure = next(ctx, method, req)
+			return failure
+		})
+		if errors.Is(err, errand.ErrLost) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the daemon failed at this; its log says where"}
+		}
+		return result, err
 	}
 }
 

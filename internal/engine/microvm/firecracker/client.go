@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -51,13 +52,13 @@ func Dial(ctx context.Context, socket string) (*Client, error) {
 	}
 	transport := &http.Transport{
 		DisableCompression: true, MaxIdleConnsPerHost: 1, MaxResponseHeaderBytes: mostHeader,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		DialContext: errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) {
 			if conn := first; conn != nil {
 				first = nil
 				return conn, nil
 			}
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
+		}),
 	}
 	never := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{http: &http.Client{Transport: transport, CheckRedirect: never}, idle: transport.CloseIdleConnections}, nil

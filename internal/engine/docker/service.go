@@ -130,20 +130,32 @@ func (s service) within(ctx context.Context, f func() error) error {
 	if err != nil {
 		return err
 	}
-	return aside.do(func() error { return s.enter(id, f) })
+	ns, err := s.mountsOf(id)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return aside.do(func() error { return enterMounts(ns, f) })
 }
 
-func (s service) enter(id process.ID, f func() error) error {
+// mountsOf holds the mount namespace of a process. It is for the caller's own thread: one that
+// was in a service's mounts before has that one's /proc, in which the number may be nobody's.
+func (s service) mountsOf(id process.ID) (*os.File, error) {
 	ns, err := os.Open("/proc/" + strconv.Itoa(id.Pid) + "/ns/mnt")
-	if err == nil {
-		defer ns.Close()
-	}
 	if !id.Is() { // asked now that they are held: they may be those of another process
-		return s.absent(process.ErrOver)
+		if err == nil {
+			_ = ns.Close() // it was read by nobody
+		}
+		return nil, s.absent(process.ErrOver)
 	}
 	if err != nil {
-		return fmt.Errorf("find the Docker daemon's mounts: %w", err)
+		return nil, fmt.Errorf("find the Docker daemon's mounts: %w", err)
 	}
+	return ns, nil
+}
+
+// enterMounts runs f in a mount namespace, on a thread that stays there.
+func enterMounts(ns *os.File, f func() error) error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("a working directory of its own: %w", err)
 	}

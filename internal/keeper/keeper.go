@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
 // Launch asks for an engine's start command to be run as the keeper's child.
@@ -50,11 +51,14 @@ type Launch struct {
 
 // Sandbox is the keeper's view of one sandbox.
 type Sandbox struct {
-	ID    string          `json:"id"`
-	Meta  json.RawMessage `json:"meta"`
-	Pids  []int           `json:"pids"` // tracked and alive
-	Alive bool            `json:"alive"`
-	Exit  *ProcessExit    `json:"exit,omitempty"` // of the first tracked pid
+	ID   string          `json:"id"`
+	Meta json.RawMessage `json:"meta"`
+	Pids []int           `json:"pids"` // tracked and alive
+	// Processes are those of Pids with their starts, in the same order; none of an older
+	// keeper. What is done to one by its number goes by these.
+	Processes []process.ID `json:"processes,omitempty"`
+	Alive     bool         `json:"alive"`
+	Exit      *ProcessExit `json:"exit,omitempty"` // of the first tracked pid
 	// Frozen: its processes were ended by a freeze, or stopped, and its channel
 	// waits for a thaw. It is alive and has no Exit.
 	Frozen bool `json:"frozen,omitempty"`

@@ -94,7 +94,7 @@ func (s *sandbox) view() (Sandbox, []Command) {
 	v.Frozen = v.Alive && s.phase == frozen
 	for i, p := range s.tracked {
 		if p.alive() {
-			v.Pids = append(v.Pids, p.id.Pid)
+			v.Pids, v.Processes = append(v.Pids, p.id.Pid), append(v.Processes, p.id)
 		} else if i == 0 && (!s.bodiless() || s.killed) {
 			v.Exit = &p.exit
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -39,18 +40,31 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 		return err
 	}
 	known, err := i.engine.keeper.Get(ctx, i.id)
-	if err != nil || len(known.Pids) == 0 {
+	if err != nil || len(known.Processes) == 0 {
 		return errors.Join(err, process.ErrOver)
 	}
-	return signalOthers(known.Pids[0], unix.Signal(signal))
+	return signalOthers(known.Processes[0], unix.Signal(signal))
 }
 
-// signalOthers reaches all that PID 1, by its number on the host, has around it. What is stopped starts no more, so that a second look
-// that finds nobody new has found all.
-func signalOthers(first int, signal unix.Signal) error {
-	inside, err := namespaceOf(first)
+// signalOthers reaches all that PID 1 has around it: first is that process as the host knows
+// it, and one that has its number later is not taken for it. What is stopped starts no more,
+// so that a second look that finds nobody new has found all.
+func signalOthers(first process.ID, signal unix.Signal) error {
+	held, err := holdNamespace(first.Pid) // while it is open, no other namespace has its name
 	if err != nil {
 		return err
+	}
+	defer held.Close()
+	if !first.Is() { // asked now that it is held
+		return process.ErrOver
+	}
+	inside, err := namespaceOf(first.Pid)
+	own, ownErr := namespaceOf(os.Getpid())
+	if err := errors.Join(err, ownErr); err != nil {
+		return err
+	}
+	if inside == own {
+		return fault.New(fault.ErrUnavailable, "the first process of the sandbox is in the pid namespace of this process: nobody is signalled")
 	}
 	reached := map[process.ID]bool{}
 	for {
@@ -60,7 +74,7 @@ func signalOthers(first int, signal unix.Signal) error {
 		}
 		found := false
 		for _, p := range table {
-			if p.Pid == first || p.Dead || reached[p.ID] {
+			if p.ID == first || p.Dead || reached[p.ID] {
 				continue
 			}
 			if of, err := namespaceOf(p.Pid); err != nil || of != inside {
@@ -78,9 +92,12 @@ func signalOthers(first int, signal unix.Signal) error {
 }
 
 // namespaceOf names the pid namespace of a process.
-func namespaceOf(pid int) (string, error) {
-	return os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
-}
+func namespaceOf(pid int) (string, error) { return os.Readlink(namespacePath(pid)) }
+
+// holdNamespace keeps the pid namespace of a process from going away.
+func holdNamespace(pid int) (*os.File, error) { return os.Open(namespacePath(pid)) }
+
+func namespacePath(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/pid" }
 
 // Destroy ends the container and removes all that was made for it.
 func (i *Instance) Destroy(ctx context.Context) error {

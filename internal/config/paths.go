@@ -6,7 +6,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,7 +23,10 @@ type Paths struct {
 }
 
 // DefaultPaths are root's or the user's directories; COFFERDAM_STATE and
-// COFFERDAM_RUNTIME override them.
+// COFFERDAM_RUNTIME override them. A directory that is there already and that another
+// user owns or can write to is an error: what stands in it names programs to run and
+// files to write, so nobody may read any of it before this was looked at. That is
+// why every command gets its paths from here.
 func DefaultPaths() (Paths, error) {
 	p := Paths{State: "/var/lib/cofferdam", Runtime: "/run/cofferdam"}
 	if os.Geteuid() != 0 {
@@ -40,6 +45,9 @@ func DefaultPaths() (Paths, error) {
 	for _, d := range []string{p.State, p.Runtime} {
 		if !filepath.IsAbs(d) {
 			return Paths{}, fmt.Errorf("the directory %q must be an absolute path", d)
+		}
+		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Paths{}, err
 		}
 	}
 	return p, nil
@@ -198,6 +206,8 @@ func checkOwned(path string) error {
 		return fmt.Errorf("%s is not a directory; remove it or set COFFERDAM_STATE and COFFERDAM_RUNTIME", path)
 	case !ok || int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user; set COFFERDAM_STATE and COFFERDAM_RUNTIME to directories of your own", path)
+	case info.Mode().Perm()&0o002 != 0, info.Mode().Perm()&0o020 != 0 && int(stat.Gid) != os.Getegid():
+		return fmt.Errorf("other users can write to %s (mode %04o), so that what is in it may be theirs: look at it, then chmod go-w %s", path, info.Mode().Perm(), path)
 	}
 	return nil
 }

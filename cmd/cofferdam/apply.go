@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
@@ -41,8 +41,9 @@ it and asks.
 
 What changed in your directory meanwhile is left alone, unless you say --force. Links
 that lead out of the directory are never brought over, nor any right but the right to be
-executed. What programs of this host run by themselves, such as .git and .vscode, is
-brought over only if you name it, and not the directory that it is in.
+executed. What programs of this host run by themselves, such as .git, .vscode, .npmrc or
+a folder that git takes for a repository, is brought over only if you name it, and not the
+directory that it is in.
 
 The copy stays until all of it is brought over, or until you --discard it. Without a RUN,
 this lists the copies that there are.`,
@@ -85,14 +86,14 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 	if err != nil {
 		return err
 	}
-	named := len(wanted) > 0
+	named, files := len(wanted) > 0, autorunOf(w, changes)
 	if named {
 		wanted = f.relative(w, wanted)
 		if changes, err = workspace.Pick(changes, wanted); err != nil {
 			return err
 		}
 	}
-	changes = unguarded(w, changes, wanted)
+	changes = withoutStarted(w, files, changes, wanted)
 	switch {
 	case f.diff:
 		lines, _ := changeLines(w, changes, -1)
@@ -109,7 +110,7 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 			return err
 		}
 	}
-	return f.bring(w, run, changes)
+	return f.bring(w, run, files, changes)
 }
 
 // find opens a run's copy, in which nobody may work any more.
@@ -166,14 +167,14 @@ func (applyFlags) relative(w *workspace.Workspace, paths []string) []string {
 }
 
 // bring brings changes over, says what was left, and removes a copy of which nothing is.
-func (f applyFlags) bring(w *workspace.Workspace, run string, changes []workspace.Change) error {
+func (f applyFlags) bring(w *workspace.Workspace, run string, files autorun.Files, changes []workspace.Change) error {
 	applied, errs := w.Apply(changes, f.force)
 	stderr := ui.NewStderr(os.Stderr)
 	for _, c := range applied {
 		if _, err := fmt.Printf("%-8s  %s\n", c.How, ui.Printable(c.Path)); err != nil {
 			return err
 		}
-		if c.How != workspace.Removed && trusted(c.Path) {
+		if c.How != workspace.Removed && files.Level(c.Path) != autorun.Plain {
 			stderr.Say("note: look at %s before you use a tool there: tools run what stands in it", ui.Printable(c.Path))
 		}
 	}
@@ -194,24 +195,29 @@ func (f applyFlags) bring(w *workspace.Workspace, run string, changes []workspac
 	return nil
 }
 
-// guarded tells of a path whether programs of this host run what stands there without being
-// asked for it.
-func guarded(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		switch strings.ToLower(part) {
-		case ".git", ".githooks", ".husky", ".vscode", ".idea", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".mcp.json", ".envrc":
-			return true
+// autorunOf knows the paths of a copy, and of what was copied, by what programs of this host
+// would do with them.
+func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
+	return autorun.Know(func(yield func(string) bool) {
+		for name := range w.Listed() {
+			if !yield(name) {
+				return
+			}
 		}
-	}
-	return path.Base(name) == project.File
+		for _, c := range changes {
+			if !yield(c.Path) {
+				return
+			}
+		}
+	})
 }
 
-// unguarded leaves out what has to be named and is not among what was, and says so. A
+// withoutStarted leaves out what has to be named and is not among what was, and says so. A
 // directory above it does not name it; and who removes one that has some removes that, too.
-func unguarded(w *workspace.Workspace, changes []workspace.Change, named []string) []workspace.Change {
+func withoutStarted(w *workspace.Workspace, files autorun.Files, changes []workspace.Change, named []string) []workspace.Change {
 	holders := map[string]bool{}
 	for name := range w.Listed() {
-		if guarded(name) {
+		if files.Level(name) == autorun.Started {
 			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 				holders[dir] = true
 			}
@@ -222,11 +228,11 @@ func unguarded(w *workspace.Workspace, changes []workspace.Change, named []strin
 	for _, c := range changes {
 		removes := c.How == workspace.Removed && holders[c.Path]
 		switch {
-		case !guarded(c.Path) && !removes, namesGuarded(named, c.Path), removes && slices.Contains(named, c.Path):
+		case files.Level(c.Path) != autorun.Started && !removes, namesStarted(files, named, c.Path), removes && slices.Contains(named, c.Path):
 			rest = append(rest, c)
 			continue
 		}
-		left[topGuarded(c.Path)]++
+		left[topStarted(files, c.Path)]++
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		ui.NewStderr(os.Stderr).Say("%s in %s, which programs of this host run by themselves: name it to see them and bring them over", paths(left[name]), ui.Printable(name))
@@ -234,18 +240,18 @@ func unguarded(w *workspace.Workspace, changes []workspace.Change, named []strin
 	return rest
 }
 
-// namesGuarded tells whether one of the names is of what is guarded, and has a path in it, or
+// namesStarted tells whether one of the names is of what is started, and has a path in it, or
 // on its way to it.
-func namesGuarded(named []string, at string) bool {
+func namesStarted(files autorun.Files, named []string, at string) bool {
 	return slices.ContainsFunc(named, func(n string) bool {
-		return guarded(n) && (n == at || strings.HasPrefix(at, n+"/") || strings.HasPrefix(n, at+"/"))
+		return files.Level(n) == autorun.Started && (n == at || strings.HasPrefix(at, n+"/") || strings.HasPrefix(n, at+"/"))
 	})
 }
 
-// topGuarded is the part of a path for which it has to be named.
-func topGuarded(name string) string {
+// topStarted is the part of a path for which it has to be named.
+func topStarted(files autorun.Files, name string) string {
 	for dir := name; ; dir = path.Dir(dir) {
-		if parent := path.Dir(dir); parent == "." || !guarded(parent) {
+		if parent := path.Dir(dir); parent == "." || files.Level(parent) != autorun.Started {
 			return dir
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -89,7 +90,7 @@ func (c *copying) fetchOne(ctx context.Context, source string, info api.FileInfo
 	if err := c.fetchFile(ctx, root, source, name, info.Mode); err != nil {
 		return err
 	}
-	c.pointOut([]string{name})
+	c.pointOut([]string{name}, nil)
 	return nil
 }
 
@@ -166,7 +167,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 		}
 	}
 	c.makeLinks(root, listed)
-	c.pointOut(slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))))
+	c.pointOut(slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))), slices.Collect(maps.Keys(listed.dirs)))
 	return nil
 }
 
@@ -257,11 +258,12 @@ func leadsInside(name, target string) bool {
 }
 
 // pointOut tells of names by which programs of this machine run, or are changed
-// by, what lies there.
-func (c *copying) pointOut(names []string) {
+// by, what lies there. The directories count for what they make of what is in them.
+func (c *copying) pointOut(names, dirs []string) {
+	files := autorun.Know(slices.Values(slices.Concat(names, dirs)))
 	var found []string
 	for _, name := range names {
-		if trusted(name) {
+		if files.Level(name) != autorun.Plain {
 			found = append(found, name)
 		}
 	}
@@ -276,22 +278,4 @@ func (c *copying) pointOut(names []string) {
 		found = found[:most]
 	}
 	c.note("look at these before you use a tool there, since tools run what stands in them: %s%s", strings.Join(found, ", "), more)
-}
-
-// trusted reports whether a path is one of those.
-func trusted(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		switch strings.ToLower(part) {
-		case ".git", ".githooks", ".husky", ".vscode", ".idea", ".devcontainer", ".github", ".claude", ".cursor", ".codex", ".gemini", ".mcp.json":
-			return true
-		}
-	}
-	switch base := strings.ToLower(path.Base(name)); base {
-	case ".envrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".gitattributes", ".gitmodules", ".gitconfig", ".pre-commit-config.yaml",
-		"makefile", "gnumakefile", "justfile", "taskfile.yml", "conftest.py", "sitecustomize.py", "setup.py", "build.rs", ".cargo", "pip.conf",
-		".bashrc", ".profile", ".bash_profile", ".zshrc", ".netrc":
-		return true
-	default:
-		return strings.HasSuffix(base, ".pth")
-	}
 }

@@ -116,7 +116,7 @@ func (r *runner) tellChanges(ctx context.Context) {
 		return
 	}
 	if !r.flags.json {
-		lines, more := changeLines(r.workspace, unguarded(r.workspace, changes, nil), shownLines)
+		lines, more := changeLines(r.workspace, withoutStarted(r.workspace, autorunOf(r.workspace, changes), changes, nil), shownLines)
 		for _, line := range lines {
 			r.stderr.Line(line)
 		}

@@ -153,10 +153,21 @@ func (c *comparison) judged(change Change, before Entry, was bool) Change {
 		change.Conflict = "the original's was changed since"
 	case there && was && before.Kind != kindOf(info.Mode()):
 		change.Conflict = "the original's was replaced since"
+	case there && was && before.Kind == Link && !c.leadsAsBefore(change.Path, before):
+		change.Conflict = "the original's leads elsewhere since"
+	case there && was && before.Kind == Dir && change.How == Removed && before.Original.Mode != stampOf(info).Mode:
+		change.Conflict = "the original's mode was changed since"
 	case there && change.How == Removed && before.Kind == Dir:
 		change.Conflict = c.workedIn(change.Path)
 	}
 	return change
+}
+
+// leadsAsBefore tells whether a link of the original has the target that it had when it was
+// copied; one that can't be read has not.
+func (c *comparison) leadsAsBefore(name string, before Entry) bool {
+	target, err := c.original.Readlink(name)
+	return err == nil && target == before.Target
 }
 
 // workedIn says what was done in a directory of the original since it was copied; "": nothing.
@@ -171,7 +182,8 @@ func (c *comparison) workedIn(dir string) string {
 			return err
 		}
 		before, was := c.w.list.Entries[name]
-		if !was || before.Kind != kindOf(info.Mode()) || before.Kind == File && !before.Original.same(stampOf(info)) {
+		if !was || before.Kind != kindOf(info.Mode()) || before.Kind == File && !before.Original.same(stampOf(info)) ||
+			before.Kind == Link && !c.leadsAsBefore(name, before) || before.Kind == Dir && before.Original.Mode != stampOf(info).Mode {
 			return errWorked
 		}
 		return nil

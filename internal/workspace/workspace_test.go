@@ -208,6 +208,72 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// TestThePersonsChangesStay: whatever the person did to a file, a link or a directory since it
+// was copied is a conflict with whatever the run did to it, or to the directory that it is in.
+func TestThePersonsChangesStay(t *testing.T) {
+	t.Parallel()
+	changes := map[string]map[string]func(at string) error{
+		"file": {
+			"written": func(at string) error { return os.WriteFile(at, []byte("mine"), 0o644) },
+			"mode":    func(at string) error { return os.Chmod(at, 0o600) },
+			"a link":  func(at string) error { return errors.Join(os.Remove(at), os.Symlink("mine", at)) },
+		},
+		"link": {
+			"leads elsewhere": func(at string) error { return errors.Join(os.Remove(at), os.Symlink("mine", at)) },
+			"a file":          func(at string) error { return errors.Join(os.Remove(at), os.WriteFile(at, []byte("mine"), 0o644)) },
+		},
+		"dir": {
+			"mode":       func(at string) error { return os.Chmod(at, 0o700) },
+			"a file":     func(at string) error { return errors.Join(os.Remove(at), os.WriteFile(at, []byte("mine"), 0o644)) },
+			"a new file": func(at string) error { return os.WriteFile(filepath.Join(at, "new"), []byte("mine"), 0o644) },
+		},
+	}
+	runs := map[string]func(top, at string) error{
+		"removed":                   func(_, at string) error { return os.RemoveAll(at) },
+		"replaced":                  func(_, at string) error { return errors.Join(os.RemoveAll(at), os.Symlink("theirs", at)) },
+		"a directory above removed": func(top, _ string) error { return os.RemoveAll(filepath.Join(top, "in")) },
+	}
+	for kind, persons := range changes {
+		for person, change := range persons {
+			for run, do := range runs {
+				for _, changed := range []bool{false, true} {
+					name := kind + " " + person + ", run: " + run
+					dir := t.TempDir()
+					write(t, dir, map[string]string{"in/deep/file": "was", "other": "x"})
+					deep := filepath.Join(dir, "in", "deep")
+					if err := errors.Join(os.Symlink("file", filepath.Join(deep, "link")), os.Mkdir(filepath.Join(deep, "dir"), 0o755)); err != nil {
+						t.Fatal(err)
+					}
+					w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					at := filepath.Join("in", "deep", kind)
+					if err := do(w.Dir(), filepath.Join(w.Dir(), at)); err != nil {
+						t.Fatal(err)
+					}
+					if changed {
+						if err := change(filepath.Join(dir, at)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					before, err := os.Lstat(filepath.Join(dir, at))
+					if err != nil {
+						t.Fatal(err)
+					}
+					said := apply(t, w, false, "in")
+					after, err := os.Lstat(filepath.Join(dir, at))
+					stays := err == nil && after.Mode() == before.Mode() && os.SameFile(before, after)
+					refused := strings.Contains(strings.Join(said, "\n"), "it was something else before")
+					if changed && (!stays || len(said) == 0) || !changed && !refused && (stays || len(said) > 0) {
+						t.Errorf("%s; changed by the person: %t: it stays: %t, and is said: %q", name, changed, stays, said)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestMeanwhile: what was listed, and read by a person, is what is brought over. What has
 // changed since then, in the copy or in the original, stays as it is.
 func TestMeanwhile(t *testing.T) {

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+)
+
+// TestAgentsFilesAreKnownToStartThings: what a client of MCP or an agent that is known here
+// reads in a project, and what decides our own next run, is brought over only by name.
+func TestAgentsFilesAreKnownToStartThings(t *testing.T) {
+	t.Parallel()
+	files := autorun.Know(slices.Values([]string(nil)))
+	names := []string{project.File, mounts.IgnoreFile}
+	for _, c := range mcpClients() {
+		names = append(names, c.project, filepath.Base(c.user("/home")))
+	}
+	shipped, err := preset.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, agent := range shipped.Agents {
+		names = append(names, "."+name+"/x")
+		for _, state := range agent.State {
+			if path.Dir(state) == "." {
+				names = append(names, state)
+			}
+		}
+	}
+	if len(names) < 15 {
+		t.Errorf("only %d names: the test looks for the wrong ones", len(names))
+	}
+	for _, name := range names {
+		if name == "settings.json" || name == "config.toml" || name == "mcp-config.json" {
+			continue // of the user's own directory, where its directory has the name
+		}
+		if files.Level(name) != autorun.Started {
+			t.Errorf("%s is brought over without being named", name)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package layer
 
 import (
 	"archive/tar"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -32,8 +33,7 @@ func keeps(name string) bool {
 
 // attributes puts a file's extended attributes into its header.
 func (w *writer) attributes(f *os.File, h *tar.Header) error {
-	list := make([]byte, largest)
-	n, err := unix.Flistxattr(int(f.Fd()), list)
+	n, err := unix.Flistxattr(int(f.Fd()), w.list[:])
 	if errors.Is(err, unix.ENOTSUP) {
 		return nil // there are none
 	}
@@ -41,16 +41,15 @@ func (w *writer) attributes(f *os.File, h *tar.Header) error {
 		return &fs.PathError{Op: "list the attributes of", Path: h.Name, Err: err}
 	}
 	all := map[string][]byte{}
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(list[:n]), "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(w.list[:n]), "\x00"), "\x00") {
 		if !keeps(name) {
 			continue
 		}
-		value := make([]byte, largest)
-		n, err := unix.Fgetxattr(int(f.Fd()), name, value)
+		n, err := unix.Fgetxattr(int(f.Fd()), name, w.value[:])
 		if err != nil {
 			return &fs.PathError{Op: "read the attribute " + name + " of", Path: h.Name, Err: err}
 		}
-		if all[name] = value[:n]; name == accessList || name == defaultAccess {
+		if all[name] = bytes.Clone(w.value[:n]); name == accessList || name == defaultAccess {
 			err = translate(all[name], w.owners, identity.InsideID)
 		}
 		if err != nil {

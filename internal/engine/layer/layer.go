@@ -23,7 +23,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"syscall"
+	"time"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -48,48 +48,83 @@ type Owners struct {
 	UIDs, GIDs []specs.LinuxIDMapping
 }
 
-// Write writes the layer below root, which must not change meanwhile.
+// What a sandbox may have made is unlimited but for its disk, where a name costs little and a
+// second name of a file next to nothing. A layer with more than this is no layer.
+const (
+	mostEntries = 2_000_000
+	mostNames   = 256 << 20 // bytes of all paths
+	readAtOnce  = 1024      // names of a directory
+)
+
+// budget is what is left of these.
+type budget struct{ entries, names int }
+
+func newBudget() budget { return budget{entries: mostEntries, names: mostNames} }
+
+// spend takes a path from the budget.
+func (b *budget) spend(name string) error {
+	b.entries--
+	b.names -= len(name)
+	if b.entries < 0 || b.names < 0 {
+		return fmt.Errorf("there are more than %d files, or paths of more than %d MB, of which no copy is made; remove some of them", mostEntries, mostNames>>20)
+	}
+	return nil
+}
+
+// Write writes the layer below root, which must not change meanwhile. Its memory does not grow
+// with what is in a directory or in a file: names come in parts, and only those of files with
+// several names are kept.
 func Write(to io.Writer, root *os.Root, owners Owners) error {
-	w := &writer{root: root, owners: owners, out: tar.NewWriter(to), named: map[uint64]string{}}
-	if err := w.entry("."); err != nil {
+	top, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	w := newWriter(to, owners)
+	if err := w.entry(top, ".", "."); err != nil {
 		return err
 	}
 	return w.out.Close()
 }
 
 type writer struct {
-	root   *os.Root
 	owners Owners
 	out    *tar.Writer
+	left   budget
 	named  map[uint64]string // files with several names, by inode
+	// list and value are where attributes are read to.
+	list, value [largest]byte
 }
 
-// entry writes what has a name, and what is in it.
-func (w *writer) entry(name string) error {
+func newWriter(to io.Writer, owners Owners) *writer {
+	return &writer{owners: owners, out: tar.NewWriter(to), left: newBudget(), named: map[uint64]string{}}
+}
+
+// entry writes what has a name in a directory, and what is in it; path is its name in the layer.
+func (w *writer) entry(dir *os.File, base, name string) error {
 	if len(name) >= longestPath {
 		return fmt.Errorf("a path has more than %d bytes, which no copy holds; it begins with %.100q", longestPath-1, name)
 	}
-	info, err := w.root.Lstat(name)
-	if err != nil {
+	if err := w.left.spend(name); err != nil {
 		return err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("nothing is known of %q", name)
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
 	h := &tar.Header{
-		Format: tar.FormatPAX, Name: name, Mode: int64(st.Mode & 0o7777), ModTime: info.ModTime(),
+		Format: tar.FormatPAX, Name: name, Mode: int64(st.Mode & 0o7777), ModTime: time.Unix(st.Mtim.Unix()),
 		Uid: identity.InsideID(w.owners.UIDs, st.Uid), Gid: identity.InsideID(w.owners.GIDs, st.Gid), PAXRecords: map[string]string{},
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return w.directory(h, info)
+		return w.directory(dir, base, h, &st)
 	case unix.S_IFREG:
-		return w.file(h, info, st)
+		return w.file(dir, base, h, &st)
 	case unix.S_IFLNK:
-		h.Typeflag = tar.TypeSymlink
-		to, err := w.root.Readlink(name)
-		h.Linkname = to
+		to := make([]byte, longestPath)
+		n, err := unix.Readlinkat(int(dir.Fd()), base, to)
+		h.Typeflag, h.Linkname = tar.TypeSymlink, string(to[:max(n, 0)])
 		return errors.Join(err, w.out.WriteHeader(h))
 	case unix.S_IFIFO:
 		h.Typeflag = tar.TypeFifo
@@ -104,10 +139,9 @@ func (w *writer) entry(name string) error {
 	return w.out.WriteHeader(h)
 }
 
-func (w *writer) directory(h *tar.Header, info fs.FileInfo) error {
+func (w *writer) directory(dir *os.File, base string, h *tar.Header, st *unix.Stat_t) error {
 	h.Typeflag = tar.TypeDir
-	name := h.Name
-	f, err := w.open(name, info)
+	f, err := openSame(dir, base, h.Name, st)
 	if err != nil {
 		return err
 	}
@@ -118,20 +152,25 @@ func (w *writer) directory(h *tar.Header, info fs.FileInfo) error {
 	if err := w.out.WriteHeader(h); err != nil {
 		return err
 	}
-	names, err := f.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, below := range names {
-		if err := w.entry(path.Join(name, below)); err != nil { //nolint:gosec // the root lets no name out
+	name := h.Name
+	for {
+		names, err := f.Readdirnames(readAtOnce)
+		slices.Sort(names)
+		for _, below := range names {
+			if err := w.entry(f, below, path.Join(name, below)); err != nil { //nolint:gosec // a name in the layer; below is a name in f
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
-func (w *writer) file(h *tar.Header, info fs.FileInfo, st *syscall.Stat_t) error {
+func (w *writer) file(dir *os.File, base string, h *tar.Header, st *unix.Stat_t) error {
 	if st.Nlink > 1 {
 		if first, ok := w.named[st.Ino]; ok {
 			h.Typeflag, h.Linkname = tar.TypeLink, first
@@ -139,7 +178,7 @@ func (w *writer) file(h *tar.Header, info fs.FileInfo, st *syscall.Stat_t) error
 		}
 		w.named[st.Ino] = h.Name
 	}
-	f, err := w.open(h.Name, info)
+	f, err := openSame(dir, base, h.Name, st)
 	if err != nil {
 		return err
 	}
@@ -147,36 +186,35 @@ func (w *writer) file(h *tar.Header, info fs.FileInfo, st *syscall.Stat_t) error
 	if err := w.attributes(f, h); err != nil {
 		return err
 	}
-	all, err := pieces(f, st.Size)
-	if err != nil {
-		return err
-	}
 	h.Typeflag = tar.TypeReg
 	h.PAXRecords[sizeRecord] = strconv.FormatInt(st.Size, 10)
-	for _, p := range all {
+	if err := eachPiece(f, st.Size, func(p piece) error {
 		h.Size += pieceHead + p.length
+		return nil
+	}); err != nil {
+		return err
 	}
 	if err := w.out.WriteHeader(h); err != nil {
 		return err
 	}
-	for _, p := range all {
+	return eachPiece(f, st.Size, func(p piece) error { // more than before is more than the header says: an error
 		if err := binary.Write(w.out, binary.BigEndian, [2]int64{p.offset, p.length}); err != nil {
 			return err
 		}
-		if _, err := io.Copy(w.out, io.NewSectionReader(f, p.offset, p.length)); err != nil {
-			return err
-		}
-	}
-	return nil
+		_, err := io.Copy(w.out, io.NewSectionReader(f, p.offset, p.length))
+		return err
+	})
 }
 
-// open opens what info is of, and nothing that has come into its place.
-func (w *writer) open(name string, info fs.FileInfo) (*os.File, error) {
-	f, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME, 0)
+// openSame opens what st is of, and nothing that has come into its place.
+func openSame(dir *os.File, base, name string, st *unix.Stat_t) (*os.File, error) {
+	fd, err := unix.Openat(int(dir.Fd()), base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOATIME|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	if now, err := f.Stat(); err != nil || !os.SameFile(now, info) {
+	f := os.NewFile(uintptr(fd), name)
+	var now unix.Stat_t
+	if err := unix.Fstat(fd, &now); err != nil || now.Dev != st.Dev || now.Ino != st.Ino || now.Mode&unix.S_IFMT != st.Mode&unix.S_IFMT {
 		return nil, errors.Join(fmt.Errorf("%q was changed while it was being copied", name), err, f.Close())
 	}
 	return f, nil
@@ -184,21 +222,23 @@ func (w *writer) open(name string, info fs.FileInfo) (*os.File, error) {
 
 type piece struct{ offset, length int64 }
 
-// pieces are where a file has content.
-func pieces(f *os.File, size int64) (all []piece, err error) {
+// eachPiece tells where a file has content, up to a size.
+func eachPiece(f *os.File, size int64, tell func(piece) error) error {
 	for end := int64(0); end < size; {
 		begin, err := f.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return all, nil // a hole up to the end
+		if errors.Is(err, unix.ENXIO) || err == nil && begin >= size {
+			return nil // a hole up to the end
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if end, err = f.Seek(begin, unix.SEEK_HOLE); err != nil {
-			return nil, err
+			return err
 		}
 		end = min(end, size)
-		all = append(all, piece{offset: begin, length: end - begin})
+		if err := tell(piece{offset: begin, length: end - begin}); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,12 +20,12 @@ import (
 
 // Read puts what Write wrote into an empty root. It follows no link.
 func Read(from io.Reader, root *os.Root, owners Owners) error {
-	r := &reader{root: root, owners: owners}
+	r := &reader{root: root, owners: owners, left: newBudget()}
 	in := tar.NewReader(from)
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return r.date()
+			return r.dateAll()
 		}
 		if err == nil {
 			err = r.entry(h, in)
@@ -38,13 +39,23 @@ func Read(from io.Reader, root *os.Root, owners Owners) error {
 type reader struct {
 	root   *os.Root
 	owners Owners
-	dirs   []*tar.Header // whose times are set when all is in them
+	left   budget
+	dirs   []dated // set when all is in them
+}
+
+// dated is a name, and the time that it is to have.
+type dated struct {
+	name string
+	when time.Time
 }
 
 func (r *reader) entry(h *tar.Header, in io.Reader) error {
 	h.Name = path.Clean(h.Name)
 	if !filepath.IsLocal(h.Name) {
 		return fmt.Errorf("%q leads out of the layer", h.Name)
+	}
+	if err := r.left.spend(h.Name); err != nil {
+		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -57,9 +68,9 @@ func (r *reader) entry(h *tar.Header, in io.Reader) error {
 		}
 		return r.root.Link(h.Linkname, h.Name)
 	case tar.TypeSymlink:
-		return errors.Join(r.root.Symlink(h.Linkname, h.Name), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.dateOf(h))
+		return errors.Join(r.root.Symlink(h.Linkname, h.Name), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.date(dated{h.Name, h.ModTime}))
 	case tar.TypeFifo:
-		return errors.Join(r.node(h, unix.S_IFIFO|uint32(h.Mode&0o7777)), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.dateOf(h))
+		return errors.Join(r.node(h, unix.S_IFIFO|uint32(h.Mode&0o7777)), r.root.Lchown(h.Name, r.uid(h), r.gid(h)), r.date(dated{h.Name, h.ModTime}))
 	case tar.TypeChar:
 		if h.Devmajor != 0 || h.Devminor != 0 {
 			return fmt.Errorf("%q is a device", h.Name)
@@ -82,7 +93,7 @@ func (r *reader) directory(h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	r.dirs = append(r.dirs, h)
+	r.dirs = append(r.dirs, dated{h.Name, h.ModTime})
 	return errors.Join(r.dress(f, h), f.Close())
 }
 
@@ -99,7 +110,7 @@ func (r *reader) file(h *tar.Header, in io.Reader) error {
 	if err == nil {
 		err = r.dress(f, h)
 	}
-	return errors.Join(err, f.Close(), r.dateOf(h))
+	return errors.Join(err, f.Close(), r.date(dated{h.Name, h.ModTime}))
 }
 
 // fill writes the pieces of a file.
@@ -151,24 +162,24 @@ func (r *reader) node(h *tar.Header, mode uint32) error {
 	return unix.Fchmodat(int(dir.Fd()), path.Base(h.Name), mode&0o7777, 0) // the process has a mask
 }
 
-// date sets the times of directories, of the innermost first.
-func (r *reader) date() error {
-	for _, h := range slices.Backward(r.dirs) {
-		if err := r.dateOf(h); err != nil {
+// dateAll sets the times of directories, of the innermost first.
+func (r *reader) dateAll() error {
+	for _, d := range slices.Backward(r.dirs) {
+		if err := r.date(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) dateOf(h *tar.Header) error {
-	dir, err := r.root.OpenFile(path.Dir(h.Name), os.O_RDONLY|unix.O_DIRECTORY, 0)
+func (r *reader) date(d dated) error {
+	dir, err := r.root.OpenFile(path.Dir(d.name), os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	when, err := unix.TimeToTimespec(h.ModTime)
+	when, err := unix.TimeToTimespec(d.when)
 	if err == nil {
-		err = unix.UtimesNanoAt(int(dir.Fd()), path.Base(h.Name), []unix.Timespec{when, when}, unix.AT_SYMLINK_NOFOLLOW)
+		err = unix.UtimesNanoAt(int(dir.Fd()), path.Base(d.name), []unix.Timespec{when, when}, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	return errors.Join(err, dir.Close())
 }

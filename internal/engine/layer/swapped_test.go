@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -31,20 +30,30 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 	}
 	defer root.Close()
 	var out bytes.Buffer
-	w := &writer{root: root, out: tar.NewWriter(&out), named: map[uint64]string{}}
-	if err := errors.Join(w.entry("dir/f"), w.entry("dir/d")); err != nil || !strings.Contains(out.String(), "public") {
+	w := newWriter(&out, Owners{})
+	top, err := root.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	if err := w.entry(top, "dir", "dir"); err != nil || !strings.Contains(out.String(), "public") {
 		t.Fatalf("INCONCLUSIVE: nothing is written: %v", err)
+	}
+	var before unix.Stat_t
+	if err := unix.Lstat(at("dir"), &before); err != nil {
+		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(at("dir"), at("away")), os.Symlink(outside, at("dir"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"dir/f", "dir/d"} {
-		if err := w.entry(name); err == nil {
-			t.Errorf("%s was written", name)
-		}
+	if err := w.directory(top, "dir", &tar.Header{Name: "dir", PAXRecords: map[string]string{}}, &before); err == nil {
+		t.Error("what a link leads to was written as the directory that was there")
 	}
-	info, err := root.Lstat("was")
-	if err != nil {
+	if err := w.entry(top, "dir", "dir"); err != nil { // the link itself
+		t.Error(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(at("was"), &st); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(at("was"), at("kept")); err != nil { // kept, or its inode is the next one's
@@ -59,8 +68,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 		if err := put(at("was")); err != nil {
 			t.Fatal(err)
 		}
-		st := info.Sys().(*syscall.Stat_t) //nolint:forcetypeassert // it is Linux
-		if err := w.file(&tar.Header{Name: "was", PAXRecords: map[string]string{}}, info, st); err == nil {
+		if err := w.file(top, "was", &tar.Header{Name: "was", PAXRecords: map[string]string{}}, &st); err == nil {
 			t.Errorf("%s was written as the file that was there", kind)
 		}
 		if err := os.Remove(at("was")); err != nil {

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"time"
 
+	enginemounts "github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
@@ -57,6 +59,17 @@ func (i identity) user() channel.User {
 }
 
 // environment is what commands find, beyond what the agent gives all of them.
+// showsTheSame tells whether the paths of the host that a sandbox shows are those that it
+// was made with. What counts is what the engine opens; here the sandbox stays paused, and
+// who asks is told why. What an older version made has no blueprint.
+func (g *guests) showsTheSame(id string) error {
+	kept, err := g.blueprints.Load(id)
+	if err != nil {
+		return nil //nolint:nilerr // the engine refuses what it has no record of
+	}
+	return enginemounts.Check(kept.Spec.Mounts)
+}
+
 func (g *guests) environment(who identity) map[string]string {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}

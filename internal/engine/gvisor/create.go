@@ -153,7 +153,7 @@ func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
 	meta, err := json.Marshal(i.Handle())
 	return keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
-		Argv: slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id}),
+		Argv: i.engine.staging(b, slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id})),
 	}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -105,6 +106,13 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err := image.Verify(dir, i.id); err != nil {
 		return err
 	}
+	shown, err := bundle{dir: i.engine.dir(i.id)}.planned()
+	if err != nil {
+		return err
+	}
+	if err := mounts.Check(shown); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
 	return i.restore(ctx, dir)
@@ -157,7 +165,7 @@ func (i *Instance) restoring(dir string) (keeper.Launch, error) {
 	if i.filled(b) { // the frozen spec names the tar, the bundle's no longer does
 		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
 	}
-	launch.Argv = append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id)
+	launch.Argv = i.engine.staging(b, append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id))
 	return launch, i.join(&launch)
 }
 

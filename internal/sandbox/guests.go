@@ -9,9 +9,8 @@ import (
 	"maps"
 	"time"
 
-	enginemounts "github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
-
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -67,7 +66,7 @@ func (g *guests) showsTheSame(id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // the engine refuses what it has no record of
 	}
-	return enginemounts.Check(kept.Spec.Mounts)
+	return engine.CheckSources(kept.Spec.Mounts)
 }
 
 func (g *guests) environment(who identity) map[string]string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -110,7 +109,7 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := mounts.Check(shown); err != nil {
+	if err := engine.CheckSources(shown); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)

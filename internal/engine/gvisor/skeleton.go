@@ -11,7 +11,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
@@ -152,7 +151,7 @@ func (s *skeleton) mountPoint(m engine.Mount, shown []engine.Mount) error {
 	}
 	isFile := false
 	if m.Source != "" {
-		source, err := mounts.Open(m)
+		source, err := m.Open()
 		if err != nil {
 			return err
 		}

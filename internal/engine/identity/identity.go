@@ -22,7 +22,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Host ids that stand for a sandbox's ids. They are above all ranges that
@@ -168,11 +167,7 @@ func groupsOf(owner engine.Owner, mounts []engine.Mount) ([]int, error) {
 
 // ownerOf looks at what a mount shows, without following a link where there was none.
 func ownerOf(m engine.Mount) (st unix.Stat_t, err error) {
-	open := func() (*hostpath.Path, error) { return hostpath.Open(m.Source, m.Origin) }
-	if m.Origin.IsZero() {
-		open = func() (*hostpath.Path, error) { return hostpath.Resolve(m.Source, nil) }
-	}
-	p, err := open()
+	p, err := m.Open()
 	if err != nil {
 		return st, err
 	}

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -48,7 +47,7 @@ func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 		case !m.ReadOnly:
 			return l, fault.New(fault.ErrUnavailable, "%s can't be mounted for writing: %s; mount it read-only and copy results out, or use the engine gvisor", m.Source, noMounts)
 		}
-		source, err := mounts.Open(m)
+		source, err := m.Open()
 		if err != nil {
 			return l, err
 		}
@@ -155,7 +154,7 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 
 // copyFolder makes an image of a folder, as the host's user, whose files become the owner's.
 func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) error {
-	source, err := mounts.Open(m)
+	source, err := m.Open()
 	if err != nil {
 		return err
 	}

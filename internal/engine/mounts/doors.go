@@ -51,7 +51,7 @@ func programs(m engine.Mount) bool {
 
 // firstDoor is the path of a socket or a named pipe; "" if there is none.
 func firstDoor(m engine.Mount) (door string, err error) {
-	source, err := Open(m)
+	source, err := m.Open()
 	var other *hostpath.TypeError
 	if errors.As(err, &other) {
 		return m.Source, nil

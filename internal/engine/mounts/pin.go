@@ -27,51 +27,6 @@ func Alone() error {
 	return nil
 }
 
-// Open opens what a mount shows (it must have a Source): what was checked, or a
-// fault.ErrConflict.
-func Open(m engine.Mount) (*hostpath.Path, error) {
-	var p *hostpath.Path
-	var err error
-	if m.Origin.IsZero() {
-		p, err = hostpath.Resolve(m.Source, nil)
-	} else {
-		p, err = hostpath.Open(m.Source, m.Origin)
-	}
-	if err != nil {
-		return nil, refused(m, err)
-	}
-	return p, nil
-}
-
-// refused says why a mount's source is not shown.
-func refused(m engine.Mount, err error) error {
-	var link *hostpath.LinkError
-	var changed *hostpath.ChangedError
-	switch {
-	case errors.As(err, &link):
-		return fault.New(fault.ErrConflict, "%s, which is to be shown at %s, leads through %s, which is a link now and was none when it was checked; put back what was there, or make another sandbox", m.Source, m.Destination, link.Link)
-	case errors.As(err, &changed):
-		return fault.New(fault.ErrConflict, "%s, which is to be shown at %s, is another file or directory now than the one that was checked; put that back, or make another sandbox", m.Source, m.Destination)
-	}
-	return fault.Wrap(fault.ErrConflict, err, "%s, which is to be shown at %s, can't be opened any more", m.Source, m.Destination)
-}
-
-// Check tells whether all mounts' sources are still what was checked. It is for a sentence
-// to whoever asks; what counts is what Pin opens.
-func Check(all []engine.Mount) error {
-	for _, m := range all {
-		if m.Source == "" || m.Origin.IsZero() {
-			continue
-		}
-		p, err := Open(m)
-		if err != nil {
-			return err
-		}
-		p.Close()
-	}
-	return nil
-}
-
 // Pins are an instance's mounts of paths of the host, each laid at a place of its own,
 // for a program that mounts by name. They belong in a mount namespace that nobody else has:
 // so they need no cleaning up, and nobody removes anything through them.
@@ -133,7 +88,7 @@ func (p Pins) lay(n int) error {
 // (fault.ErrConflict), and lays it at a place, which it makes, with what is mounted below
 // it, as Remap does.
 func Show(m engine.Mount, at string, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
-	source, err := Open(m)
+	source, err := m.Open()
 	if err != nil {
 		return err
 	}
@@ -202,7 +157,7 @@ func (p Pins) hide(n int) error {
 		}
 	}
 	if !found {
-		return fault.New(fault.ErrConflict, "%s is hidden, and the directory that it is in has been moved or replaced since that was looked at; put it back, or make another sandbox", m.Destination)
+		return m.Unhidden()
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func outerOf(mounts []engine.Mount, inner engine.Mount) (outer engine.Mount, bel
 }
 
 func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engine.Owner) error {
-	opened, err := Open(outer)
+	opened, err := outer.Open()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engi
 	}
 	isFile := false
 	if inner.Source != "" {
-		source, err := Open(inner)
+		source, err := inner.Open()
 		if err != nil {
 			return err
 		}

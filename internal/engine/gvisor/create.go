@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -120,6 +121,11 @@ func (e *Engine) passable(dir string) error {
 func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Identity, b bundle, begin beginning) (engine.Instance, error) {
 	if spec.Root.Kind == engine.RootDir && e.uid == 0 {
 		if err := e.passable(b.dir); err != nil {
+			return nil, err
+		}
+	}
+	if staged() { // what the stage lays mounts over must be there
+		if err := mounts.Points(spec); err != nil {
 			return nil, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // missing tells whether there is no openat2 here: kernels before 5.6, and some filters of
 // system calls, have none.
-var missing = sync.OnceValue(func() bool {
+var missing = sync.OnceValue(func() bool { //nolint:gochecknoglobals // a fact of the host, found out once
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
 	if err == nil {
 		_ = unix.Close(fd)

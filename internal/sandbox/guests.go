@@ -57,7 +57,6 @@ func (i identity) user() channel.User {
 	return user
 }
 
-// environment is what commands find, beyond what the agent gives all of them.
 // showsTheSame tells whether the paths of the host that a sandbox shows are those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
 // who asks is told why. What an older version made has no blueprint.
@@ -69,6 +68,7 @@ func (g *guests) showsTheSame(id string) error {
 	return engine.CheckSources(kept.Spec.Mounts)
 }
 
+// environment is what commands find, beyond what the agent gives all of them.
 func (g *guests) environment(who identity) map[string]string {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}

@@ -92,8 +92,7 @@ func checkMount(m engine.Mount) error {
 		return fault.Invalid("the mount source %q must be a clean absolute path", m.Source)
 	}
 	source, err := m.Open()
-	var other *hostpath.TypeError
-	if errors.As(err, &other) {
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
 		return nil // who mounts it says why not
 	}
 	if err != nil {

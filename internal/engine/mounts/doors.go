@@ -52,8 +52,7 @@ func programs(m engine.Mount) bool {
 // firstDoor is the path of a socket or a named pipe; "" if there is none.
 func firstDoor(m engine.Mount) (door string, err error) {
 	source, err := m.Open()
-	var other *hostpath.TypeError
-	if errors.As(err, &other) {
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
 		return m.Source, nil
 	}
 	if err != nil {

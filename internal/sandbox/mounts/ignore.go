@@ -57,8 +57,7 @@ func readIgnore(m Checked) (*gitignore.GitIgnore, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // it has none
 	}
-	var link *hostpath.LinkError
-	if errors.As(err, &link) {
+	if _, link := errors.AsType[*hostpath.LinkError](err); link {
 		return nil, fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
 	}
 	if err != nil {

@@ -40,8 +40,8 @@ the file's directory. Hooks are lines for a shell in the sandbox, before and aft
 command.
 
 Such a file can come with code that a stranger wrote. So a run uses it only once you have
-read it and said so to "cofferdam project allow", and again after each change of it or of
-the policy that it names. "cofferdam run --no-project" goes without.`,
+read it and said so to "cofferdam project allow", and again after each change of it, of
+the policy that it names, or of where links on the way of its paths lead. "cofferdam run --no-project" goes without.`,
 		Example: `  cofferdam project import .devcontainer/devcontainer.json
   cofferdam project show
   cofferdam project allow
@@ -57,12 +57,13 @@ type projectView struct {
 	Digest   string           `json:"digest"`
 	Allowed  bool             `json:"allowed"`
 	Settings project.Settings `json:"settings"`
+	Leads    []project.Lead   `json:"leads,omitempty"` // paths of the settings that go through links
 
 	text, policy string
 }
 
 func viewProject(p *project.Project, allowed bool) projectView {
-	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, text: string(p.Text), policy: string(p.Policy)}
+	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, text: string(p.Text), policy: string(p.Policy)}
 }
 
 func newProjectShow() *cobra.Command {
@@ -102,6 +103,12 @@ func (v projectView) write(w io.Writer, state string) error {
 	text := fmt.Sprintf("%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(v.text))
 	if v.Settings.Policy != "" {
 		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n\n%s:\n\n%s", ui.Printable(v.Settings.Policy), ui.PrintableText(v.policy))
+	}
+	for i, l := range v.Leads {
+		if i == 0 {
+			text = strings.TrimSuffix(text, "\n") + "\n\nthrough links these paths lead elsewhere:\n\n"
+		}
+		text += fmt.Sprintf("  %s: %s\n", ui.Printable(l.Path), ui.Printable(l.To))
 	}
 	_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n"))
 	return err
@@ -222,7 +229,7 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		return nil, err
 	}
 	if !ok {
-		return nil, fault.Invalid("%s is new here, or it or its policy has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
+		return nil, fault.Invalid("%s is new here, or it, its policy or where its paths lead has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
 	}
 	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	if len(argv) == 0 {

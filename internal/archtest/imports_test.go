@@ -26,6 +26,7 @@ func layers() []struct {
 		{"internal/linediff", 0},
 		{"internal/fault", 0},
 		{"internal/filelock", 0},
+		{"internal/hostpath", 0},
 		{"internal/faultpoint", 0},
 		{"internal/contents", 0},
 		{"internal/pkgref", 0},

@@ -18,6 +18,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Control is one thing that an engine enforces.
@@ -86,6 +88,14 @@ type Mount struct {
 	ReadOnly    bool   `json:"read_only"`
 	SizeBytes   int64  `json:"size_bytes,omitempty"` // tmpfs only; must be > 0
 	Mode        uint32 `json:"mode,omitempty"`       // tmpfs only
+	// Origin is what Source was when it was checked. Whoever mounts it opens Source without
+	// following a link, and refuses another file or directory. Zero for what is the
+	// installation's or the host's own, in which no sandbox may write.
+	Origin hostpath.Identity `json:"origin,omitzero"`
+	// Around is the directory of the host in which there is what this mount hides: another
+	// one at its place is a refusal, since what is to be hidden may have gone with the first.
+	// Zero for what hides nothing.
+	Around hostpath.Identity `json:"around,omitzero"`
 }
 
 // Limits of an instance; zero means the engine's default, never "none".

@@ -3,7 +3,7 @@
 //
 // Vocabulary: a *project* is a directory with such a file; its *settings* are what is in
 // that; it is *allowed* once a person has said that they have read it. What counts is the
-// content of the file and of the policy that it names: either can come with code that a
+// content of the file and of the policy that it names, and where its paths lead: all can come with code that a
 // stranger wrote, or be written by an agent for its next run. So a file that is not allowed,
 // or has changed since, is not used, and its runs are refused.
 package project
@@ -66,6 +66,7 @@ type Project struct {
 	Settings Settings
 	Text     []byte // of the settings, as it was read
 	Policy   []byte // the document that the settings name, as it was read; nil: none
+	Leads    []Lead // where paths of the settings lead that go through links
 	Digest   string // of all that a person has to have read
 }
 
@@ -112,7 +113,14 @@ func Read(dir string) (*Project, error) {
 			return nil, fault.Invalid("%s names the policy %s, which can't be read: %s", path, p.Settings.Policy, err)
 		}
 	}
-	p.Digest = digest(text, p.Policy)
+	if p.Leads, err = p.leads(); err != nil {
+		return nil, err
+	}
+	parts := [][]byte{text, p.Policy}
+	if len(p.Leads) > 0 {
+		parts = append(parts, leadsText(p.Leads))
+	}
+	p.Digest = digest(parts...)
 	return p, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -43,7 +44,7 @@ func newRealStudioOf(t *testing.T, around func(engine.Engine) engine.Engine) *st
 	}
 	return newStudioWith(t, func(s *studio) {
 		s.engine = around(gvisor.New(gvisor.Config{
-			Runsc: runsc, Root: filepath.Join(s.dir, "runsc"), StateDir: filepath.Join(s.dir, "state"), CgroupParent: fmt.Sprintf("cofferdam-copy-%d", os.Getpid()),
+			Runsc: runsc, Root: filepath.Join(s.dir, "runsc"), StateDir: filepath.Join(s.dir, "state"), CgroupParent: fmt.Sprintf("cofferdam-copy-%d", os.Getpid()), Stage: enginetest.StageArgv(t),
 		}, s.keeper))
 		root := filepath.Join(s.dir, "root")
 		for _, dir := range []string{"etc", "usr", "tmp", "run", "dev", "proc", "sys", "var/tmp", "home/agent", "root"} {

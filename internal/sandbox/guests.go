@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -54,6 +55,17 @@ func (i identity) user() channel.User {
 		user.Home = asked
 	}
 	return user
+}
+
+// showsTheSame tells whether the paths of the host that a sandbox shows are those that it
+// was made with. What counts is what the engine opens; here the sandbox stays paused, and
+// who asks is told why. What an older version made has no blueprint.
+func (g *guests) showsTheSame(id string) error {
+	kept, err := g.blueprints.Load(id)
+	if err != nil {
+		return nil //nolint:nilerr // the engine refuses what it has no record of
+	}
+	return engine.CheckSources(kept.Spec.Mounts)
 }
 
 // environment is what commands find, beyond what the agent gives all of them.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 )
 
 func TestMain(m *testing.M) {
@@ -16,5 +17,5 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == roleCopier {
 		playCopier(os.Args[2])
 	}
-	enginetest.Main(m)
+	enginetest.Main(m, func(args []string) error { return gvisor.Stage(args[0], args[1:]) })
 }

@@ -42,7 +42,7 @@ func newWeakHouse(t *testing.T, s *stage) *weakHouse {
 	h.keeper = enginetest.StartKeeper(t, filepath.Join(s.dir, "wk.sock"))
 	h.engine = gvisor.New(gvisor.Config{
 		Runsc: repository(t, "bin", "runsc"), Root: filepath.Join(h.dir, "runsc"), StateDir: filepath.Join(h.dir, "state"),
-		CgroupParent: fmt.Sprintf("cofferdam-weak-%d", os.Getpid()),
+		CgroupParent: fmt.Sprintf("cofferdam-weak-%d", os.Getpid()), Stage: enginetest.StageArgv(t),
 	}, h.keeper)
 	return h
 }

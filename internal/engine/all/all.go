@@ -51,7 +51,7 @@ type Config struct {
 func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	engines := map[string]engine.Engine{}
 	for _, e := range []engine.Engine{
-		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Root: cfg.RunscDir, StateDir: cfg.StateDir}, k),
+		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name)}, k),
 		runc.New(runc.Config{
 			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name),
 		}, k),

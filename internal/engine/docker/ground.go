@@ -125,19 +125,6 @@ func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, 
 // layBind shows a path of the host, and what is mounted below it, with the owner of the
 // host as the sandbox's.
 func (g ground) layBind(n int, m engine.Mount, p plan) error {
-	info, err := os.Stat(m.Source)
-	if err != nil {
-		return err
-	}
-	at := g.bind(n)
-	if info.IsDir() {
-		err = os.Mkdir(at, 0o700)
-	} else {
-		err = os.WriteFile(at, nil, 0o600)
-	}
-	if err != nil {
-		return err
-	}
 	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.ReadOnly {
 		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
@@ -146,7 +133,7 @@ func (g ground) layBind(n int, m engine.Mount, p plan) error {
 	if p.weak {
 		uids, gids = nil, nil
 	}
-	return mounts.Remap(m.Source, at, unix.AT_RECURSIVE, attributes, uids, gids)
+	return mounts.Show(m, g.bind(n), attributes, uids, gids)
 }
 
 // nobodysID is an id of the host that no distribution gives out.

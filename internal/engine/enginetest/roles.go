@@ -24,11 +24,13 @@ const (
 	roleKeeper = "enginetest-keeper"
 	roleJoin   = "enginetest-join"
 	roleGuest  = "enginetest-guest"
+	roleStage  = "enginetest-stage"
 )
 
 // Main is a TestMain: it runs the tests, or plays the role that a test gave
-// to another process of its binary.
-func Main(m *testing.M) {
+// to another process of its binary. stage is what StageArgv runs, with the arguments that
+// follow; nil: nothing does.
+func Main(m *testing.M, stage ...func(args []string) error) {
 	if len(os.Args) < 2 {
 		os.Exit(m.Run())
 	}
@@ -40,6 +42,8 @@ func Main(m *testing.M) {
 		err = keeper.CgroupExec(os.Args[2:])
 	case roleGuest:
 		err = attend(os.Args[2])
+	case roleStage:
+		err = stage[0](os.Args[2:])
 	default:
 		os.Exit(m.Run())
 	}
@@ -47,6 +51,16 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, os.Args[1]+":", err)
 		os.Exit(1)
 	}
+}
+
+// StageArgv is the argv of the stage that Main was given.
+func StageArgv(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, roleStage}
 }
 
 // keep is the keeper. It ends when its test does.

@@ -134,9 +134,14 @@ func check(spec engine.Spec) error {
 		return fault.Wrap(fault.ErrInvalid, err, "the root %s can't be read", spec.Root.Path)
 	}
 	for _, m := range spec.Mounts {
-		if _, err := os.Stat(m.Source); m.Source != "" && err != nil {
+		if m.Source == "" {
+			continue
+		}
+		source, err := m.Open()
+		if err != nil {
 			return fault.Wrap(fault.ErrInvalid, err, "the mount source %s can't be read", m.Source)
 		}
+		source.Close()
 	}
 	if len(spec.Init) == 0 {
 		return fault.Invalid("sandbox %s has no PID 1", spec.ID)

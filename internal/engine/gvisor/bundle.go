@@ -3,6 +3,7 @@ package gvisor
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,6 +41,11 @@ func (b bundle) config() string { return filepath.Join(b.dir, "config.json") }
 func (b bundle) recipe() string { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
+func (b bundle) plan() string   { return filepath.Join(b.dir, "stage.json") }
+func (b bundle) pins() string   { return filepath.Join(b.dir, "pins") }
+func (b bundle) pin(n int) string {
+	return filepath.Join(b.pins(), strconv.Itoa(n))
+}
 func (b bundle) log() string    { return filepath.Join(b.dir, logName) }
 func (b bundle) bootID() string { return filepath.Join(b.dir, "boot_id") }
 func (b bundle) refill() string { return filepath.Join(b.dir, "refilled") }
@@ -53,7 +59,7 @@ func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) err
 	if err := b.saveSpec(spec); err != nil {
 		return err
 	}
-	for _, dir := range []string{b.root(), b.empty()} {
+	for _, dir := range []string{b.root(), b.empty(), b.pins()} {
 		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // Read by the gofer, which is another user.
 			return err
 		}
@@ -65,7 +71,7 @@ func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) err
 		}
 		spec.Mounts = slices.Concat(shown, spec.Mounts)
 	}
-	if err := b.beBorn(); err != nil {
+	if err := errors.Join(b.beBorn(), b.keepPlan(spec.Mounts)); err != nil {
 		return err
 	}
 	config, err := b.spec(spec, ids)
@@ -211,6 +217,9 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 		asked[filepath.Clean(m.Destination)] = true
 		if m.Source != "" {
 			binds++
+			if staged() {
+				m.Source = b.pin(i)
+			}
 			all = append(all, bind(m))
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -123,6 +124,11 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 			return nil, err
 		}
 	}
+	if staged() { // what the stage lays mounts over must be there
+		if err := mounts.Points(spec); err != nil {
+			return nil, err
+		}
+	}
 	if err := b.write(spec, ids, begin.upper); err != nil {
 		return nil, err
 	}
@@ -153,7 +159,7 @@ func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
 	meta, err := json.Marshal(i.Handle())
 	return keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
-		Argv: slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id}),
+		Argv: i.engine.staging(b, slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id})),
 	}, err
 }
 

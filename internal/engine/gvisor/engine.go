@@ -36,6 +36,9 @@ type Config struct {
 	Runsc    string // the runsc binary
 	Root     string // runsc's own directory of states and sockets; keep it short
 	StateDir string // instances are in StateDir/sandboxes/<id>/gvisor
+	// Stage is the argv that runs Stage of this package; an instance's folder and a command
+	// follow.
+	Stage []string
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.
 	CgroupParent string

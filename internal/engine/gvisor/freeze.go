@@ -105,6 +105,13 @@ func (i *Instance) Thaw(ctx context.Context, dir string) error {
 	if err := image.Verify(dir, i.id); err != nil {
 		return err
 	}
+	shown, err := bundle{dir: i.engine.dir(i.id)}.planned()
+	if err != nil {
+		return err
+	}
+	if err := engine.CheckSources(shown); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
 	return i.restore(ctx, dir)
@@ -157,7 +164,7 @@ func (i *Instance) restoring(dir string) (keeper.Launch, error) {
 	if i.filled(b) { // the frozen spec names the tar, the bundle's no longer does
 		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
 	}
-	launch.Argv = append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id)
+	launch.Argv = i.engine.staging(b, append(launch.Argv, "restore", "--detach", "--bundle="+b.dir, "--image-path="+dir, i.id))
 	return launch, i.join(&launch)
 }
 

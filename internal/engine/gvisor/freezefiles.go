@@ -40,7 +40,7 @@ func (i *Instance) anew(dir string) (keeper.Launch, error) {
 	}
 	launch := keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Fresh: true,
-		Argv: append(i.engine.flags(i.state, b), "run", "--detach", "--bundle="+b.dir, i.id),
+		Argv: i.engine.staging(b, append(i.engine.flags(i.state, b), "run", "--detach", "--bundle="+b.dir, i.id)),
 	}
 	return launch, i.join(&launch)
 }

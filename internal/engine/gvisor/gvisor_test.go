@@ -184,7 +184,7 @@ func TestSweepFindsWhatNoKeeperKnows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := gvisor.New(s.config("image"+fmt.Sprint(os.Geteuid())), forgetful{client})
+	stranger := gvisor.New(s.config(t, "image"+fmt.Sprint(os.Geteuid())), forgetful{client})
 	if err := stranger.Sweep(t.Context(), "orphan"); err != nil {
 		t.Errorf("sweep: %v", err)
 	}

@@ -52,5 +52,7 @@ func (e *Engine) found(pid int, id string) process.ID {
 
 // strays are runsc's processes for a sandbox.
 func (e *Engine) strays(id string) kept.Strays {
-	return kept.Strays{Dir: e.dir(id), Runs: func(pid int) bool { return kept.Runs(pid, e.cfg.Runsc) }}
+	return kept.Strays{Dir: e.dir(id), Runs: func(pid int) bool {
+		return kept.Runs(pid, e.cfg.Runsc) || kept.RunsStage(pid, e.cfg.Stage)
+	}}
 }

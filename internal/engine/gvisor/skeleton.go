@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // How large a top-level directory of a directory root may be to be copied for
@@ -150,11 +151,12 @@ func (s *skeleton) mountPoint(m engine.Mount, shown []engine.Mount) error {
 	}
 	isFile := false
 	if m.Source != "" {
-		info, err := os.Stat(m.Source)
+		source, err := m.Open()
 		if err != nil {
 			return err
 		}
-		isFile = !info.IsDir()
+		source.Close()
+		isFile = source.ID.Type == hostpath.File
 	}
 	root, err := os.OpenRoot(s.to)
 	if err != nil {

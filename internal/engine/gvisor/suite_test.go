@@ -12,7 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
+func TestMain(m *testing.M) {
+	enginetest.Main(m, func(args []string) error { return gvisor.Stage(args[0], args[1:]) })
+}
 
 // site is an installation of the test's own: directories, a root in both
 // forms, the guest agent.
@@ -121,10 +123,11 @@ func (s site) spec(id string, kind engine.RootKind) engine.Spec {
 	}
 }
 
-func (s site) config(name string) gvisor.Config {
+func (s site) config(t *testing.T, name string) gvisor.Config {
+	t.Helper()
 	return gvisor.Config{
 		Runsc: s.runsc, Root: filepath.Join(s.dir, "runsc.d"), StateDir: filepath.Join(s.dir, name),
-		CgroupParent: fmt.Sprintf("cofferdam-test-%d", os.Getpid()),
+		CgroupParent: fmt.Sprintf("cofferdam-test-%d", os.Getpid()), Stage: enginetest.StageArgv(t),
 	}
 }
 
@@ -132,7 +135,7 @@ func (s site) config(name string) gvisor.Config {
 func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 	t.Helper()
 	name := string(kind) + fmt.Sprint(os.Geteuid())
-	cfg := s.config(name)
+	cfg := s.config(t, name)
 	k := enginetest.StartKeeper(t, filepath.Join(s.dir, name+".sock"))
 	return &enginetest.Subject{
 		Engine: gvisor.New(cfg, k), Keeper: k, Socket: filepath.Join(s.dir, name+".sock"),

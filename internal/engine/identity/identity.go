@@ -146,9 +146,12 @@ func one(inside, host int) specs.LinuxIDMapping {
 func groupsOf(owner engine.Owner, mounts []engine.Mount) ([]int, error) {
 	var extra []int
 	for _, m := range mounts {
-		var st unix.Stat_t
-		if m.Source == "" || m.ReadOnly || unix.Stat(m.Source, &st) != nil {
-			continue // That a source exists is checked elsewhere.
+		if m.Source == "" || m.ReadOnly {
+			continue
+		}
+		st, err := ownerOf(m)
+		if err != nil {
+			continue // That a source is what it was is checked where it is mounted.
 		}
 		gid := int(st.Gid)
 		if gid == owner.HostGID || int(st.Uid) != owner.HostUID {
@@ -160,6 +163,16 @@ func groupsOf(owner engine.Owner, mounts []engine.Mount) ([]int, error) {
 		extra = appendNew(extra, gid)
 	}
 	return extra, nil
+}
+
+// ownerOf looks at what a mount shows, without following a link where there was none.
+func ownerOf(m engine.Mount) (st unix.Stat_t, err error) {
+	p, err := m.Open()
+	if err != nil {
+		return st, err
+	}
+	defer p.Close()
+	return st, unix.Fstat(p.Fd(), &st)
 }
 
 func appendNew(list []int, n int) []int {

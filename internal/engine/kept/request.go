@@ -1,6 +1,7 @@
 package kept
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Limits where a Spec has none.
@@ -89,9 +91,14 @@ func checkMount(m engine.Mount) error {
 	if !cleanPath(m.Source) {
 		return fault.Invalid("the mount source %q must be a clean absolute path", m.Source)
 	}
-	if _, err := os.Stat(m.Source); err != nil {
+	source, err := m.Open()
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
+		return nil // who mounts it says why not
+	}
+	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the mount source %s can't be read", m.Source)
 	}
+	source.Close()
 	return nil
 }
 

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -103,14 +106,30 @@ func (b bundle) processes() ([]process.ID, error) {
 	return ids, nil
 }
 
-// reachable is a path of a file in the monitor's folder that is short enough for a socket's
-// name, until it is closed.
+// reachable is a path of a socket in the monitor's folder that is short enough for a
+// socket's name, until it is closed. The folder is the monitor's, which may have been taken
+// over: a link there, or another name of somebody else's socket, is refused, since it would
+// have root speak with another machine, or with anybody.
 func (b bundle) reachable(name string) (path string, closed func(), err error) {
-	dir, err := os.Open(b.own())
+	own, err := hostpath.Resolve(b.own(), nil) // nobody but root writes above it
 	if err != nil {
 		return "", nil, err
 	}
-	return filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), name), func() { _ = dir.Close() }, nil
+	defer own.Close()
+	at := filepath.Join(b.own(), name)
+	fd, err := unix.Openat(own.Fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, &os.PathError{Op: "open", Path: at, Err: err}
+	}
+	socket := os.NewFile(uintptr(fd), at)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && (st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Nlink != 1) {
+		err = fault.New(fault.ErrConflict, "%s is not the socket that the monitor made, but a link, or another file; the machine is not to be trusted: destroy it", at)
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, socket.Close())
+	}
+	return filepath.Join("/proc/self/fd", strconv.Itoa(fd)), func() { _ = socket.Close() }, nil
 }
 
 // firstRoot writes what the kernel unpacks at its start.

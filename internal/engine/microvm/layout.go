@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // What of the host's files is copied into a machine.
@@ -46,19 +47,22 @@ func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 		case !m.ReadOnly:
 			return l, fault.New(fault.ErrUnavailable, "%s can't be mounted for writing: %s; mount it read-only and copy results out, or use the engine gvisor", m.Source, noMounts)
 		}
-		info, err := os.Stat(m.Source)
+		source, err := m.Open()
 		if err != nil {
-			return l, fault.Wrap(fault.ErrInvalid, err, "the mount source %s can't be read", m.Source)
+			return l, err
 		}
-		if info.IsDir() {
-			if err := measure(ctx, m.Source); err != nil {
+		if source.ID.Type == hostpath.Dir {
+			err := measure(ctx, source)
+			source.Close()
+			if err != nil {
 				return l, err
 			}
 			l.mounts = append(l.mounts, boot.Mount{Kind: boot.Image, Destination: m.Destination, Source: copiedName(len(l.images)), ReadOnly: true})
 			l.images = append(l.images, m)
 			continue
 		}
-		data, err := readAs(ctx, m.Source, info, spec.Owner)
+		data, err := readAs(ctx, source, spec.Owner)
+		source.Close()
 		if err != nil {
 			return l, err
 		}
@@ -90,10 +94,16 @@ func (l *layout) memory(m engine.Mount) {
 }
 
 // measure refuses a folder that is too large to be copied.
-func measure(ctx context.Context, dir string) error {
+func measure(ctx context.Context, source *hostpath.Path) error {
+	dir := source.Name
+	root, err := source.Root()
+	if err != nil {
+		return fault.Wrap(fault.ErrInvalid, err, "%s can't be read", dir)
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
 	var bytes int64
 	entries := 0
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
@@ -123,25 +133,32 @@ func asOwner(o engine.Owner) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.HostUID), Gid: uint32(o.HostGID)}}
 }
 
+// sourceFD is the descriptor by which a program that is started for the host's user finds
+// what was opened.
+const sourceFD = "/proc/self/fd/3"
+
 // readAs reads a file as the host's user; one that all may read needs nobody.
-func readAs(ctx context.Context, path string, info os.FileInfo, o engine.Owner) ([]byte, error) {
-	if !info.Mode().IsRegular() {
-		return nil, fault.Invalid("%s is no regular file and no folder, and a machine has no share in the host's files", path)
+func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte, error) {
+	if info, err := os.Stat(source.Proc()); err != nil || info.Size() > mostFile {
+		return nil, errors.Join(err, fault.Invalid("%s has more than %d bytes; mount its folder", source.Name, mostFile))
 	}
-	if info.Size() > mostFile {
-		return nil, fault.Invalid("%s has more than %d bytes; mount its folder", path, mostFile)
-	}
-	cmd := exec.CommandContext(ctx, "/bin/cat", "--", path)
+	cmd := exec.CommandContext(ctx, "/bin/cat", "--", sourceFD)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), environment()
+	cmd.ExtraFiles = []*os.File{source.File()}
 	if err := cmd.Run(); err != nil {
-		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read by the user %d: %.200s", path, o.HostUID, said.String())
+		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read by the user %d: %.200s", source.Name, o.HostUID, said.String())
 	}
 	return out.Bytes(), nil
 }
 
 // copyFolder makes an image of a folder, as the host's user, whose files become the owner's.
 func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) error {
+	source, err := m.Open()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -152,10 +169,11 @@ func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) 
 	}
 	argv := []string{"--quiet", "-x-1"}
 	var st unix.Stat_t
-	if err := unix.Stat(m.Source, &st); err == nil && int(st.Uid) == o.HostUID && o.HostUID != 0 {
+	if err := unix.Fstat(source.Fd(), &st); err == nil && int(st.Uid) == o.HostUID && o.HostUID != 0 {
 		argv = append(argv, "--force-uid="+strconv.Itoa(o.UID), "--force-gid="+strconv.Itoa(o.GID))
 	}
-	cmd := exec.CommandContext(ctx, mkfsImage(), append(argv, to, m.Source)...)
+	cmd := exec.CommandContext(ctx, mkfsImage(), append(argv, to, sourceFD+"/.")...)
+	cmd.ExtraFiles = []*os.File{source.File()}
 	cmd.Env, cmd.SysProcAttr = environment(), asOwner(o)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "%s can't be copied into a machine by the user %d: %.300s", m.Source, o.HostUID, out)

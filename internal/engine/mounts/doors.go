@@ -3,12 +3,12 @@ package mounts
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // mostEntries bounds how much of a mount is looked through.
@@ -25,7 +25,7 @@ func NoDoors(mounts []engine.Mount) error {
 		if m.Source == "" || programs(m) {
 			continue
 		}
-		door, err := firstDoor(m.Source)
+		door, err := firstDoor(m)
 		switch {
 		case errors.Is(err, errMany):
 			return fault.Invalid("%s has more than %d entries, too many to look for sockets among them, which a container could connect to; mount less of it, or use the engine gvisor", m.Source, mostEntries)
@@ -50,14 +50,27 @@ func programs(m engine.Mount) bool {
 }
 
 // firstDoor is the path of a socket or a named pipe; "" if there is none.
-func firstDoor(source string) (door string, err error) {
-	if info, err := os.Stat(source); err != nil || isDoor(info.Mode()) {
-		return source, err
+func firstDoor(m engine.Mount) (door string, err error) {
+	source, err := m.Open()
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
+		return m.Source, nil
 	}
+	if err != nil {
+		return "", err
+	}
+	defer source.Close()
+	if source.ID.Type == hostpath.File {
+		return "", nil
+	}
+	root, err := source.Root()
+	if err != nil {
+		return "", err
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
 	entries := 0
-	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) && path != source {
+			if errors.Is(err, fs.ErrNotExist) && path != "." {
 				return nil // it was there a moment ago
 			}
 			return err
@@ -66,7 +79,7 @@ func firstDoor(source string) (door string, err error) {
 			return errMany
 		}
 		if isDoor(entry.Type()) {
-			door = path
+			door = filepath.Join(m.Source, path)
 			return fs.SkipAll
 		}
 		return nil

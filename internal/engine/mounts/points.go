@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Points makes, as the owner's, what mounts lie over in other mounts: in a sandbox's own
@@ -38,7 +39,12 @@ func outerOf(mounts []engine.Mount, inner engine.Mount) (outer engine.Mount, bel
 }
 
 func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engine.Owner) error {
-	root, err := os.OpenRoot(outer.Source)
+	opened, err := outer.Open()
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	root, err := opened.Root()
 	if err != nil {
 		return err
 	}
@@ -48,11 +54,12 @@ func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engi
 	}
 	isFile := false
 	if inner.Source != "" {
-		info, err := os.Stat(inner.Source)
+		source, err := inner.Open()
 		if err != nil {
 			return err
 		}
-		isFile = !info.IsDir()
+		source.Close()
+		isFile = source.ID.Type == hostpath.File
 	}
 	var path string
 	parts := strings.Split(below, "/")

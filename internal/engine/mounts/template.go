@@ -43,22 +43,39 @@ func image(file, at string) error {
 // namespace with a mapping; without one they stay. recursive is 0 or unix.AT_RECURSIVE, for
 // what is mounted below.
 func Remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
+	tree, err := copyOf(unix.AT_FDCWD, from, recursive, attributes, uids, gids)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree) //nolint:errcheck // nothing was written to it
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// copyOf is a copy of a mount that lies nowhere yet, as Remap says.
+func copyOf(dir int, from string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) (int, error) {
 	if len(uids) > 0 {
 		users, err := userNamespace(uids, gids)
 		if err != nil {
-			return err
+			return -1, err
 		}
 		defer users.Close()
 		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attributes.Userns_fd = uint64(users.Fd())
 	}
-	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive)
+	var empty uint
+	if from == "" {
+		empty = unix.AT_EMPTY_PATH
+	}
+	tree, err := unix.OpenTree(dir, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|recursive|empty)
 	if err != nil {
-		return fmt.Errorf("copy the mount: %w", err)
+		return -1, fmt.Errorf("copy the mount: %w", err)
 	}
-	defer unix.Close(tree) //nolint:errcheck // nothing was written to it
+	if attributes == (unix.MountAttr{}) {
+		return tree, nil
+	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
-		return fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
+		_ = unix.Close(tree) // nothing was written to it
+		return -1, fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
 	}
-	return unix.MoveMount(tree, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	return tree, nil
 }

@@ -64,6 +64,7 @@ func (l layout) disk(n int) string {
 	return filepath.Join(l.place, "disk-"+strconv.Itoa(n))
 }
 
+func (l layout) empty() string     { return filepath.Join(l.place, "empty") }
 func (l layout) bind(n int) string { return filepath.Join(l.place, "bind-"+strconv.Itoa(n)) }
 
 // files is the directory of a disk that the sandbox sees: the disk's own top has what
@@ -88,26 +89,21 @@ type plan struct {
 	Upper  string                 `json:"upper,omitempty"` // a snapshot's file, of what is in that layer at the start
 	UIDs   []specs.LinuxIDMapping `json:"uids"`
 	GIDs   []specs.LinuxIDMapping `json:"gids"`
-	// Binds are paths of the host that are shown with the owner of BindUID and BindGID as
-	// the sandbox's.
-	Binds   []string             `json:"binds,omitempty"`
+	// Mounts are the instance's. Paths of the host among them are shown with the owner of
+	// BindUID and BindGID as the sandbox's, unless their size is 0: as they are.
+	Mounts  []engine.Mount       `json:"mounts,omitempty"`
 	BindUID specs.LinuxIDMapping `json:"bind_uid"`
 	BindGID specs.LinuxIDMapping `json:"bind_gid"`
 }
 
-// bind shows a path of the host, through the stage if owners are to be mapped.
-func (p *plan) bind(at layout, m engine.Mount) specs.Mount {
+// bind shows a path of the host, the n-th mount, by the place at which the stage lays it.
+func bind(at layout, n int, m engine.Mount) specs.Mount {
 	access := "rw"
 	if m.ReadOnly {
 		access = "ro"
 	}
-	source := m.Source
-	if p.BindUID.Size > 0 {
-		p.Binds = append(p.Binds, source)
-		source = at.bind(len(p.Binds) - 1)
-	}
 	return specs.Mount{
-		Destination: m.Destination, Source: source, Type: "bind",
+		Destination: m.Destination, Source: at.bind(n), Type: "bind",
 		Options: []string{"rbind", "rprivate", access, "nosuid", "nodev"},
 	}
 }
@@ -244,12 +240,13 @@ func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
 	if !asked["/tmp"] {
 		all = append(all, p.onDisk(at, engine.Mount{Destination: "/tmp", SizeBytes: spec.Limits.DiskBytes, Mode: 0o1777}))
 	}
-	for _, m := range spec.Mounts {
+	p.Mounts = spec.Mounts
+	for n, m := range spec.Mounts {
 		if m.Source == "" {
 			all = append(all, p.onDisk(at, m))
 			continue
 		}
-		all = append(all, p.bind(at, m))
+		all = append(all, bind(at, n, m))
 	}
 	return all
 }

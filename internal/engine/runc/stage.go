@@ -28,7 +28,7 @@ func Stage(dir string) error {
 		return fmt.Errorf("the plan of %s: %w", dir, err)
 	}
 	runtime.LockOSThread() // never unlocked: the namespace is this thread's, until it becomes runc
-	if err := alone(); err != nil {
+	if err := mounts.Alone(); err != nil {
 		return err
 	}
 	if err := p.mount(context.Background(), b); err != nil { // who waits for the sandbox ends this process
@@ -39,17 +39,6 @@ func Stage(dir string) error {
 	}
 	argv := []string{p.Runc, "--root", p.Root, "run", "--detach", "--bundle", dir, p.ID}
 	return fmt.Errorf("run %s: %w", p.Runc, unix.Exec(p.Runc, argv, environment()))
-}
-
-// alone puts this thread into a mount namespace of its own, of which no mount leaves.
-func alone() error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("make a mount namespace: %w", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
-	}
-	return nil
 }
 
 // own gives the place directories that are nobody's business on the host, and need no
@@ -89,29 +78,23 @@ func (p plan) mount(ctx context.Context, b bundle) error {
 	if err := mounts.Template(p.Lower, at.lower(), p.UIDs, p.GIDs); err != nil {
 		return fmt.Errorf("the template %s: %w", p.Lower.Path, err)
 	}
-	for i, source := range p.Binds {
-		if err := p.mountBind(source, at.bind(i)); err != nil {
-			return fmt.Errorf("show %s: %w", source, err)
-		}
+	if err := p.pin(at); err != nil {
+		return err
 	}
 	return p.mountRoot(at)
 }
 
-// mountBind shows a path of the host with its owner mapped, and what is mounted below it.
-func (p plan) mountBind(source, at string) error {
-	info, err := os.Stat(source)
-	if err != nil {
+// pin lays what is shown of the host at places of its own, with its owners mapped, and with
+// what is mounted below it.
+func (p plan) pin(at layout) error {
+	if err := os.Mkdir(at.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
 		return err
 	}
-	if info.IsDir() {
-		err = os.Mkdir(at, 0o700)
-	} else {
-		err = os.WriteFile(at, nil, 0o600)
+	pins := mounts.Pins{Mounts: p.Mounts, At: at.bind, Empty: at.empty()}
+	if p.BindUID.Size > 0 {
+		pins.UIDs, pins.GIDs = []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID}
 	}
-	if err != nil {
-		return err
-	}
-	return mounts.Remap(source, at, unix.AT_RECURSIVE, unix.MountAttr{}, []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID})
+	return pins.Pin()
 }
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.

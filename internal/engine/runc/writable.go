@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
 )
 
 // writable is where the root's writable layer is, while the instance lives: behind a loop
@@ -75,7 +76,7 @@ func Keep(dir, image string) error {
 		return err
 	}
 	runtime.LockOSThread() // never unlocked: the namespace is this thread's
-	if err := alone(); err != nil {
+	if err := mounts.Alone(); err != nil {
 		return err
 	}
 	at := layout{place: p.Place}

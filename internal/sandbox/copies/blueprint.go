@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -45,12 +46,15 @@ type Blueprints struct {
 	once     sync.Once // guards the two
 	agent    string    // digest of the guest agent's files
 	agentErr error
+
+	mu       sync.Mutex                 // guards writable
+	writable map[string][]hostpath.Tree // by the sandboxes' ids
 }
 
 // NewBlueprints are those in a directory, which may have other files; agentDir has the
 // guest agent's.
 func NewBlueprints(dir, agentDir string, log *slog.Logger) *Blueprints {
-	return &Blueprints{dir: dir, agentDir: agentDir, log: log}
+	return &Blueprints{dir: dir, agentDir: agentDir, log: log, writable: map[string][]hostpath.Tree{}}
 }
 
 func (s *Blueprints) path(id string) string { return filepath.Join(s.dir, filePrefix+id+fileForm) }
@@ -68,7 +72,34 @@ func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if err := wholefile.ReplaceVolatile(s.path(id), data, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox is made with can't be kept")
 	}
+	s.note(id, b)
 	return nil
+}
+
+// Writable are the directories of the host in which the sandboxes may write that have a
+// blueprint: those that live, and those that are paused.
+func (s *Blueprints) Writable() []hostpath.Tree {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []hostpath.Tree
+	for _, trees := range s.writable {
+		all = append(all, trees...)
+	}
+	return all
+}
+
+func (s *Blueprints) note(id string, b Blueprint) {
+	var trees []hostpath.Tree
+	for _, m := range b.Spec.Mounts {
+		if m.Source != "" && !m.ReadOnly {
+			trees = append(trees, hostpath.Tree{Path: m.Source, ID: m.Origin})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(trees) > 0 {
+		s.writable[id] = trees
+	}
 }
 
 // Load reads what a sandbox was made with.
@@ -89,6 +120,9 @@ func (s *Blueprints) Load(id string) (Blueprint, error) {
 
 // Forget removes a sandbox's.
 func (s *Blueprints) Forget(id string) {
+	s.mu.Lock()
+	delete(s.writable, id)
+	s.mu.Unlock()
 	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("what a sandbox was made with can't be removed", "sandbox", id, "err", err)
 	}
@@ -101,12 +135,23 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 		name := strings.TrimSuffix(filepath.Base(path), ".new") // one that is just being written
 		id, whole := strings.CutSuffix(strings.TrimPrefix(name, filePrefix), fileForm)
 		if whole && lives(id) {
+			s.remember(id)
 			continue
 		}
 		if err := os.Remove(path); err != nil {
 			s.log.Warn("what a sandbox was made with can't be removed", "file", path, "err", err)
 		}
 	}
+}
+
+// remember notes what a sandbox may write that another daemon made.
+func (s *Blueprints) remember(id string) {
+	b, err := s.Load(id)
+	if err != nil {
+		s.log.Warn("where a sandbox may write is not known", "sandbox", id, "err", err)
+		return
+	}
+	s.note(id, b)
 }
 
 // Agent is the digest of the guest agent's files, which do not change while the daemon

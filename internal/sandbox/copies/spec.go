@@ -72,7 +72,8 @@ func (l *Library) granted(w Wanted) ([]mounts.Mount, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, c)
+		c.Close()
+		all = append(all, c.Mount)
 	}
 	return all, nil
 }
@@ -95,8 +96,15 @@ func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mou
 		if err != nil {
 			return nil, err
 		}
+		now.Close()
 		if now.Source != mount.Source {
 			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
+		}
+		if !mount.Origin.IsZero() && !mount.Origin.IsAfterBoot(now.Origin()) {
+			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is another file or directory now than its source was shown; put that back, or make a sandbox without a copy", mount.Source)
+		}
+		if all[i].Origin = now.Origin(); mount.Origin == mount.Origin.Kind() && !mount.Origin.IsZero() {
+			all[i].Origin = mount.Origin
 		}
 		if granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
 			return nil, fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Bounds of what is asked for, and of what is looked at.
@@ -193,7 +194,12 @@ func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
 		if err := makeOwned(source, w.UID, w.GID); err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be made", w.Name)
 		}
-		all = append(all, engine.Mount{Source: source, Destination: filepath.Join(w.Inside, p)})
+		opened, err := hostpath.Resolve(source, nil) // no sandbox may write above it
+		if err != nil {
+			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be opened", w.Name)
+		}
+		opened.Close()
+		all = append(all, engine.Mount{Source: opened.Name, Destination: filepath.Join(w.Inside, p), Origin: opened.ID})
 	}
 	now := time.Now()
 	return all, os.Chtimes(dir, now, now)

@@ -9,6 +9,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
+// opened are mounts whose sources are open until the test's end.
+func opened(t *testing.T, asked ...Mount) (all []Checked) {
+	t.Helper()
+	for _, m := range asked {
+		c, err := Rules{}.Check(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		all = append(all, c)
+	}
+	return all
+}
+
 func TestGuardCoversThePolicy(t *testing.T) {
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "conf")
@@ -21,7 +35,7 @@ func TestGuardCoversThePolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rw := []Mount{{Source: dir, Destination: "/workspace", ReadWrite: true}}
+	rw := opened(t, Mount{Source: dir, Destination: "/workspace", ReadWrite: true})
 	over, err := guard(rw, []string{inRoot})
 	if err != nil || len(over) != 1 || !over[0].ReadOnly || over[0].Destination != "/workspace/p.yaml" || over[0].Source != inRoot {
 		t.Fatalf("got %+v, %v; want one read-only mount over the policy", over, err)
@@ -32,7 +46,7 @@ func TestGuardCoversThePolicy(t *testing.T) {
 	if over, err := guard(nil, []string{filepath.Join(dir, "nothing")}); err != nil || len(over) != 0 {
 		t.Fatalf("without mounts no file is looked at, got %+v, %v", over, err)
 	}
-	ro := []Mount{{Source: dir, Destination: "/workspace"}}
+	ro := opened(t, Mount{Source: dir, Destination: "/workspace"})
 	if over, err := guard(ro, []string{inDeep}); err != nil || len(over) != 0 {
 		t.Fatalf("under a read-only mount nothing is needed, got %+v, %v", over, err)
 	}
@@ -56,7 +70,7 @@ func TestGuardRefusesLinks(t *testing.T) {
 	toFolder := link(outside, filepath.Join(dir, "conf"))
 	toLink := link(toFile, filepath.Join(outside, "again.yaml"))
 	loop := link("loop", filepath.Join(outside, "loop"))
-	rw := []Mount{{Source: dir, Destination: "/workspace", ReadWrite: true}}
+	rw := opened(t, Mount{Source: dir, Destination: "/workspace", ReadWrite: true})
 	for _, file := range []string{toFile, filepath.Join(toFolder, "p.yaml"), toLink, loop} {
 		if over, err := guard(rw, []string{file}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: got %v, %v, want a refusal", file, over, err)
@@ -70,7 +84,7 @@ func TestGuardRefusesLinks(t *testing.T) {
 
 func TestIgnoreFilesAreGuarded(t *testing.T) {
 	dir := t.TempDir()
-	mounts := []Mount{{Source: dir, Destination: "/w", ReadWrite: true}}
+	mounts := opened(t, Mount{Source: dir, Destination: "/w", ReadWrite: true})
 	if files := guarded(mounts, nil); len(files) != 0 {
 		t.Errorf("no ignore file, but %v are guarded", files)
 	}

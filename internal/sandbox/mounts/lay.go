@@ -1,30 +1,33 @@
 package mounts
 
 import (
+	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
-
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Lay checks what was asked for and returns it in the order in which an engine mounts
 // it, with guards over the files that decide what a later run may do (the policy and
 // the lockfiles, and the mounts' own ignore files), and over all what ignore files hide.
 func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
-	checked := make([]Mount, 0, len(asked))
-	var all, over []engine.Mount
-	for _, a := range asked {
-		c, err := r.Check(a)
-		if err != nil {
-			return nil, err
+	checked, err := r.open(asked)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, c := range checked {
+			c.Close()
 		}
-		checked = append(checked, c)
-		all = append(all, engine.Mount{Source: c.Source, Destination: c.Destination, ReadOnly: !c.ReadWrite})
+	}()
+	var all, over []engine.Mount
+	for _, c := range checked {
+		all = append(all, c.shown())
 		hidden, err := hide(c, r.EmptyFile)
 		if err != nil {
 			return nil, err
@@ -44,17 +47,45 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	return slices.Concat(all, guards, over), nil
 }
 
-// maxLinks is how many symlinks a path may lead through; the kernel's own limit.
-const maxLinks = 40
+// open opens the sources. Where one request may write, no link is followed for another
+// of its own: so all are opened once more when it is known where that is.
+func (r Rules) open(asked []Mount) ([]Checked, error) {
+	trees := r.trees()
+	for _, a := range asked {
+		c, err := r.check(a, trees)
+		if err != nil {
+			return nil, err
+		}
+		if c.Close(); c.ReadWrite {
+			trees = append(slices.Clip(trees), hostpath.Tree{Path: c.Source, ID: c.Origin()})
+		}
+	}
+	var all []Checked
+	for _, a := range asked {
+		c, err := r.check(a, trees)
+		if err == nil && c.ReadWrite && !slices.Contains(trees, hostpath.Tree{Path: c.Source, ID: c.Origin()}) {
+			c.Close()
+			err = fault.New(fault.ErrConflict, "the mount source %s was replaced while it was looked at; try again", a.Source)
+		}
+		if err != nil {
+			for _, c := range all {
+				c.Close()
+			}
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
 
 // guarded are the files that decide what a later run may do: those that the caller
 // knows, and the ignore files of the mounts.
-func guarded(mounts []Mount, deciding []string) []string {
+func guarded(mounts []Checked, deciding []string) []string {
 	files := slices.Clone(deciding)
 	for _, m := range mounts {
-		ignore := filepath.Join(m.Source, IgnoreFile)
-		if _, err := os.Lstat(ignore); err == nil {
-			files = append(files, ignore)
+		if ignore, err := m.path.Below(IgnoreFile, hostpath.Identity{}); err == nil {
+			ignore.Close()
+			files = append(files, filepath.Join(m.Source, IgnoreFile))
 		}
 	}
 	return files
@@ -66,13 +97,13 @@ func guarded(mounts []Mount, deciding []string) []string {
 // protected, because the directory above it could be renamed, and is refused;
 // so is one that is reached through a link in such a mount, because the link
 // could be replaced.
-func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
+func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 	var over []engine.Mount
-	if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.ReadWrite }) {
+	if !slices.ContainsFunc(mounts, func(m Checked) bool { return m.ReadWrite }) {
 		return nil, nil // and who may name files of the host and mount none learns nothing of them
 	}
 	for _, file := range files {
-		resolved, links, err := follow(file)
+		resolved, links, err := hostpath.Links(file)
 		if err != nil {
 			return nil, fault.Invalid("%s can't be read any more", file)
 		}
@@ -93,6 +124,8 @@ func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
 			}
 			cover := engine.Mount{
 				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
+				// Whoever owns it may write it anew meanwhile: any file is what all see there.
+				Origin: hostpath.Identity{Type: hostpath.File},
 			}
 			if !slices.Contains(over, cover) { // two links may lead to one file
 				over = append(over, cover)
@@ -102,40 +135,10 @@ func guard(mounts []Mount, files []string) ([]engine.Mount, error) {
 	return over, nil
 }
 
-// follow resolves an absolute path and tells where the symlinks lie that it
-// leads through.
-func follow(path string) (resolved string, links []string, err error) {
-	resolved, rest := "/", strings.Split(filepath.Clean(path), "/")
-	for len(rest) > 0 {
-		next := filepath.Join(resolved, rest[0]) // "" stays, ".." goes up
-		rest = rest[1:]
-		info, err := os.Lstat(next)
-		if err != nil {
-			return "", nil, err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			resolved = next
-			continue
-		}
-		if links = append(links, next); len(links) > maxLinks {
-			return "", nil, fault.Invalid("%s leads through too many links", path)
-		}
-		target, err := os.Readlink(next)
-		if err != nil {
-			return "", nil, err
-		}
-		if filepath.IsAbs(target) {
-			resolved = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-	}
-	return resolved, links, nil
-}
-
 // checkNested refuses a mount inside of another one whose place does not exist
 // there: the engine would have to make it, on the host and also below a
 // read-only mount.
-func checkNested(mounts []Mount) error {
+func checkNested(mounts []Checked) error {
 	for _, inner := range mounts {
 		for _, outer := range mounts {
 			if inner.Destination == outer.Destination || !within(inner.Destination, outer.Destination) {
@@ -149,25 +152,17 @@ func checkNested(mounts []Mount) error {
 	return nil
 }
 
-// checkPlace looks at each step of the way from the outer mount's root to the
-// inner one, since the engine does not follow links there either.
-func checkPlace(inner, outer Mount) error {
-	source, err := os.Stat(inner.Source)
-	if err != nil {
-		return fault.Invalid("the mount source %s can't be read", inner.Source)
-	}
+// checkPlace looks at the way from the outer mount's root to the inner one, on which the
+// engine does not follow links either.
+func checkPlace(inner, outer Checked) error {
 	rel := strings.TrimPrefix(inner.Destination, outer.Destination+"/")
-	place, steps := outer.Source, strings.Split(rel, "/")
-	for i, step := range steps {
-		place = filepath.Join(place, step)
-		last := i == len(steps)-1
-		info, err := os.Lstat(place)
-		switch {
-		case err != nil:
-			return fault.Invalid("the mount destination %s lies in the mount %s, where it does not exist; make %s first", inner.Destination, outer.Destination, place)
-		case !last && !info.IsDir(), last && info.IsDir() != source.IsDir(), last && !info.IsDir() && !info.Mode().IsRegular():
-			return fault.Invalid("the mount destination %s lies in the mount %s, where %s is something else than its source; choose another destination", inner.Destination, outer.Destination, place)
-		}
+	place, err := outer.path.Below(rel, inner.Origin().Kind())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.Invalid("the mount destination %s lies in the mount %s, where it does not exist; make %s first", inner.Destination, outer.Destination, filepath.Join(outer.Source, rel))
+	case err != nil:
+		return fault.Invalid("the mount destination %s lies in the mount %s, where %s is something else than its source; choose another destination", inner.Destination, outer.Destination, filepath.Join(outer.Source, rel))
 	}
+	place.Close()
 	return nil
 }

@@ -7,13 +7,14 @@
 package mounts
 
 import (
-	"os"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -38,6 +39,9 @@ type Rules struct {
 	Own []string // the installation's directories, absolute
 	// EmptyFile lies over hidden files.
 	EmptyFile string
+	// Writable are what sandboxes that live, or are paused, may write of the host; nil: they
+	// may write nothing.
+	Writable func() []hostpath.Tree
 }
 
 // AgentPlace is where the guest agent's files are shown.
@@ -66,31 +70,78 @@ func Destinations(all []engine.Mount) (writable, readOnly []string) {
 	return writable, readOnly
 }
 
-// Check returns the mount with its source resolved, or fault.ErrInvalid.
-func (r Rules) Check(m Mount) (Mount, error) {
+// Checked is a mount whose source is open. Close it.
+type Checked struct {
+	Mount // its source is without links
+
+	path *hostpath.Path
+}
+
+// Origin is what its source is.
+func (c Checked) Origin() hostpath.Identity { return c.path.ID }
+
+// Close gives the source back.
+func (c Checked) Close() { c.path.Close() }
+
+// shown is the mount as an engine mounts it.
+func (c Checked) shown() engine.Mount {
+	return engine.Mount{Source: c.Source, Destination: c.Destination, ReadOnly: !c.ReadWrite, Origin: c.path.ID}
+}
+
+// Check opens a mount's source, once: what is mounted later is what was opened here, or
+// nothing. It returns the mount with its source resolved, or fault.ErrInvalid. No link is
+// followed that lies where a sandbox that lives, or is paused, may write.
+func (r Rules) Check(m Mount) (Checked, error) { return r.check(m, r.trees()) }
+
+func (r Rules) trees() []hostpath.Tree {
+	if r.Writable == nil {
+		return nil
+	}
+	return r.Writable()
+}
+
+func (r Rules) check(m Mount, trees []hostpath.Tree) (Checked, error) {
 	if !filepath.IsAbs(m.Source) {
-		return m, fault.Invalid("the mount source %q must be an absolute path", m.Source)
-	}
-	resolved, err := filepath.EvalSymlinks(m.Source)
-	if err != nil {
-		return m, fault.Invalid("the mount source %s does not exist or can't be read; name an existing file or directory", m.Source)
-	}
-	if err := r.checkSource(resolved); err != nil {
-		return m, err
+		return Checked{}, fault.Invalid("the mount source %q must be an absolute path", m.Source)
 	}
 	dst := filepath.Clean(m.Destination)
 	if !filepath.IsAbs(m.Destination) || dst == "/" || strings.ContainsAny(dst, "\x00\n") {
-		return m, fault.Invalid("the mount destination %q must be an absolute path other than /", m.Destination)
+		return Checked{}, fault.Invalid("the mount destination %q must be an absolute path other than /", m.Destination)
 	}
 	for _, tree := range reservedInside() {
 		if within(dst, tree) {
-			return m, fault.Invalid("the mount destination %s lies in %s, which the sandbox itself needs; use for example /workspace", dst, tree)
+			return Checked{}, fault.Invalid("the mount destination %s lies in %s, which the sandbox itself needs; use for example /workspace", dst, tree)
 		}
 	}
-	return Mount{Source: resolved, Destination: dst, ReadWrite: m.ReadWrite}, nil
+	path, err := hostpath.Resolve(m.Source, trees)
+	if err != nil {
+		return Checked{}, r.unopened(m.Source, err)
+	}
+	if err := r.checkPlace(path.Name); err != nil {
+		path.Close()
+		return Checked{}, err
+	}
+	return Checked{Mount: Mount{Source: path.Name, Destination: dst, ReadWrite: m.ReadWrite}, path: path}, nil
 }
 
-func (r Rules) checkSource(resolved string) error {
+// unopened says why a source can't be opened.
+func (r Rules) unopened(source string, err error) error {
+	var link *hostpath.LinkError
+	var other *hostpath.TypeError
+	switch {
+	case errors.As(err, &link):
+		return fault.Invalid("the mount source %s leads through %s, a link under the read-write mount %s, which an agent could have put there; name what it leads to, or mount that directory read-only", source, link.Link, link.Tree)
+	case errors.As(err, &other):
+		if err := r.checkPlace(other.Path); err != nil {
+			return err
+		}
+		return fault.Invalid("%s can't be mounted: it is neither a file nor a directory (a socket would be a way out)", other.Path)
+	}
+	return fault.Invalid("the mount source %s does not exist or can't be read; name an existing file or directory", source)
+}
+
+// checkPlace refuses what is never shown, by its resolved path.
+func (r Rules) checkPlace(resolved string) error {
 	if resolved == "/" {
 		return fault.Invalid("the whole host can't be mounted; name the directory that the command needs")
 	}
@@ -103,13 +154,6 @@ func (r Rules) checkSource(resolved string) error {
 		if within(resolved, own) || within(own, resolved) {
 			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
-	}
-	info, err := os.Stat(resolved)
-	if err != nil {
-		return fault.Invalid("the mount source %s can't be read", resolved)
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return fault.Invalid("%s can't be mounted: it is neither a file nor a directory (a socket would be a way out)", resolved)
 	}
 	return nil
 }

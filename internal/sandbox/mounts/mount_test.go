@@ -60,9 +60,10 @@ func TestMountsThatAreRefused(t *testing.T) {
 	}
 	// The control: what is fine passes, with its source resolved.
 	got, err := rules.Check(Mount{Source: work + "/../work", Destination: "/workspace/", ReadWrite: true})
-	if err != nil || got != (Mount{Source: work, Destination: "/workspace", ReadWrite: true}) {
+	if err != nil || got.Mount != (Mount{Source: work, Destination: "/workspace", ReadWrite: true}) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
+	got.Close()
 }
 
 func TestIgnoreFileHides(t *testing.T) {
@@ -86,7 +87,7 @@ func TestIgnoreFileHides(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "link.key")); err != nil {
 		t.Fatal(err)
 	}
-	over, err := hide(Mount{Source: dir, Destination: "/w"}, "/empty")
+	over, err := hide(opened(t, Mount{Source: dir, Destination: "/w"})[0], "/empty")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestIgnoreFileHides(t *testing.T) {
 			t.Errorf("%s: hidden by %q (%v), want %q", dst, s, ok, src)
 		}
 	}
-	if over, err := hide(Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"}, "/empty"); err != nil || over != nil {
+	if over, err := hide(opened(t, Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"})[0], "/empty"); err != nil || over != nil {
 		t.Errorf("a mounted file has no ignore file: got %v, %v", over, err)
 	}
 }

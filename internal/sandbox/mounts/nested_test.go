@@ -40,7 +40,7 @@ func TestMountsInMounts(t *testing.T) {
 		{inner, "/w/link/deep", false},
 		{inner, "/w/link", false},
 	} {
-		mounts := []Mount{{Source: tt.source, Destination: tt.destination}, {Source: outer, Destination: "/w"}}
+		mounts := opened(t, Mount{Source: tt.source, Destination: tt.destination}, Mount{Source: outer, Destination: "/w"})
 		err := checkNested(mounts)
 		if tt.fine && err != nil || !tt.fine && !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s at %s in a mount: %v", tt.source, tt.destination, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
@@ -284,12 +285,13 @@ func (l *List) leaveShelf() bool {
 	return !wanted
 }
 
-// tryThaw tries a few times, with growing pauses: the host may be short of memory.
+// tryThaw tries a few times, with growing pauses: the host may be short of memory. What is
+// not as it was when it was frozen does not become so.
 func (l *List) tryThaw(ctx context.Context) error {
 	pauses := thawPauses()
 	for try := 0; ; try++ {
 		err := l.thawOnce(ctx)
-		if err == nil || try == len(pauses) || ctx.Err() != nil {
+		if err == nil || try == len(pauses) || ctx.Err() != nil || errors.Is(err, fault.ErrConflict) {
 			return err
 		}
 		l.cfg.Log.Warn("a sandbox could not be thawed; it is tried again", "sandbox", l.cfg.Sandbox, "try", try+1, "err", err)

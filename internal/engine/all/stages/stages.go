@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -18,6 +19,8 @@ import (
 // to the folder of a snapshot.
 func Stage(name, dir string, more []string) error {
 	switch {
+	case name == gvisor.Name:
+		return gvisor.Stage(dir, more)
 	case name == microvm.Name:
 		return microvm.Stage(dir, more)
 	case name == runc.Name && len(more) == 0:

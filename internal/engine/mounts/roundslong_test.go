@@ -1,0 +1,6 @@
+//go:build long
+
+package mounts
+
+// rounds of each race.
+const rounds = 10_000

@@ -1,0 +1,345 @@
+// Package hostpath opens paths of the host once: component by component, each by the
+// descriptor of the one before, so that nobody who may rename or link something on the way
+// decides afterwards what was opened.
+//
+// Vocabulary: the *identity* of a file or directory is what stays the same under another
+// name, and is another of whatever takes its name; a *tree* is a directory that somebody may
+// write to whom the caller does not trust, so that a link in it is not followed.
+package hostpath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Type is what a path leads to.
+type Type string
+
+// The types. Everything else, such as a socket, a named pipe or a device, is refused.
+const (
+	Dir  Type = "dir"
+	File Type = "file"
+)
+
+// Identity tells one file or directory from all others of this host.
+type Identity struct {
+	Type   Type   `json:"type"`
+	Device uint64 `json:"device,omitempty"`
+	Inode  uint64 `json:"inode,omitempty"` // 0: any of the type
+	// Birth is when it was made, in nanoseconds since 1970, which tells a file from one
+	// that got its inode later; 0 where the file system does not say.
+	Birth int64 `json:"birth,omitempty"`
+}
+
+// IsZero tells whether nothing is known.
+func (i Identity) IsZero() bool { return i == Identity{} }
+
+// Kind is the identity of any file or directory of the same type.
+func (i Identity) Kind() Identity { return Identity{Type: i.Type} }
+
+// Is tells whether now is the same file or directory, or with an identity of a type alone
+// any of that type.
+func (i Identity) Is(now Identity) bool { return i == now || i.Type == now.Type && i.Inode == 0 }
+
+// IsAfterBoot is Is for an identity that may be older than the host's last start, which
+// gives some devices other numbers. Without a time of birth the number must be the same.
+func (i Identity) IsAfterBoot(now Identity) bool {
+	if i.Birth != 0 {
+		i.Device = now.Device
+	}
+	return i.Is(now)
+}
+
+// Tree is a directory that somebody may write to who is not trusted.
+type Tree struct {
+	Path string // resolved
+	ID   Identity
+}
+
+// has tells whether a directory on the way is the tree's root, under whatever name.
+func (t Tree) has(path string, id Identity) bool {
+	return t.Path == path || t.ID.Inode != 0 && t.ID.Is(id)
+}
+
+// Path is an open file or directory. Close it.
+type Path struct {
+	Name string // absolute, without links
+	ID   Identity
+
+	file *os.File // O_PATH
+}
+
+// LinkError is the refusal to follow a link.
+type LinkError struct {
+	Path string // that was asked for
+	Link string // on the way
+	Tree string // in which the link lies; "": no link at all is followed on this way
+}
+
+func (e *LinkError) Error() string {
+	if e.Tree == "" {
+		return fmt.Sprintf("%s leads through the link %s, and led through none when it was looked at", e.Path, e.Link)
+	}
+	return fmt.Sprintf("%s leads through %s, a link under %s, which an agent may write to", e.Path, e.Link, e.Tree)
+}
+
+// TypeError is the refusal of what is neither a file nor a directory.
+type TypeError struct{ Path string }
+
+func (e *TypeError) Error() string {
+	return e.Path + " is neither a file nor a directory"
+}
+
+// ChangedError is the refusal of a file or directory that has another one's name now.
+type ChangedError struct{ Path string }
+
+func (e *ChangedError) Error() string {
+	return e.Path + " is another file or directory than the one that was looked at"
+}
+
+// Close gives the descriptor back.
+func (p *Path) Close() {
+	_ = p.file.Close() // nothing was written to it
+}
+
+// Fd is the descriptor (O_PATH), until Close.
+func (p *Path) Fd() int { return int(p.file.Fd()) }
+
+// File is the descriptor, to be handed to another process; Close closes it.
+func (p *Path) File() *os.File { return p.file }
+
+// Proc is a name that leads to what is open in this process alone, until Close.
+func (p *Path) Proc() string { return "/proc/self/fd/" + strconv.Itoa(p.Fd()) }
+
+// Root is the directory, for reading below it.
+func (p *Path) Root() (*os.Root, error) { return os.OpenRoot(p.Proc()) }
+
+// ReadFile reads the file, of at most a number of bytes.
+func (p *Path) ReadFile(most int64) ([]byte, error) {
+	if p.ID.Type != File {
+		return nil, &fs.PathError{Op: "read", Path: p.Name, Err: unix.EISDIR}
+	}
+	f, err := os.OpenFile(p.Proc(), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAtMost(f, p.Name, most)
+}
+
+// mostLinks is how many links a path may lead through; the kernel's own bound.
+const mostLinks = 40
+
+// Resolve opens a path, and follows links where nobody may have put one: not below a tree.
+// It is a *LinkError where there is one, and a *TypeError for what is neither a file nor a
+// directory.
+func Resolve(path string, trees []Tree) (*Path, error) {
+	if !filepath.IsAbs(path) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
+	}
+	w := &walk{path: path, trees: trees}
+	defer w.close()
+	if err := w.enter("/", unix.AT_FDCWD); err != nil {
+		return nil, err
+	}
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		target, err := w.step(rest[0])
+		if err != nil {
+			return nil, err
+		}
+		rest = append(target, rest[1:]...)
+	}
+	return w.end()
+}
+
+// Links are the links that a path leads through, by their own places, as far as it leads
+// anywhere.
+func Links(path string) (resolved string, links []string, err error) {
+	w := &walk{path: path}
+	defer w.close()
+	if err := w.enter("/", unix.AT_FDCWD); err != nil {
+		return "", nil, err
+	}
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		target, err := w.step(rest[0])
+		if err != nil {
+			return "", w.links, err
+		}
+		rest = append(target, rest[1:]...)
+	}
+	return w.here().name, w.links, nil
+}
+
+// walk is the way to a path.
+type walk struct {
+	path  string
+	trees []Tree
+	stack []place // from the root to where the walk is
+	links []string
+}
+
+type place struct {
+	name string
+	fd   int
+	stat unix.Statx_t
+}
+
+func (w *walk) here() place { return w.stack[len(w.stack)-1] }
+
+func (w *walk) close() {
+	for _, p := range w.stack {
+		_ = unix.Close(p.fd) // nothing was written to it
+	}
+}
+
+// enter opens a name in a directory, and goes there; a link is itself.
+func (w *walk) enter(name string, in int) error {
+	full := name
+	if len(w.stack) > 0 {
+		full = filepath.Join(w.here().name, name)
+	}
+	fd, err := unix.Openat(in, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: full, Err: err}
+	}
+	p := place{name: full, fd: fd}
+	if p.stat, err = stat(fd); err != nil {
+		_ = unix.Close(fd)
+		return &fs.PathError{Op: "stat", Path: full, Err: err}
+	}
+	w.stack = append(w.stack, p)
+	return nil
+}
+
+func (w *walk) leave() {
+	_ = unix.Close(w.here().fd)
+	w.stack = w.stack[:len(w.stack)-1]
+}
+
+// step goes to the next name. Of a link it returns where that leads.
+func (w *walk) step(name string) (target []string, err error) {
+	switch name {
+	case "", ".":
+		return nil, nil
+	case "..":
+		if len(w.stack) > 1 {
+			w.leave()
+		}
+		return nil, nil
+	}
+	if err := w.enter(name, w.here().fd); err != nil {
+		return nil, err
+	}
+	link := w.here()
+	if link.stat.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return nil, nil
+	}
+	to, err := readlink(link.fd)
+	if err != nil {
+		return nil, &fs.PathError{Op: "readlink", Path: link.name, Err: err}
+	}
+	w.leave()
+	if tree, ok := w.within(); ok {
+		return nil, &LinkError{Path: w.path, Link: link.name, Tree: tree.Path}
+	}
+	if w.links = append(w.links, link.name); len(w.links) > mostLinks {
+		return nil, &fs.PathError{Op: "open", Path: w.path, Err: unix.ELOOP}
+	}
+	if filepath.IsAbs(to) {
+		for len(w.stack) > 1 {
+			w.leave()
+		}
+	}
+	return strings.Split(to, "/"), nil
+}
+
+// within is the tree that the walk is in.
+func (w *walk) within() (Tree, bool) {
+	for _, p := range w.stack {
+		id, err := identity(p.fd, p.stat)
+		for _, t := range w.trees {
+			if err != nil && t.Path == p.name || err == nil && t.has(p.name, id) {
+				return t, true
+			}
+		}
+	}
+	return Tree{}, false
+}
+
+// end is where the walk has led.
+func (w *walk) end() (*Path, error) {
+	p := w.here()
+	id, err := identity(p.fd, p.stat)
+	if err != nil {
+		return nil, &TypeError{Path: p.name}
+	}
+	w.stack = w.stack[:len(w.stack)-1] // the descriptor is the caller's
+	return &Path{Name: p.name, ID: id, file: os.NewFile(uintptr(p.fd), p.name)}, nil
+}
+
+// Open opens a path again that Resolve has named, and follows no link on the way. It is a
+// *LinkError, *TypeError or *ChangedError if the path leads elsewhere now.
+func Open(name string, want Identity) (*Path, error) {
+	rel := strings.TrimPrefix(filepath.Clean(name), "/")
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(root) //nolint:errcheck // nothing was written to it
+	fd, err := below(root, rel)
+	if err != nil {
+		return nil, refusal(name, err)
+	}
+	return taken(fd, name, want)
+}
+
+// Below opens what lies in the directory, at a relative name, and follows no link.
+func (p *Path) Below(rel string, want Identity) (*Path, error) {
+	name := filepath.Join(p.Name, rel)
+	fd, err := below(p.Fd(), rel)
+	if err != nil {
+		return nil, refusal(name, err)
+	}
+	return taken(fd, name, want)
+}
+
+// taken is what a descriptor is of, if that is what is wanted; a zero identity wants any.
+func taken(fd int, name string, want Identity) (*Path, error) {
+	p := &Path{Name: name, file: os.NewFile(uintptr(fd), name)}
+	st, err := stat(fd)
+	if err == nil {
+		p.ID, err = identity(fd, st)
+	}
+	switch {
+	case errors.Is(err, errType):
+		err = &TypeError{Path: name}
+	case err != nil:
+		err = &fs.PathError{Op: "stat", Path: name, Err: err}
+	case !want.IsZero() && !want.Is(p.ID):
+		err = &ChangedError{Path: name}
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// refusal says that a link was in the way, and which one as far as that can still be seen.
+func refusal(name string, err error) error {
+	if !errors.Is(err, unix.ELOOP) {
+		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	link := name
+	if _, links, err := Links(name); err == nil && len(links) > 0 {
+		link = links[0]
+	}
+	return &LinkError{Path: name, Link: link}
+}

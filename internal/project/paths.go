@@ -1,0 +1,60 @@
+package project
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// Lead is a path of the settings that leads through links.
+type Lead struct {
+	Path string `json:"path"` // as the settings have it
+	To   string `json:"to"`   // absolute, without links
+}
+
+// leads are where a project's paths lead that do not lie where they seem to. Whoever allows
+// the project allows these places: a link that an agent puts there later leads elsewhere,
+// and is not allowed. What is not there leads nowhere, so that a link in its place is new.
+func (p *Project) leads() ([]Lead, error) {
+	s := p.Settings
+	paths := slices.Concat([]string{s.Policy}, s.Lockfiles)
+	for _, m := range s.Mounts {
+		source, _, _ := strings.Cut(m, ":")
+		paths = append(paths, source)
+	}
+	var all []Lead
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		at := filepath.Clean(p.Inside(path))
+		if !filepath.IsAbs(at) {
+			continue // a name of something else
+		}
+		to, links, err := hostpath.Links(at)
+		if errors.Is(err, fs.ErrNotExist) && len(links) == 0 {
+			continue
+		}
+		if err != nil {
+			return nil, fault.Invalid("%s names %s, which can't be followed: %v", p.Path(), path, err)
+		}
+		if lead := (Lead{Path: path, To: to}); to != at && !slices.Contains(all, lead) {
+			all = append(all, lead)
+		}
+	}
+	return all, nil
+}
+
+// leadsText is what of the leads is in the digest.
+func leadsText(all []Lead) []byte {
+	var text strings.Builder
+	for _, l := range all {
+		text.WriteString(l.Path + "\x00" + l.To + "\x00")
+	}
+	return []byte(text.String())
+}

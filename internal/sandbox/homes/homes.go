@@ -8,6 +8,7 @@ package homes
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -54,13 +55,19 @@ type Kept struct {
 // nobody takes one of it.
 type Shelf struct {
 	dir string
+	// measure and remove are slow: a home may have many files. They are called without mu,
+	// which is on the way of every sandbox that ends.
+	measure func(dir string) (Kept, error)
+	remove  func(dir string) error
 
 	mu    sync.Mutex      // guards taken, and which homes there are
 	taken map[string]Home // by sandbox
 }
 
 // NewShelf makes the shelf of a directory, which need not exist.
-func NewShelf(dir string) *Shelf { return &Shelf{dir: dir, taken: map[string]Home{}} }
+func NewShelf(dir string) *Shelf {
+	return &Shelf{dir: dir, measure: measure, remove: os.RemoveAll, taken: map[string]Home{}}
+}
 
 // Above are the directories on the way to places, the upper ones first.
 func Above(places []string) []string {
@@ -168,33 +175,26 @@ type Want struct {
 }
 
 // Mounts makes the places of a home that are not there, and shows them. Nothing that a
-// sandbox made is on the way to them.
+// sandbox made is on the way to them. One that is removed before the sandbox has taken it is
+// refused when it is mounted, by its identity.
 func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
 	if err := errors.Join(CheckName(w.Name), checkPlaces(w.Places)); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	dir := s.path(w.Home)
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) >= maxOfUser { // a folder that is not there has none
-			return nil, fault.Exhausted(0, "there are %d homes, and no more can be made; remove one with cofferdam home rm", len(entries))
-		}
-	}
-	has, err := measure(dir)
+	has, err := s.measure(dir)
 	if err == nil && has.Bytes >= w.Most {
 		return nil, fault.Exhausted(0, "the home %s has %d MiB, and the policy's disk is %d; make room in it under a policy with more, or remove it", w.Name, has.Bytes>>20, w.Most>>20)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if err := s.makePlaces(w); err != nil {
+		return nil, err
+	}
 	var all []engine.Mount
 	for _, p := range w.Places {
-		source := filepath.Join(dir, slot(p))
-		if err := makeOwned(source, w.UID, w.GID); err != nil {
-			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be made", w.Name)
-		}
-		opened, err := hostpath.Resolve(source, nil) // no sandbox may write above it
+		opened, err := hostpath.Resolve(filepath.Join(dir, slot(p)), nil) // no sandbox may write above it
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be opened", w.Name)
 		}
@@ -203,6 +203,26 @@ func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
 	}
 	now := time.Now()
 	return all, os.Chtimes(dir, now, now)
+}
+
+// makePlaces makes the directories of a home that are not there, if there may be one more.
+func (s *Shelf) makePlaces(w Want) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := s.path(w.Home)
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		entries, _ := os.ReadDir(filepath.Dir(dir)) // a folder that is not there has none
+		there := len(slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return CheckName(e.Name()) != nil }))
+		if there >= maxOfUser {
+			return fault.Exhausted(0, "there are %d homes, and no more can be made; remove one with cofferdam home rm", there)
+		}
+	}
+	for _, p := range w.Places {
+		if err := makeOwned(filepath.Join(dir, slot(p)), w.UID, w.GID); err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be made", w.Name)
+		}
+	}
+	return nil
 }
 
 // makeOwned makes a directory that is its user's.
@@ -246,7 +266,7 @@ func (s *Shelf) List(uid int) ([]Kept, error) {
 }
 
 func (s *Shelf) kept(h Home) (Kept, error) {
-	k, err := measure(s.path(h))
+	k, err := s.measure(s.path(h))
 	k.Home = h
 	if err != nil {
 		return k, err
@@ -265,11 +285,27 @@ func (s *Shelf) kept(h Home) (Kept, error) {
 	return k, err
 }
 
+// goneMark is in the name of what was a home, and is being removed.
+const goneMark = ".gone"
+
 // Remove takes a home away, which no sandbox may have.
 func (s *Shelf) Remove(h Home) error {
 	if err := CheckName(h.Name); err != nil {
 		return err
 	}
+	if err := s.hide(h); err != nil {
+		return err
+	}
+	// With it goes what a daemon that died had left. Links are removed and not followed.
+	left, err := filepath.Glob(filepath.Join(s.path(Home{UID: h.UID}), "*"+goneMark+"*"))
+	for _, gone := range left {
+		err = errors.Join(err, s.remove(gone))
+	}
+	return err
+}
+
+// hide has nobody find a home any more, unless a sandbox has it.
+func (s *Shelf) hide(h Home) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if by := s.holder(h); by != "" {
@@ -278,15 +314,12 @@ func (s *Shelf) Remove(h Home) error {
 	if _, err := os.Lstat(s.path(h)); errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.ErrNotFound, "there is no home %q", h.Name)
 	}
-	// Whoever looks for it meanwhile finds none; links in it are removed and not followed.
-	gone := s.path(h) + ".gone"
-	if err := os.RemoveAll(gone); err != nil {
-		return err
+	for n := 0; ; n++ { // one of an earlier time may be there still
+		gone := s.path(h) + goneMark + strconv.Itoa(n)
+		if _, err := os.Lstat(gone); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(s.path(h), gone)
+		}
 	}
-	if err := os.Rename(s.path(h), gone); err != nil {
-		return err
-	}
-	return os.RemoveAll(gone)
 }
 
 // Over tells of the sandboxes whose home has more than they may have.
@@ -296,7 +329,7 @@ func (s *Shelf) Over(most func(sandbox string) int64) map[string]Kept {
 	s.mu.Unlock()
 	over := map[string]Kept{}
 	for sandbox, h := range taken {
-		k, err := measure(s.path(h))
+		k, err := s.measure(s.path(h))
 		if limit := most(sandbox); err == nil && limit > 0 && (k.Bytes > limit || k.Entries > maxEntries) {
 			k.Home = h
 			over[sandbox] = k
@@ -305,24 +338,79 @@ func (s *Shelf) Over(most func(sandbox string) int64) map[string]Kept {
 	return over
 }
 
-// measure adds up what a home has on the disk. Links are not followed.
+// readAtOnce is how many names of a directory are read at a time: a sandbox may have made any
+// number of them.
+const readAtOnce = 1024
+
+// mostDepth is how many directories may lie in each other, each of which is open while what
+// is below it is looked at. What lies deeper counts as more entries than may be.
+const mostDepth = 500
+
+// measure adds up what a home has on the disk. Links are not followed. It ends early past the
+// bound of entries.
 func measure(dir string) (Kept, error) {
 	var k Kept
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return goneMeanwhile(err)
-		}
-		if k.Entries++; k.Entries > maxEntries {
-			return fs.SkipAll
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return goneMeanwhile(err)
-		}
-		k.Bytes += onDisk(info)
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return k, nil
+	}
+	if err != nil {
+		return k, err
+	}
+	k.Entries, k.Bytes = 1, onDisk(info)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return k, goneMeanwhile(err)
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
+	return k, goneMeanwhile(k.add(root, 0))
+}
+
+// add adds what is below a directory.
+func (k *Kept) add(root *os.Root, depth int) error {
+	if depth > mostDepth {
+		k.Entries = maxEntries + 1
 		return nil
-	})
-	return k, err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for k.Entries <= maxEntries {
+		part, err := dir.ReadDir(readAtOnce)
+		for _, entry := range part {
+			if err := k.addEntry(root, entry, depth); goneMeanwhile(err) != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Kept) addEntry(root *os.Root, entry fs.DirEntry, depth int) error {
+	if k.Entries++; k.Entries > maxEntries {
+		return nil
+	}
+	info, err := root.Lstat(entry.Name())
+	if err != nil {
+		return err
+	}
+	if k.Bytes += onDisk(info); !info.IsDir() {
+		return nil
+	}
+	below, err := root.OpenRoot(entry.Name())
+	if err != nil {
+		return err
+	}
+	defer below.Close() //nolint:errcheck // a directory handle
+	return k.add(below, depth+1)
 }
 
 // goneMeanwhile forgives what a sandbox removes while it is looked at.

@@ -96,6 +96,70 @@ func TestOneSandboxHasAHome(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForADisk: while a home is measured or removed, others begin and end, and
+// what is being removed is nobody's home any more.
+func TestNobodyWaitsForADisk(t *testing.T) {
+	t.Parallel()
+	s := NewShelf(t.TempDir())
+	measured, removed := 0, 0
+	others := func() {
+		if !s.mu.TryLock() {
+			t.Error("the lock is held over the disk")
+			return
+		}
+		s.mu.Unlock()
+		s.Drop("sb-9")
+		if err := s.Take(Home{UID: 7, Name: "other"}, "sb-8"); err != nil {
+			t.Error(err)
+		}
+	}
+	s.measure = func(dir string) (Kept, error) {
+		measured++
+		others()
+		return measure(dir)
+	}
+	s.remove = func(dir string) error {
+		removed++
+		others()
+		if all, err := s.List(os.Getuid()); err != nil || len(all) > 0 {
+			t.Errorf("what is being removed is listed: %v %v", all, err)
+		}
+		return os.RemoveAll(dir)
+	}
+	w := wanted("work", ".claude")
+	if _, err := s.Mounts(w); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.path(w.Home)+goneMark+"0", 0o700); err != nil { // a daemon died
+		t.Fatal(err)
+	}
+	if err := s.Remove(w.Home); err != nil {
+		t.Fatal(err)
+	}
+	if measured == 0 || removed != 2 {
+		t.Errorf("measured %d times, and removed %d", measured, removed)
+	}
+	if left, err := os.ReadDir(s.path(Home{UID: w.UID})); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestDeepHomes: directories in each other are looked at up to a depth, past which a home has
+// more than it may have.
+func TestDeepHomes(t *testing.T) {
+	t.Parallel()
+	for depth, over := range map[int]bool{mostDepth: false, mostDepth + 2: true} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", depth)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		k, err := measure(dir)
+		if err != nil || (k.Entries > maxEntries) != over {
+			t.Errorf("%d deep: %d entries, %v", depth, k.Entries, err)
+		}
+	}
+}
+
 // TestLinksInHomes: what a sandbox leaves in a home leads nobody out of it.
 func TestLinksInHomes(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine/enginetest"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
 )
 
 // stageVariable tells the stage that it is one, and where the probe is.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	role := len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "enginetest-")
 	if role || os.Getenv(stageVariable) != "" {
-		enginetest.Main(m)
+		enginetest.Main(m, func(args []string) error { return gvisor.Stage(args[0], args[1:]) })
 	}
 	code, err := enterStage()
 	if err != nil {

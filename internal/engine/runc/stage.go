@@ -8,14 +8,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/layer"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Stage makes the mounts of the instance in a folder, in a mount namespace of its own, and
@@ -81,7 +85,40 @@ func (p plan) mount(ctx context.Context, b bundle) error {
 	if err := p.pin(at); err != nil {
 		return err
 	}
-	return p.mountRoot(at)
+	if err := p.mountRoot(at); err != nil || p.Upper == "" {
+		return err
+	}
+	return checkPlaces(at.root(), p.Mounts)
+}
+
+// checkPlaces refuses a root that a guest wrote, as a snapshot's is, in which a place that runc
+// mounts at is no directory or leads through a link. While the guest ran such places were
+// covered, so that it can't have made one; runc has been led astray by links there more than
+// once. A place that is missing is made by runc.
+func checkPlaces(root string, shown []engine.Mount) error {
+	top, err := hostpath.Resolve(root, nil)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	places := []string{"/proc", "/dev", "/sys"}
+	for _, m := range shown {
+		places = append(places, m.Destination)
+	}
+	for n, place := range places {
+		want := hostpath.Identity{}
+		if n < 3 { // the kernel's own
+			want.Type = hostpath.Dir
+		}
+		at, err := top.Below(strings.TrimPrefix(place, "/"), want)
+		switch {
+		case err == nil:
+			at.Close()
+		case !errors.Is(err, os.ErrNotExist):
+			return fault.Wrap(fault.ErrInvalid, err, "the snapshot's files can't be used: %s is not what a sandbox has there, and something is to be mounted at it", place)
+		}
+	}
+	return nil
 }
 
 // pin lays what is shown of the host at places of its own, with its owners mapped, and with

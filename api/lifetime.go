@@ -10,6 +10,11 @@ type Lifetime struct {
 	TTLSeconds  int64  `json:"ttl_seconds,omitempty"`  // 0: no end
 	IdleSeconds int64  `json:"idle_seconds,omitempty"` // without a command, a client or a file operation; 0: no end
 	AtEnd       string `json:"at_end,omitempty"`       // destroy, pause, pause-files (without memory); "" is destroy
+	// LeaseSeconds is how long it lasts without any client attached to a command of it, though
+	// commands run; then it is destroyed. Between commands it is five minutes at least. 0: they
+	// run on. Where it waits for a person then, or is paused, it is kept instead, and has no
+	// lease any more.
+	LeaseSeconds int64 `json:"lease_seconds,omitempty"` // at least 5
 }
 
 // SandboxPage is GET /v1/sandboxes (query: state, run, template, snapshot, and

@@ -82,8 +82,11 @@ func stateOf(b api.Sandbox) string {
 }
 
 // ends is when a sandbox ends by itself; "" if it does not, or its time stands
-// still.
+// still. One with a lease ends when its client is gone.
 func ends(b api.Sandbox, now time.Time) string {
+	if b.Ends.IsZero() && b.Lifetime.LeaseSeconds > 0 {
+		return "with its client"
+	}
 	if b.Ends.IsZero() || b.State == "paused" || b.State == "frozen" {
 		return ""
 	}

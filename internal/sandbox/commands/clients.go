@@ -19,6 +19,7 @@ type Clients struct {
 
 	mu     sync.Mutex // guards what follows
 	here   int        // attached to a command's output, or connected otherwise
+	mute   int        // of those, attached ones who say nothing any more, and may be gone
 	unseen bool       // a command has ended and nobody was attached since
 	last   time.Time
 }
@@ -55,13 +56,42 @@ func (c *Clients) Use() (over func()) {
 	})
 }
 
-// attach is Use by one who looks at a command's output.
-func (c *Clients) attach() (over func()) {
-	over = c.Use()
+// attach is Use by one who looks at a command's output. What it returns second counts it as
+// gone, though output may still be written to it.
+func (c *Clients) attach() (over, gone func()) {
+	leave := c.Use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unseen = false
-	return over
+	muted, left := false, false
+	gone = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !muted && !left {
+			muted = true
+			c.mute++
+			c.touch()
+		}
+	}
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		left = true
+		if muted {
+			c.mute--
+		}
+		c.mu.Unlock()
+		leave()
+	}), gone
+}
+
+// Absent is how long no client has been there; 0: there is one.
+func (c *Clients) Absent() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.here > c.mute {
+		return 0
+	}
+	return time.Since(c.last)
 }
 
 // commandEnded notes whether somebody sees the end of a command.
@@ -114,10 +144,18 @@ func (c *Connection) CloseWrite() error {
 
 // attachment is a client that looks at a command's output: its other half ending is no
 // end of that.
-type attachment struct{ *Connection }
+type attachment struct {
+	*Connection
+	gone func()
+}
+
+// ClientGone tells that the client closed its end. The output goes on, for one who closed
+// no more than a half.
+func (a attachment) ClientGone() { a.gone() }
 
 // CloseWrite ends the client's half: no more input, the output goes on.
 func (a attachment) CloseWrite() error {
+	a.gone()
 	if half, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

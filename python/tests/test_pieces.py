@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -285,8 +286,8 @@ def test_a_session_that_is_restored_is_so_though_the_sandbox_before_stays(caplog
         )
         provider = object.__new__(CofferdamSandboxProvider)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(provider, "_session", lambda *_: session, raising=False)
-            patch.setattr(provider, "_make", lambda *_, **__: made, raising=False)
+            patch.setattr(provider, "_session", Mock(return_value=session), raising=False)
+            patch.setattr(provider, "_make", Mock(return_value=made), raising=False)
             provider.restore_state("a", "s", "one")
         assert session.sandbox is after and before.asked == 1
         assert ("before" in caplog.text) == fails

@@ -223,7 +223,7 @@ def test_output_that_is_lost_for_good(stub: Stub, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind: type) -> None:
     path = str(tmp_path / "daemon.sock")
-    tried = threading.Event()
+    tried, back = threading.Event(), threading.Event()
 
     def listen() -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
@@ -242,12 +242,16 @@ def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind
 
     first = listen()
 
-    def serve() -> None:
-        answer(first, STARTED, frames(frame(STDOUT, b"ab")))
+    def leave(head: str, conn: socket.socket) -> None:
         first.close()
         os.unlink(path)
+        frames(frame(STDOUT, b"ab"))(head, conn)
+
+    def serve() -> None:
+        answer(first, STARTED, leave)
         tried.wait()
         listener = listen()
+        back.set()
         answer(listener, frames(frame(STDOUT, b"c"), frame(EXIT, b'{"code":0}')))
         listener.close()
 
@@ -261,6 +265,7 @@ def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind
         looks += not os.path.exists(path)
         if looks == 4:  # 0, 0.2 and 0.4 s have gone by, and 0.8
             tried.set()
+            back.wait()
         return real(self, request, **more)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -253,6 +253,16 @@ func (c *command) awaitAnswer(ctx context.Context) error {
 	return nil
 }
 
+// awaitEnd waits until the guest has told the command's end.
+func (c *command) awaitEnd(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func (c *command) running() bool {
 	select {
 	case <-c.done:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -36,8 +37,10 @@ func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameTyp
 	reply, err := s.exchangeControl(within, first)
 	if err == nil && reply.Error == channel.UnknownCall(channel.CallControl) {
 		// An agent of before this call, in a copy that came up as it was: it takes signals
-		// behind input alone.
-		err = c.send(within, kind, payload)
+		// behind input alone, and says nothing of them.
+		if err = c.send(within, kind, payload); err == nil && kills(kind, payload) {
+			err = c.awaitEnd(within)
+		}
 	} else if err == nil {
 		return controlResult(c, reply)
 	}
@@ -59,6 +62,12 @@ func controlCall(id string, kind channel.FrameType, payload []byte) ([]byte, err
 		return nil, err
 	}
 	return json.Marshal(channel.Call{Kind: channel.CallControl, Control: &control})
+}
+
+// kills tells whether a client's frame is a signal that nothing survives.
+func kills(kind channel.FrameType, payload []byte) bool {
+	var signal channel.Signal
+	return kind == channel.FrameSignal && channel.DecodeJSON(kind, payload, &signal) == nil && strings.TrimPrefix(signal.Name, "SIG") == "KILL"
 }
 
 // controlResult is what a guest's reply means.

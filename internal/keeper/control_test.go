@@ -132,3 +132,30 @@ func TestSignalsOfOlderAndOfFrozenAgents(t *testing.T) {
 		}
 	}
 }
+
+// An agent of before the call says nothing of signals: that it took one which kills is no word
+// that the command is gone.
+func TestAnOlderAgentsKillIsNotTakenForGranted(t *testing.T) {
+	s := newStage(t)
+	s.launch("box", "guest")
+	s.run("box", "it", ExecOptions{}, "heedless")
+	s.must(s.Send(t.Context(), "box", "it", channel.FrameSignal, []byte(`{"name":"TERM"}`))) // the control
+	for _, kill := range []string{killAll, `{"name":"SIGKILL"}`} {
+		ctx, cancel := context.WithCancel(t.Context())
+		before := s.told("box")
+		sent := make(chan error, 1)
+		go func() { sent <- s.Send(ctx, "box", "it", channel.FrameSignal, []byte(kill)) }()
+		s.eventually("the agent has taken it", func() bool { return s.told("box") > before })
+		cancel()
+		if err := <-sent; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, and the command runs", kill, err)
+		}
+	}
+}
+
+// told is how much the only command of a sandbox has written.
+func (s *stage) told(id string) int64 {
+	box, err := s.Get(s.t.Context(), id)
+	s.must(err)
+	return box.Commands[0].Offset
+}

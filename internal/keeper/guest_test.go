@@ -153,6 +153,16 @@ func (g *fakeGuest) exec(stream *channel.Conn, e *channel.Exec) {
 		g.flood(stream, int64(arg(1)))
 	case "cat":
 		exit.Signal = g.cat(stream)
+	case "heedless": // tells of signals, and goes on
+		for {
+			kind, _, err := stream.ReadFrame()
+			if err != nil {
+				return
+			}
+			if kind == channel.FrameSignal {
+				_ = stream.WriteFrame(channel.FrameStdout, []byte("!"))
+			}
+		}
 	case "controlled": // reads nothing, and ends of a signal
 		signals := make(chan string)
 		g.signals.Store(e.ID, signals)

@@ -228,26 +228,10 @@ func (r *runner) detach() bool {
 	return true
 }
 
-// giveUpLease has the run go on without a client. Should that fail, the daemon does it when
-// the lease is over, if the run waits then.
-func (r *runner) giveUpLease(ctx context.Context) {
-	kept := r.box.Lifetime
-	if kept.LeaseSeconds == 0 {
-		return
-	}
-	kept.LeaseSeconds = 0
-	ctx, cancel := quick(ctx)
-	defer cancel()
-	_, err := askAgain(ctx, r.client, func(c *client.Client) (any, error) { return c.SetLifetime(ctx, r.box.ID, kept) })
-	if err != nil {
-		r.stderr.Say("the run %s may end when it has got its answer, unless you go back to it: %s", r.box.Run, err)
-	}
-}
-
 // leave says how to go back to a run that waits on.
 func (r *runner) leave(ctx context.Context) error {
 	holds := r.holds.waiting()
-	r.giveUpLease(ctx)
+	r.prolongLease(ctx)
 	r.stderr.Say("the run %s was left waiting for %s", r.box.Run, requests(holds))
 	for _, line := range [][2]string{
 		{"let it in:", "cofferdam approvals approve " + requests(holds)},

@@ -123,18 +123,6 @@ func (f *runFlags) register(cmd *cobra.Command) {
 // the sandbox.
 const farewell = 2 * time.Minute
 
-// leaseTime is how long a run goes on without its client, which may be on its way back to a
-// daemon that was replaced.
-const leaseTime = 30 * time.Second
-
-// lease is how long the sandbox of a run outlives this process, in seconds; 0: without end.
-func (f *runFlags) lease() int64 {
-	if f.keep {
-		return 0
-	}
-	return int64(leaseTime / time.Second)
-}
-
 // runCommand is `cofferdam run` once the flags are parsed.
 func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) error {
 	r := newRunner(flags, argv)
@@ -217,6 +205,9 @@ func (r *runner) create(ctx context.Context) (err error) {
 	}
 	err = ui.ShowWaiting("making a sandbox", func() error {
 		box, err := r.client.CreateSandbox(ctx, r.request)
+		if r.leaseUnknown(err) {
+			box, err = r.client.CreateSandbox(ctx, r.request)
+		}
 		r.has(box)
 		return err
 	})

@@ -51,12 +51,12 @@ func (d *daemon) endReason(t *testing.T, id string) string {
 
 // TestLease: a sandbox with a lease ends when nobody is attached to it for that long, though a
 // command runs, and across a restart of the daemon; not while somebody is, and not one that
-// waits for a person, which is kept for whoever comes back to it.
+// waits for a person, which is kept for whoever comes back to it, for a day.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.daemon(t)
-	const lease = 5 * time.Second
+	const lease, day = 5 * time.Second, 24 * time.Hour
 	left, command := d.leased(t, lease)
 	half := d.attach(t, left, command)
 	stays, command := d.leased(t, lease)
@@ -72,11 +72,11 @@ func TestLease(t *testing.T) {
 	if err := half.CloseWrite(); err != nil { // its client is gone; the daemon's writes to it may take long to fail
 		t.Fatal(err)
 	}
-	d.EndLeases(t.Context())
+	d.EndLeases()
 	d.wantOnly(t, left.Info().ID, stays.Info().ID, holds.Info().ID, free.Info().ID, paused.Info().ID)
 	await(t, "the one whose client is gone has ended, and those that wait are kept", func() bool {
-		d.EndLeases(t.Context())
-		return len(d.List()) == 4 && holds.Lifetime().Lease == 0 && paused.Lifetime().Lease == 0
+		d.EndLeases()
+		return len(d.List()) == 4 && holds.Lifetime().Lease == day && paused.Lifetime().Lease == day
 	})
 	if got := d.endReason(t, left.Info().ID); got != "its client is gone" {
 		t.Errorf("on record is %q", got)
@@ -87,10 +87,10 @@ func TestLease(t *testing.T) {
 	d.wantOnly(t, stays.Info().ID, holds.Info().ID, free.Info().ID, paused.Info().ID)
 
 	d.next(t) // with it goes the client's connection
-	d.EndLeases(t.Context())
+	d.EndLeases()
 	d.wantOnly(t, stays.Info().ID, holds.Info().ID, free.Info().ID, paused.Info().ID) // a client has its time to come back
 	await(t, "the lease is over after a restart, too", func() bool {
-		d.EndLeases(t.Context())
+		d.EndLeases()
 		return len(d.List()) == 3
 	})
 	if got := d.endReason(t, stays.Info().ID); got != "its client is gone" {
@@ -98,10 +98,37 @@ func TestLease(t *testing.T) {
 	}
 	d.wantOnly(t, holds.Info().ID, free.Info().ID, paused.Info().ID)
 	for _, s := range d.List() {
-		if s.Lifetime().Lease != 0 {
-			t.Errorf("%s has a lease of %s again", s.Info().ID, s.Lifetime().Lease)
+		if got := s.Lifetime().Lease; got != day && s.Info().ID != free.Info().ID {
+			t.Errorf("%s has a lease of %s after the restart", s.Info().ID, got)
 		}
 	}
+}
+
+// TestALeaseIsNotTheGuestsToRenew: requests of the sandbox that wait for a person and do so no
+// longer are no client of it. While one waits, the time does not count.
+func TestALeaseIsNotTheGuestsToRenew(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).daemon(t)
+	asks, _ := d.leased(t, 5*time.Second)
+	waits, _ := d.leased(t, 5*time.Second)
+	hold := admission.Hold{Approval: "ap-1", Reason: "it waits"}
+	d.Held(waits.Info().ID, hold, false)
+	asked := 0
+	await(t, "it has ended, whatever it asked for meanwhile", func() bool {
+		d.Held(asks.Info().ID, hold, false)
+		if d.Released(t.Context(), asks.Info().ID, hold) == nil { // until it is being ended
+			asked++
+		}
+		d.EndLeases()
+		return len(d.List()) == 1
+	})
+	if asked == 0 {
+		t.Error("it never asked for anything")
+	}
+	if got := d.endReason(t, asks.Info().ID); got != "its client is gone" {
+		t.Errorf("on record is %q", got)
+	}
+	d.wantOnly(t, waits.Info().ID)
 }
 
 // TestLeasesThatAreNone: what is asked for is no time, or less than a restart of the daemon.

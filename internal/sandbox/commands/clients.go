@@ -21,12 +21,13 @@ type Clients struct {
 	here   int        // attached to a command's output, or connected otherwise
 	mute   int        // of those, attached ones who say nothing any more, and may be gone
 	unseen bool       // a command has ended and nobody was attached since
-	last   time.Time
+	last   time.Time  // that the sandbox was used, or did something
+	seen   time.Time  // that a client was there
 }
 
 // NewClients makes the clients of a sandbox that was used last when it was made.
 func NewClients(made time.Time, touched func()) *Clients {
-	return &Clients{touched: touched, last: made}
+	return &Clients{touched: touched, last: made, seen: made}
 }
 
 // Touch notes that the sandbox is used: it is neither abandoned nor idle.
@@ -36,9 +37,19 @@ func (c *Clients) Touch() {
 	c.touch()
 }
 
+// NoteActivity is Touch by what the sandbox did itself: it is neither abandoned nor idle, and no
+// client was there.
+func (c *Clients) NoteActivity() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	c.touched()
+}
+
 // touch needs mu.
 func (c *Clients) touch() {
 	c.last = time.Now()
+	c.seen = c.last
 	c.touched()
 }
 
@@ -84,14 +95,14 @@ func (c *Clients) attach() (over, gone func()) {
 	}), gone
 }
 
-// Absent is how long no client has been there; 0: there is one.
+// Absent is how long no client has been there, whatever the sandbox did; 0: there is one.
 func (c *Clients) Absent() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.here > c.mute {
 		return 0
 	}
-	return time.Since(c.last)
+	return time.Since(c.seen)
 }
 
 // commandEnded notes whether somebody sees the end of a command.

@@ -138,6 +138,12 @@ type Stuck struct {
 	Next  time.Time `json:"next"`  // when it is tried again at the latest
 }
 
+// SignalCommand is the body of POST /v1/sandboxes/{id}/commands/{cmd}/signal.
+type SignalCommand struct {
+	Name string `json:"name"`           // KILL, TERM, ..., with or without SIG
+	Tree bool   `json:"tree,omitempty"` // also to what has left the command's process group
+}
+
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.
 type StartCommand struct {
 	Argv      []string          `json:"argv"`

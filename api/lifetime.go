@@ -10,6 +10,11 @@ type Lifetime struct {
 	TTLSeconds  int64  `json:"ttl_seconds,omitempty"`  // 0: no end
 	IdleSeconds int64  `json:"idle_seconds,omitempty"` // without a command, a client or a file operation; 0: no end
 	AtEnd       string `json:"at_end,omitempty"`       // destroy, pause, pause-files (without memory); "" is destroy
+	// LeaseSeconds is how long it lasts without any client attached to a command of it, though
+	// commands run; then it is destroyed. Between commands it is five minutes at least. 0: they
+	// run on. Time in which it waits for a person, or is paused, does not count; if it does so
+	// when the lease would be over, the lease is a day from then on.
+	LeaseSeconds int64 `json:"lease_seconds,omitempty"` // at least 5
 }
 
 // SandboxPage is GET /v1/sandboxes (query: state, run, template, snapshot, and

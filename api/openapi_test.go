@@ -101,6 +101,7 @@ func types() []any {
 		api.SealedSegment{},
 		api.Secret{},
 		api.Snapshot{},
+		api.SignalCommand{},
 		api.StartCommand{},
 		api.Stuck{},
 		api.SuggestedRoot{},

@@ -167,7 +167,8 @@ func (a *Attachment) Resize(rows, cols uint16) error {
 	return a.message(frameResize, window{Rows: rows, Cols: cols})
 }
 
-// Signal sends a signal ("INT", "TERM", ...) to the command's process group.
+// Signal sends a signal ("INT", "TERM", ...) to the command's process group, behind the input
+// that was written before, and hears of no answer: see SignalCommand.
 func (a *Attachment) Signal(name string) error {
 	return a.message(frameSignal, signal{Name: name})
 }

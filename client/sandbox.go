@@ -118,3 +118,12 @@ func (c *Client) StartCommand(ctx context.Context, sandbox string, req api.Start
 func (c *Client) Command(ctx context.Context, sandbox, command string) (api.Command, error) {
 	return fetch[api.Command](ctx, c, http.MethodGet, commandPath(sandbox, command), nil)
 }
+
+// SignalCommand signals a command (name KILL, TERM, ...); with tree also what has left its
+// process group. It waits behind no input that the command does not read, as a signal by an
+// Attachment does, and returns when the sandbox says that it is done: of KILL, that the
+// command is gone. Status 409: it has ended, or its sandbox is paused or frozen; a KILL of one
+// that has ended is no error. Status 503: it was not confirmed, and the command may run on.
+func SignalCommand(ctx context.Context, c *Client, sandbox, command, name string, tree bool) error {
+	return c.call(ctx, http.MethodPost, commandPath(sandbox, command)+"/signal", api.SignalCommand{Name: name, Tree: tree}, nil)
+}

@@ -39,8 +39,9 @@ are passed on, and the exit code and the summary come at the end. The sandbox th
 ends, too.
 
 A run is left if you type Ctrl-C while it waits for an approval, with
---detach-on-hold, or when "cofferdam run" is killed. Its sandbox stays as long as its
-command runs or waits, and for 15 minutes after that.
+--detach-on-hold, when "cofferdam run" is killed while it waits, or with --keep. Its
+sandbox stays as long as its command waits, for a day of running without anybody
+attached (with --keep without end), and for 15 minutes after the command's end.
 
 If the run is over, this says from the log how it ended, and exits with its command's
 exit code.`,

@@ -86,7 +86,7 @@ func (f *foreground) follow(ctx context.Context, input bool, keys func([]byte) [
 		output(p)
 		return out.Write(p)
 	})
-	s.attach = attaching(f.client, f.sandbox, f.command)
+	s.attach, s.beside = attaching(f.client, f.sandbox, f.command), signaling(f.client, f.sandbox, f.command)
 	if input {
 		// Not waited for: a read of stdin can't be taken back. It ends with
 		// the process.
@@ -102,12 +102,19 @@ func attaching(c *client.Client, sandbox, command string) func(context.Context, 
 	}
 }
 
-// signal hands a signal to the command. It does not wait: the connection may be full of
-// input that the command does not read.
+// signal hands a signal to the command. It does not wait for the answer.
 func (f *foreground) signal(ctx context.Context, name string) {
-	go func() {
-		_ = f.session.send(ctx, func(link *client.Attachment) error { return link.Signal(name) })
-	}()
+	go f.session.signal(ctx, name)
+}
+
+// signaling signals a command past all input that waits for it.
+func signaling(c *client.Client, sandbox, command string) func(context.Context, string) error {
+	return func(ctx context.Context, name string) error {
+		_, err := askAgain(ctx, c, func(c *client.Client) (any, error) {
+			return nil, client.SignalCommand(ctx, c, sandbox, command, name, false)
+		})
+		return err
+	}
 }
 
 // resize hands the window's size to the command, and does not wait either.

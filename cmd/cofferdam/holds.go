@@ -229,8 +229,9 @@ func (r *runner) detach() bool {
 }
 
 // leave says how to go back to a run that waits on.
-func (r *runner) leave() error {
+func (r *runner) leave(ctx context.Context) error {
 	holds := r.holds.waiting()
+	r.prolongLease(ctx)
 	r.stderr.Say("the run %s was left waiting for %s", r.box.Run, requests(holds))
 	for _, line := range [][2]string{
 		{"let it in:", "cofferdam approvals approve " + requests(holds)},

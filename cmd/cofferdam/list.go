@@ -24,7 +24,8 @@ func newList() *cobra.Command {
 		Long: `Lists the sandboxes of this installation, the oldest first. A sandbox of "cofferdam
 run" is there as long as its command runs. One that is "held" waits for approvals; one
 that is "frozen" waits on disk and uses no memory. One that is "stuck" could not be
-removed, and is tried again. ENDS is when it ends by itself.`,
+removed, and is tried again. ENDS is when it ends by itself, which a run's
+does when its client is gone.`,
 		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
 	}
@@ -82,8 +83,11 @@ func stateOf(b api.Sandbox) string {
 }
 
 // ends is when a sandbox ends by itself; "" if it does not, or its time stands
-// still.
+// still. One with a lease ends when its client is gone.
 func ends(b api.Sandbox, now time.Time) string {
+	if b.Ends.IsZero() && b.Lifetime.LeaseSeconds > 0 {
+		return "with its client"
+	}
 	if b.Ends.IsZero() || b.State == "paused" || b.State == "frozen" {
 		return ""
 	}

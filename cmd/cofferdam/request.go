@@ -29,6 +29,7 @@ type runFlags struct {
 	timeout   time.Duration
 	json      bool
 	detach    bool // when something is held
+	keep      bool // go on when this process is gone
 	agent     string
 	isolation string
 	home      string // what the agent keeps, by name

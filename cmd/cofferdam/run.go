@@ -33,7 +33,11 @@ stderr stay apart and stdin is passed on. The exit code is the command's own (se
 Ctrl-C goes to the command. A second one within two seconds ends the sandbox. At a
 terminal it does so only if the command reacts to neither, because in a shell or an
 interpreter Ctrl-C only drops a line; five in a row always end the sandbox. SIGTERM
-and SIGHUP end the sandbox.
+and SIGHUP end the sandbox. Another signal then cuts the summary short; the sandbox is
+removed all the same.
+
+If this program is killed or loses its connection, the sandbox ends half a minute later,
+unless the run waits for an approval, somebody else is attached to it, or you gave --keep.
 
 With --lockfile, installs of its ecosystem are held to the releases and files in it,
 whatever flags the client is given. It may be requirements.txt with hashes (any name
@@ -105,6 +109,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.StringArrayVar(&f.publish, "publish", nil, "bring a port of the sandbox to this host's loopback interface: PORT or HOSTPORT:PORT")
 	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
+	set.BoolVar(&f.keep, "keep", false, "let the run go on if this program is killed or its connection lost; cofferdam attach goes back to it")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")
 	set.BoolVar(&f.noProject, "no-project", false, "leave a cofferdam.yaml of this directory aside (see cofferdam project)")
 	set.StringVar(&f.workspace, "workspace", "", "copy: the command works in a copy of this directory, in /workspace; what it changes is shown at the end, and cofferdam apply brings it over")
@@ -114,7 +119,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	incomplete(cmd, "timeout", "publish")
 }
 
-// farewell bounds what happens after the command: its summary, and the end of
+// farewell bounds what happens after the command: its summary, and then the end of
 // the sandbox.
 const farewell = 2 * time.Minute
 
@@ -124,6 +129,7 @@ func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) 
 	var exit *api.Exit
 	var err error
 	if r.request, err = flags.sandboxRequest(cwd); err == nil {
+		r.request.Lifetime.LeaseSeconds = flags.lease()
 		r.published, err = publish(ctx, flags.publish)
 	}
 	if err == nil {
@@ -163,18 +169,20 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	exit, err := r.inSandbox(ctx)
 	r.phase.Store(phaseFarewell)
 	if _, left := errors.AsType[*detached](context.Cause(ctx)); left && exit == nil {
-		return nil, r.leave()
+		return nil, r.leave(bye)
 	}
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
+	// Who is in a hurry is told less; what is left behind is taken away all the same.
+	clean, cleaned := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cleaned()
 	err = r.sayNow(r.endedByPolicy(bye, exit, killed{r.client, r.box.Run, r.box.ID}.explain(bye, exit, err)))
 	if !r.flags.json {
 		r.tell(bye, exit)
 	}
-	if !r.box.Linger {
-		destroyed(bye, r.client, r.box.ID, r.stderr.Say)
+	if r.box.Linger || destroyed(clean, r.client, r.box.ID, r.stderr.Say) {
+		r.tellChanges(clean)
 	}
-	r.tellChanges(bye)
 	return exit, err
 }
 
@@ -197,6 +205,9 @@ func (r *runner) create(ctx context.Context) (err error) {
 	}
 	err = ui.ShowWaiting("making a sandbox", func() error {
 		box, err := r.client.CreateSandbox(ctx, r.request)
+		if r.leaseUnknown(err) {
+			box, err = r.client.CreateSandbox(ctx, r.request)
+		}
 		r.has(box)
 		return err
 	})

@@ -90,12 +90,14 @@ func badSandbox(err error) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError || status == http.StatusServiceUnavailable
 }
 
-// destroyed ends a sandbox, and says so where that fails.
-func destroyed(ctx context.Context, c *client.Client, sandbox string, say func(format string, args ...any)) {
+// destroyed ends a sandbox, and says so where that fails; true: nothing of it is left.
+func destroyed(ctx context.Context, c *client.Client, sandbox string, say func(format string, args ...any)) bool {
 	_, err := askAgain(ctx, c, func(c *client.Client) (any, error) { return nil, c.DestroySandbox(ctx, sandbox) })
-	if err != nil && client.StatusOf(err) != http.StatusNotFound {
+	gone := err == nil || client.StatusOf(err) == http.StatusNotFound
+	if !gone {
 		say("the sandbox %s could not be removed; remove it with: cofferdam kill %s (%s)", sandbox, sandbox, err)
 	}
+	return gone
 }
 
 // wholeMilliseconds never makes a limit 0, which is none.

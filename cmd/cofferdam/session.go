@@ -13,7 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// How hard a lost connection is sought again.
+// How hard a lost connection is sought again: at once, and then after pauses that grow to
+// twice as much each time. The Python package's are the same.
 const (
 	reattachTries = 5
 	reattachPause = 200 * time.Millisecond
@@ -26,13 +27,15 @@ type session struct {
 	out    io.Writer // the command's stdout
 	err    io.Writer // the command's stderr
 	say    func(format string, args ...any)
-	from   int64 // the offset to begin with
+	beside func(ctx context.Context, signal string) error // signals the command past its input; nil: there is no such way
+	from   int64                                          // the offset to begin with
 	// lossless: output that was not kept is an error, not a remark.
 	lossless bool
 
 	mu         sync.Mutex // guards what follows
 	link       *client.Attachment
 	linked     chan struct{} // closed when link is set
+	wasLinked  bool          // link has been set
 	inputEnded bool
 }
 
@@ -43,8 +46,8 @@ func newSession() *session { return &session{linked: make(chan struct{})} }
 func (s *session) follow(ctx context.Context) (api.Exit, error) {
 	offset := s.from
 	for tries := 0; ; tries++ {
-		if tries > 0 {
-			if err := pause(ctx, time.Duration(tries-1)*reattachPause); err != nil {
+		if tries > 1 {
+			if err := pause(ctx, reattachPause<<(tries-2)); err != nil {
 				return api.Exit{}, err
 			}
 		}
@@ -119,7 +122,7 @@ func (e *outputError) Unwrap() error { return e.err }
 func (s *session) set(link *client.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link = link
+	s.link, s.wasLinked = link, true
 	close(s.linked)
 	s.linked = make(chan struct{})
 	if s.inputEnded {
@@ -157,6 +160,33 @@ func (s *session) send(ctx context.Context, do func(*client.Attachment) error) e
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// signal signals the command, once there is an attachment to it. It goes beside the
+// attachments, which may be full of input that the command does not read; a daemon that does
+// not take it so, because it is older or the sandbox is frozen, gets it by one.
+func (s *session) signal(ctx context.Context, name string) {
+	// beside is set before the first attachment.
+	if s.awaitLink(ctx) == nil && s.beside != nil && s.beside(ctx, name) == nil {
+		return
+	}
+	_ = s.send(ctx, func(link *client.Attachment) error { return link.Signal(name) }) // fails only with the session
+}
+
+// awaitLink returns when there is, or has been, an attachment.
+func (s *session) awaitLink(ctx context.Context) error {
+	s.mu.Lock()
+	linked, was := s.linked, s.wasLinked
+	s.mu.Unlock()
+	if was {
+		return nil
+	}
+	select {
+	case <-linked:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

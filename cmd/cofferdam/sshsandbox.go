@@ -31,7 +31,7 @@ func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshe
 		return nil, err
 	}
 	of := newSession()
-	of.attach = attaching(s.client, s.id, command.ID)
+	of.attach, of.beside = attaching(s.client, s.id, command.ID), signaling(s.client, s.id, command.ID)
 	return sshProcess{of}, nil
 }
 
@@ -62,16 +62,14 @@ func (p sshProcess) Resize(ctx context.Context, rows, cols uint16) {
 
 // Signal implements secureshell.Process.
 func (p sshProcess) Signal(ctx context.Context, name string) {
-	go func() {
-		_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Signal(name) })
-	}()
+	go p.session.signal(ctx, name)
 }
 
 // HangUp implements secureshell.Process.
 func (p sshProcess) HangUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hangUpTime)
 	defer cancel()
-	_ = p.session.send(ctx, func(link *client.Attachment) error { return link.Signal("HUP") }) // it may have ended
+	p.session.signal(ctx, "HUP")
 }
 
 // oddInVersion is what has no place in the line by which SSH begins.

@@ -225,6 +225,9 @@ func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
 	line, _ := json.Marshal(req)
 	d.note(string(line))
 	switch {
+	case req.Task == "older" && req.Lifetime.LeaseSeconds != 0: // as one that does not know it
+		refuse(w, http.StatusBadRequest, `the request's body has the unknown field "lifetime/lease_seconds"; known fields: ttl_seconds`)
+		return
 	case req.Template == "nosuch":
 		refuse(w, http.StatusNotFound, `there is no template "nosuch"; there are debian and host`)
 		return

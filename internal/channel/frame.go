@@ -12,6 +12,8 @@
 // payload.
 package channel
 
+import "fmt"
+
 // FrameType says what a payload is.
 type FrameType byte
 
@@ -127,7 +129,14 @@ const (
 	CallUsage     CallKind = "usage"     // the reply's Body is a DiskUsage
 	CallSync      CallKind = "sync"      // the reply comes when what was written to files is on the disk
 	CallAdopt     CallKind = "adopt"     // a command that runs gets this stream as its own, after a reset; reply, then exec frames
+	CallControl   CallKind = "control"   // a command gets a signal, or its terminal a size, past all input that waits; see Control
 )
+
+// UnknownCall is an agent's sentence about a call that it does not know. By it a host tells
+// the agents that are older than the call: those of snapshots, which come up as they were.
+func UnknownCall(kind CallKind) string {
+	return fmt.Sprintf("the guest agent does not know the call %q", kind)
+}
 
 // Call is the first frame of a host-opened stream.
 type Call struct {
@@ -143,6 +152,17 @@ type Call struct {
 	Port      int           `json:"port,omitempty"`  // of CallDial
 	Dial      string        `json:"dial,omitempty"`  // of CallHangUp
 	Adopt     string        `json:"adopt,omitempty"` // the command's id
+	Control   *Control      `json:"control,omitempty"`
+}
+
+// Control tells a command something that does not wait behind its input, which the
+// command need not read: one of Signal and Resize. The reply comes when it is done. Of a
+// signal KILL that is when the command has ended; with Signal.Tree, all that came of it.
+// CodeNotFound: no command with the id runs.
+type Control struct {
+	Command string      `json:"command"` // its id
+	Signal  *Signal     `json:"signal,omitempty"`
+	Resize  *WindowSize `json:"resize,omitempty"`
 }
 
 // Trust has the sandbox trust these, beside its template's, in place of those before.

@@ -307,6 +307,7 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 				d.time.watch(ctx)
 				d.seen.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)
+				d.sandboxes.EndLeases()
 				return nil
 			})
 			if d.opts.EndWhenIdle && d.idle() {

@@ -144,17 +144,9 @@ func (a *Agent) serve(ctx context.Context) {
 // answer reads a stream's call and does it. What goes on when the session is
 // started anew is bound to ctx, all else to life.
 func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
-	first, cancel := a.clock.within(life, openDeadline)
-	defer cancel()
-	lift := limit(first, stream.Raw())
-	var call channel.Call
-	err := stream.ReadJSON(channel.FrameOpen, &call)
-	inTime := lift()
+	call, err := a.asked(life, stream)
 	if err != nil {
-		return fmt.Errorf("the first frame: %w", err)
-	}
-	if !inTime {
-		return first.Err()
+		return err
 	}
 	switch call.Kind {
 	case channel.CallPing:
@@ -183,9 +175,28 @@ func (a *Agent) answer(ctx, life context.Context, stream *channel.Conn) error {
 		return a.hangUp(life, stream, call.Dial)
 	case channel.CallUsage, channel.CallSync:
 		return a.disks(stream, call.Kind)
+	case channel.CallControl:
+		return a.control(life, stream, call.Control)
 	default:
-		return reply(stream, fmt.Errorf("the guest agent does not know the call %q", call.Kind))
+		return reply(stream, errors.New(channel.UnknownCall(call.Kind)))
 	}
+}
+
+// asked reads a stream's call, for which there is a deadline.
+func (a *Agent) asked(life context.Context, stream *channel.Conn) (channel.Call, error) {
+	first, cancel := a.clock.within(life, openDeadline)
+	defer cancel()
+	lift := limit(first, stream.Raw())
+	var call channel.Call
+	err := stream.ReadJSON(channel.FrameOpen, &call)
+	inTime := lift()
+	if err != nil {
+		return call, fmt.Errorf("the first frame: %w", err)
+	}
+	if !inTime {
+		return call, first.Err()
+	}
+	return call, nil
 }
 
 // reply answers a call with OK or with an error's sentence.

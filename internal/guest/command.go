@@ -28,9 +28,11 @@ type command struct {
 
 	root     process.ID    // guarded by commands.mu; zero until it is forked
 	runs     chan struct{} // closed when it has been started
+	ended    chan struct{} // closed when its first process has ended
 	over     chan struct{} // closed when the host has its exit, or never will
 	done     <-chan unix.WaitStatus
 	timedOut atomic.Bool
+	killed   atomic.Bool  // the agent killed the first process while it lived
 	stuck    atomic.Int64 // processes that SIGKILL did not end
 }
 
@@ -103,7 +105,7 @@ func (a *Agent) prepare(ctx context.Context, stream *channel.Conn, exec *channel
 	}
 	cmd := &command{
 		agent: a, exec: exec, out: newOutlet(ctx, stream, a.clock), user: user, env: env, dir: exec.Dir,
-		runs: make(chan struct{}), over: make(chan struct{}),
+		runs: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{}),
 	}
 	if cmd.dir == "" {
 		cmd.dir = user.Home
@@ -215,6 +217,7 @@ func (c *command) run(ctx context.Context, stream *channel.Conn) channel.Exit {
 	helpers.Go(func() { c.limitTime(timing) })
 
 	status := c.wait(ctx)
+	close(c.ended)
 	stopTimer() // only a kill that has begun goes on
 	for _, out := range c.stdio.outputs {
 		curtail(out.file)
@@ -244,6 +247,8 @@ func (c *command) exit(status unix.WaitStatus) channel.Exit {
 	if status.Signaled() {
 		exit.Code = 128 + int(status.Signal())
 		exit.Signal = strings.TrimPrefix(unix.SignalName(status.Signal()), "SIG")
+	} else if c.killed.Load() { // a shell whose child died of it first may have ended by itself meanwhile
+		exit.Code, exit.Signal = 128+int(unix.SIGKILL), "KILL"
 	}
 	if n := c.stuck.Load(); n > 0 {
 		exit.Error = fmt.Sprintf("%d processes of the command could not be killed", n)
@@ -292,20 +297,6 @@ func (c *command) obey(kind channel.FrameType, payload []byte) error {
 	}
 }
 
-// signal sends a signal by its name to the command's group or its whole tree.
-func (c *command) signal(signal channel.Signal) error {
-	number := unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
-	if number == 0 {
-		return fmt.Errorf("there is no signal %.20q", signal.Name)
-	}
-	if signal.Tree {
-		c.tree().signal(number)
-		return nil
-	}
-	c.agent.reaper.signal(c.root, number)
-	return nil
-}
-
 // limitTime ends the tree when the command's time is over: time in which the
 // sandbox ran and the host did not stop the clock.
 func (c *command) limitTime(ctx context.Context) {
@@ -323,11 +314,8 @@ func (c *command) limitTime(ctx context.Context) {
 	c.kill()
 }
 
-// kill ends the whole tree.
-func (c *command) kill() { c.stuck.Store(int64(c.tree().kill())) }
-
 func (c *command) tree() *tree {
 	t := c.agent.commands.tree(c, os.Getpid(), c.agent.reaper)
-	t.clock = c.agent.clock
+	t.clock, t.killing = c.agent.clock, func() { c.killed.Store(true) }
 	return t
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// inputLimit is how much input for a command waits in the agent. Up to it a
-// signal or a resize overtakes input that the command does not read; past it
-// the host is held back, signals included.
+// inputLimit is how much input for a command waits in the agent; past it the host is held
+// back. Signals and sizes do not wait behind it: they have a call of their own (control.go).
 const inputLimit = 4 << 20
 
 // input carries a command's stdin from the stream's reader to its pipe.

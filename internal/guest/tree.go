@@ -34,6 +34,8 @@ type tree struct {
 	self   int        // the agent
 	reaper *reaper    // starts and collects the agent's children
 	clock  *clock     // for wait and kill
+	// killing is told before the first process, which lives, is killed; nil: nobody is.
+	killing func()
 	// others tells what else the agent has started: it is asked anew at each look,
 	// because commands start while a tree is being killed. Called under reaper.mu.
 	others func() neighbours
@@ -194,6 +196,9 @@ func (t *tree) killRoot() {
 	}
 	t.known = members
 	if slices.Contains(members, t.root) {
+		if t.killing != nil {
+			t.killing()
+		}
 		_ = t.root.Signal(unix.SIGKILL) // it may have ended by itself
 	}
 }

@@ -5,12 +5,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // Protocol is the Upgrade token of an attachment.
@@ -51,8 +55,47 @@ func (s commandRoutes) attach(w http.ResponseWriter, r *http.Request) error {
 		client.Close()
 		keeper.Close()
 	})()
+	defer whenGone(client, keeper)()
 	pass(client, buffered.Reader, keeper)
 	return nil
+}
+
+// whenGone tells an attachment when its client has closed the connection, which nobody reads
+// while the command takes no input. The function that it returns ends the looking.
+func whenGone(client, attachment net.Conn) (stop func()) {
+	told, ok := attachment.(interface{ ClientGone() })
+	inner, isSocket := backend.Innermost(client).(interface{ File() (*os.File, error) })
+	if !ok || !isSocket {
+		return func() {}
+	}
+	file, err := inner.File() // another descriptor: pass reads the first one
+	if err != nil {
+		return func() {}
+	}
+	var looking sync.WaitGroup
+	errand.In(&looking, func() {
+		if awaitHangUp(file) == nil {
+			told.ClientGone()
+		}
+	})
+	return func() {
+		_ = file.Close()
+		looking.Wait()
+	}
+}
+
+// awaitHangUp returns when the other end of a socket was closed, or shut for what it says; an
+// error: when file was closed.
+func awaitHangUp(file *os.File) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Read(func(fd uintptr) bool {
+		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(look, 0)
+		return err == nil && n > 0 && look[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
 }
 
 // pass copies both ways until both directions have ended. The client's end of

@@ -85,7 +85,12 @@ func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
 			return sandbox.Lifetime{}, fault.Invalid("%s is %d; it is from 1 to %d, or 0 for no end", what, seconds, int64(maxLife/time.Second))
 		}
 	}
-	made := sandbox.Lifetime{TTL: time.Duration(l.TTLSeconds) * time.Second, Idle: time.Duration(l.IdleSeconds) * time.Second}
+	if l.LeaseSeconds < 0 || l.LeaseSeconds > int64(maxLife/time.Second) {
+		return sandbox.Lifetime{}, fault.Invalid("lease_seconds is %d; it is from 5 to %d, or 0 for none", l.LeaseSeconds, int64(maxLife/time.Second))
+	}
+	made := sandbox.Lifetime{
+		TTL: time.Duration(l.TTLSeconds) * time.Second, Idle: time.Duration(l.IdleSeconds) * time.Second, Lease: time.Duration(l.LeaseSeconds) * time.Second,
+	}
 	switch l.AtEnd {
 	case "", "destroy":
 	case "pause":
@@ -100,7 +105,7 @@ func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
 
 func viewLifetime(l sandbox.Lifetime) api.Lifetime {
 	seconds := func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
-	return api.Lifetime{TTLSeconds: seconds(l.TTL), IdleSeconds: seconds(l.Idle), AtEnd: string(l.Then)}
+	return api.Lifetime{TTLSeconds: seconds(l.TTL), IdleSeconds: seconds(l.Idle), AtEnd: string(l.Then), LeaseSeconds: seconds(l.Lease)}
 }
 
 // chosenPolicy is the policy of a new sandbox.

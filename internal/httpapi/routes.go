@@ -80,6 +80,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/sandboxes/{id}/fork", holders, snapshots.forkSandbox},
 		{"POST /v1/sandboxes/{id}/commands", holders, commands.startCommand},
 		{"GET /v1/sandboxes/{id}/commands/{cmd}", holders, commands.getCommand},
+		{"POST /v1/sandboxes/{id}/commands/{cmd}/signal", holders, commands.signalCommand},
 		{"GET /v1/sandboxes/{id}/commands/{cmd}/attach", holders, commands.attach},
 		{"GET /v1/sandboxes/{id}/ports/{port}", holders, commands.port},
 		{"GET /v1/sandboxes/{id}/files", holders, files.readFile},

@@ -168,7 +168,9 @@ type run struct {
 	life    context.Context //nolint:containedctx // ends when the policy's time for the cell is over
 	stopped context.Context //nolint:containedctx // ends when its client went away
 
-	grace   <-chan time.Time // fires when an interrupt has come to nothing; nil: there was none
+	grace   <-chan time.Time // fires when an interrupt has come to nothing; nil: there was none, or it has
+	asked   bool             // it was interrupted
+	ended   bool             // the kernel was ended while somebody was told something
 	begun   bool
 	done    bool
 	dying   bool // the kernel says that it has no more cells in it
@@ -226,6 +228,10 @@ func (r *run) follow() channel.Exit {
 				r.broken(why)
 				return r.exit()
 			}
+			if r.ended && !r.done {
+				r.tell(Event{Error: r.failure})
+				return r.exit()
+			}
 			if f.err == nil {
 				taken <- struct{}{} // it is waited for
 			}
@@ -236,7 +242,7 @@ func (r *run) follow() channel.Exit {
 			stopped = nil
 			r.interrupt(&Failure{Name: "KeyboardInterrupt", Value: "the client went away, and the cell was interrupted"})
 		case <-r.grace:
-			r.broken(&Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted; its kernel was ended, and what the context had is lost", interruptGrace)})
+			r.broken(outlived())
 			return r.exit()
 		}
 	}
@@ -248,13 +254,17 @@ func (r *run) interrupt(why *Failure) {
 	if r.failure == nil {
 		r.failure = why
 	}
-	if r.grace != nil {
+	if r.asked {
 		return
 	}
+	r.asked = true
 	r.grace = time.After(interruptGrace)
-	if r.wire.interrupt() != nil {
-		r.grace = time.After(0)
-	}
+	r.wire.interrupt(r.host, r.kernel)
+}
+
+// outlived is why the kernel of a cell is ended that goes on though it was interrupted.
+func outlived() *Failure {
+	return &Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted; its kernel was ended, and what the context had is lost", interruptGrace)}
 }
 
 // exit is the cell's end on record.
@@ -276,7 +286,7 @@ func (r *run) broken(why *Failure) {
 }
 
 // tell hands an event to whoever reads, if somebody does. Who does not read holds the kernel
-// back, and not the policy's time.
+// back, and neither the policy's time nor the end of a cell that was interrupted in vain.
 func (r *run) tell(e Event) {
 	e.At = time.Now()
 	over := r.life.Done()
@@ -289,6 +299,9 @@ func (r *run) tell(e Event) {
 		case <-over:
 			over = nil
 			r.interrupt(timeIsOver())
+		case <-r.grace:
+			r.grace, r.ended, r.failure = nil, true, outlived()
+			r.place.kill(context.Background(), r.host, r.kernel)
 		}
 	}
 }

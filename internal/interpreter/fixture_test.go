@@ -199,18 +199,21 @@ func (s *stage) Attach(_ context.Context, kernel string, offset int64) (net.Conn
 			if err != nil {
 				return
 			}
-			switch kind { //nolint:exhaustive // nothing else comes
-			case channel.FrameStdin:
+			if kind == channel.FrameStdin {
 				_, _ = k.input.Write(payload)
-			case channel.FrameSignal:
-				k.strk <- struct{}{}
 			}
 		}
 	}()
 	return ours, nil
 }
 
-func (s *stage) Signal(_ context.Context, kernel, name string) error {
+func (s *stage) Signal(ctx context.Context, kernel, name string) error {
+	if k := s.find(kernel); k != nil && name == "INT" {
+		select {
+		case k.strk <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}
 	if k := s.find(kernel); k != nil && name == "KILL" {
 		k.mu.Lock()
 		conn, was := k.conn, k.dead

@@ -15,7 +15,8 @@ type Starter interface {
 	StartKernel(ctx context.Context, k commands.Kernel) (string, error)
 	// Attach returns a connection with a kernel's frames, which takes input and signals.
 	Attach(ctx context.Context, kernel string, offset int64) (net.Conn, error)
-	// Signal sends a signal to a kernel and all that it started.
+	// Signal sends a signal to a kernel's process group, KILL to all that it started. It waits
+	// behind no input, and returns when the guest says that it is done.
 	Signal(ctx context.Context, kernel, name string) error
 }
 

@@ -215,6 +215,35 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// TestAnInterruptInVainUnread: the kernel of a cell that goes on though it was interrupted is
+// ended, also while nobody reads what the cell says.
+func TestAnInterruptInVainUnread(t *testing.T) {
+	t.Parallel()
+	said := make(chan struct{})
+	i, s := newStage(t, map[string]script{"wait": func(k *pretended, cell string, interrupted <-chan struct{}) {
+		k.begin(cell)
+		k.say(`{"kind":"stdout","cell":"` + cell + `","text":"here"}`)
+		close(said)
+		<-interrupted // and it goes on
+	}})
+	limited, over := context.WithCancelCause(t.Context())
+	s.limit = func(context.Context) (context.Context, context.CancelFunc) { return limited, func() {} }
+	c, err := i.Execute(t.Context(), "box", Request{Code: "wait"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-said
+	over(context.DeadlineExceeded)
+	for kernel := s.kernels[0]; !kernel.ended(); runtime.Gosched() {
+		if t.Context().Err() != nil {
+			t.Fatal("the kernel goes on for as long as nobody reads")
+		}
+	}
+	if got := collect(c); got.stdout != "here" || got.failure == nil || got.failure.Name != FailureDied {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestTimeEndsUnread: a client that does not read holds the kernel back, and not the policy's
 // time. Whether the time is over before somebody waits for the client is chance, so it is
 // tried some times.

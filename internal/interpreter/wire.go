@@ -60,16 +60,15 @@ func (w *wire) ask(r request) error {
 	return w.write(append(line, '\n'))
 }
 
-// interrupt has a kernel end its cell: by a signal to all that belongs to it, and by a
-// request for one that hears no signals.
-func (w *wire) interrupt() error {
-	if err := w.raw.SetWriteDeadline(time.Now().Add(takeTimeout)); err != nil {
-		return err
-	}
-	if err := w.conn.WriteJSON(channel.FrameSignal, channel.Signal{Name: "INT"}); err != nil {
-		return err
-	}
-	return w.ask(request{Op: "interrupt"})
+// interrupt has a kernel end its cell: by a signal to its process group, which waits behind
+// nothing, and by a request for one that hears no signals. It returns soon.
+func (w *wire) interrupt(host Starter, kernel string) {
+	errand.Go(func() { // ends with the time for it
+		ctx, cancel := context.WithTimeout(context.Background(), interruptGrace)
+		defer cancel()
+		_ = host.Signal(ctx, kernel, "INT") // a kernel that does not end its cell is ended
+		_ = w.ask(request{Op: "interrupt"})
+	})
 }
 
 // programOf is a kernel's program as what starts it reads it.

@@ -7,13 +7,14 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // attach tells a client that a command has started, plays its output from an
 // offset on, then its exit, and passes the client's input to the guest meanwhile. It ends when the
 // client is gone or has got the exit. Until then the client's place holds the
 // guest back once the ring is full.
-func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
+func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
 	place, err := c.out.place(offset)
 	if err != nil {
 		return err
@@ -25,7 +26,7 @@ func attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) e
 	errand.Go(func() { // ends with the connection, or when the guest takes what it was writing
 		defer cancel()
 		defer conn.Raw().Close()
-		takeInput(conn, c)
+		s.takeInput(ctx, conn, c)
 	})
 	if tellStart(ctx, conn, c) && play(ctx, conn, place) { // otherwise the client left, which is its right
 		<-c.done // the ring is closed just before the exit is set
@@ -66,16 +67,22 @@ func play(ctx context.Context, conn *channel.Conn, place *cursor) bool {
 }
 
 // takeInput passes frames on until the client closes or breaks the protocol.
-// What comes after the command has ended is thrown away.
-func takeInput(conn *channel.Conn, c *command) {
+// What comes after the command has ended is thrown away. A signal or a size waits for the
+// input before it on the same connection; Client.Send does not.
+func (s *sandbox) takeInput(ctx context.Context, conn *channel.Conn, c *command) {
 	for {
 		kind, payload, err := conn.ReadFrame()
 		if err != nil {
 			return
 		}
 		switch kind {
-		case channel.FrameStdin, channel.FrameResize, channel.FrameSignal:
+		case channel.FrameStdin:
 			c.input(kind, payload)
+		case channel.FrameResize, channel.FrameSignal:
+			// An attachment has no answers. What a frozen sandbox does not take waits for its thaw.
+			if err := s.control(ctx, c, kind, payload); errors.Is(err, fault.ErrConflict) {
+				c.input(kind, payload)
+			}
 		default:
 			return
 		}

@@ -45,10 +45,12 @@ func (c *Client) Stream(ctx context.Context, id string, call channel.Call) (net.
 }
 
 // Send passes one frame to a command without an attachment: FrameStdin (an empty
-// one is the end of the input), FrameResize or FrameSignal. It returns when the
-// guest has room for it, or ctx ends; then it may still arrive. A command that has
-// ended is a fault.ErrConflict. Frames that several clients send come one after
-// the other.
+// one is the end of the input), FrameResize or FrameSignal. With input it returns when the
+// guest has room for it, or ctx ends; then it may still arrive. Input that several clients
+// send comes one after the other. A signal or a size waits for no input: Send returns when
+// the guest says that it is done, which of a KILL is that the command is gone. A guest that
+// does not say so in time is a fault.ErrUnavailable. A command that has ended is a
+// fault.ErrConflict.
 func (c *Client) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
 	return c.converse(ctx, Request{Verb: VerbSend, ID: id, Command: command}, nil, func(l *link) error {
 		if err := l.WriteFrame(kind, payload); errors.Is(err, fault.ErrInvalid) {

@@ -36,6 +36,7 @@ type command struct {
 	capBytes int64         // per stream; 0: none
 	terminal bool
 	out      *ring
+	answered chan struct{} // closed when the guest has said yes or no to it
 	began    chan struct{} // closed when pid is known, or will not be
 	done     chan struct{} // closed when exit is set
 
@@ -57,7 +58,7 @@ func newCommand(exec *channel.Exec, o ExecOptions) *command {
 	c := &command{
 		id: exec.ID, argv: clipArgv(exec.Argv), user: excerpt.Of(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
 		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
-		began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
+		answered: make(chan struct{}), began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
 	if o.AwaitReader {
 		c.out.hold()
@@ -206,7 +207,7 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 		return ctx.Err()
 	}
 	if !c.running() {
-		return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
+		return c.hasEnded()
 	}
 	payload = bytes.Clone(payload)
 	taken := make(chan bool, 1)
@@ -225,6 +226,37 @@ func (c *command) send(ctx context.Context, kind channel.FrameType, payload []by
 		if !ok {
 			return fault.New(fault.ErrConflict, "the command %s takes nothing: it has ended, or has not started yet", c.id)
 		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *command) hasEnded() error {
+	return fault.New(fault.ErrConflict, "the command %s has ended", c.id)
+}
+
+// awaitAnswer waits for the guest's yes to a command that is just being asked for. One that
+// has ended, or that the guest refused, is a fault.ErrConflict.
+func (c *command) awaitAnswer(ctx context.Context) error {
+	select {
+	case <-c.answered:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	refused := c.stream == nil
+	c.mu.Unlock()
+	if refused || !c.running() {
+		return c.hasEnded()
+	}
+	return nil
+}
+
+// awaitEnd waits until the guest has told the command's end.
+func (c *command) awaitEnd(ctx context.Context) error {
+	select {
+	case <-c.done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

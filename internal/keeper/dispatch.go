@@ -78,7 +78,7 @@ func (s *Server) dispatchTo(ctx context.Context, conn *channel.Conn, box *sandbo
 			return err
 		}
 		_ = conn.Raw().SetReadDeadline(time.Time{})
-		return attach(ctx, conn, c, req.Offset)
+		return box.attach(ctx, conn, c, req.Offset)
 	case VerbKill:
 		s.log.Info("sandbox killed", slog.String("sandbox", box.id))
 		return done(conn, box.kill(watch(ctx, conn)))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -23,6 +24,7 @@ type fakeGuest struct {
 	written atomic.Int64 // bytes that floods have written
 	taken   atomic.Int64 // bytes of input that were read
 	open    []*channel.Conn
+	signals sync.Map // by the ids of commands called "controlled": chan string
 }
 
 func beGuest() error {
@@ -64,6 +66,8 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 	case channel.CallPing:
 		text, _ := json.Marshal([]int64{g.written.Load(), g.taken.Load()})
 		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(text)})
+	case channel.CallControl:
+		g.control(stream, call.Control)
 	case "echo", "flood", "deaf", "leave":
 		g.stream(stream, call.Kind)
 	case "hang":
@@ -71,6 +75,24 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 	case "oversize":
 		_, _ = stream.Raw().Write([]byte{byte(channel.FrameReply), 0xff, 0xff, 0xff, 0xff})
 	}
+}
+
+// control knows the commands called "controlled", never answers about one called "mute", and
+// says of others what an agent says that is older than the call.
+func (g *fakeGuest) control(stream *channel.Conn, c *channel.Control) {
+	if c.Command == "mute" {
+		_, _ = io.Copy(io.Discard, stream.Raw())
+		return
+	}
+	signals, ok := g.signals.Load(c.Command)
+	if !ok {
+		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: channel.UnknownCall(channel.CallControl)})
+		return
+	}
+	if c.Signal != nil {
+		signals.(chan string) <- c.Signal.Name //nolint:forcetypeassert // nothing else is in it
+	}
+	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 }
 
 // stream is raw after a reply, and then as rude as its kind says.
@@ -131,6 +153,21 @@ func (g *fakeGuest) exec(stream *channel.Conn, e *channel.Exec) {
 		g.flood(stream, int64(arg(1)))
 	case "cat":
 		exit.Signal = g.cat(stream)
+	case "heedless": // tells of signals, and goes on
+		for {
+			kind, _, err := stream.ReadFrame()
+			if err != nil {
+				return
+			}
+			if kind == channel.FrameSignal {
+				_ = stream.WriteFrame(channel.FrameStdout, []byte("!"))
+			}
+		}
+	case "controlled": // reads nothing, and ends of a signal
+		signals := make(chan string)
+		g.signals.Store(e.ID, signals)
+		_ = stream.WriteFrame(channel.FrameStdout, []byte("ready"))
+		exit.Signal = <-signals
 	case "deaf":
 		select {}
 	case "hangup":

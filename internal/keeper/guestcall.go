@@ -180,6 +180,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	c.mu.Lock()
 	c.stream = o.stream
 	c.mu.Unlock()
+	close(c.answered)
 	errand.Go(func() {
 		defer s.release()
 		c.relay(o.stream, s.session.Done(), s.goneBecause)

@@ -21,17 +21,18 @@ import (
 
 // sandbox is a channel and the processes behind it.
 type sandbox struct {
-	id      string
-	started time.Time
-	reaper  *reaper
-	log     *slog.Logger
-	session *channel.Session // set before the sandbox can be found
-	wire    *channel.Wire    // under the session
-	calls   chan struct{}    // one slot for each stream that the keeper has open
-	settled chan struct{}    // closed when the launch has succeeded or failed
-	met     atomic.Bool      // the guest has answered once
-	moving  chan struct{}    // a slot for the freeze or thaw that is under way
-	began   logMark          // what its log told before the launch
+	id       string
+	started  time.Time
+	reaper   *reaper
+	log      *slog.Logger
+	session  *channel.Session // set before the sandbox can be found
+	wire     *channel.Wire    // under the session
+	calls    chan struct{}    // one slot for each stream that the keeper has open
+	controls chan struct{}    // one for each control call that is under way
+	settled  chan struct{}    // closed when the launch has succeeded or failed
+	met      atomic.Bool      // the guest has answered once
+	moving   chan struct{}    // a slot for the freeze or thaw that is under way
+	began    logMark          // what its log told before the launch
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage
@@ -318,7 +319,9 @@ func (s *sandbox) reserve(c *command) error {
 	return nil
 }
 
+// dropCommand forgets a command that the guest did not start.
 func (s *sandbox) dropCommand(c *command) {
+	close(c.answered)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })

@@ -127,5 +127,9 @@ func sendTo(ctx context.Context, conn *channel.Conn, box *sandbox, id string) er
 		return err
 	}
 	payload = append([]byte(nil), payload...) // watch reads into the same buffer
-	return done(conn, c.send(watch(ctx, conn), kind, payload))
+	ctx = watch(ctx, conn)
+	if kind == channel.FrameStdin {
+		return done(conn, c.send(ctx, kind, payload))
+	}
+	return done(conn, box.control(ctx, c, kind, payload))
 }

@@ -149,6 +149,7 @@ func (a *adopter) adopted(ctx context.Context, s *Sandbox) {
 	a.tracker.quotas.Put(s.info.ID, shareOf(s.info), state == Paused)
 	a.cfg.Homes.Put(s.info.Home, s.info.ID)
 	a.keys.remind(s)
+	s.clients.Touch() // those of the daemon before have to find this one first
 	a.assembly.appear(s)
 	if err := a.cfg.Door.SandboxAdopted(ctx, s.info.ID, string(state)); err != nil {
 		a.cfg.Log.Error("that a sandbox was taken over is not on record", "sandbox", s.info.ID, "run", s.info.Run, "err", err)

@@ -290,6 +290,7 @@ func (c *creation) commit(ctx context.Context, s *Sandbox) {
 	c.tracker.ends.Start(s.info.ID, terms(s.lifetime), s.lifetime.TTL)
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.clients.Touch()    // it may have taken long
 	c.assembly.appear(s) // before anybody hears of it
 	c.tracker.ends.Announce(s.info.ID)
 	c.tracker.correct(ctx, s, Running, "")

@@ -269,7 +269,7 @@ func (m *Manager) Released(ctx context.Context, sandbox string, h admission.Hold
 	if err != nil {
 		return err
 	}
-	defer s.clients.Touch()
+	defer s.clients.NoteActivity()
 	return s.waits.Released(ctx, heldAs(h))
 }
 

@@ -23,6 +23,7 @@ const (
 	maxKey = 256 // bytes
 
 	maxLifetime   = 365 * 24 * time.Hour
+	leastLease    = 5 * time.Second // what a client needs to come back after its daemon did
 	maxLabels     = 64
 	maxLabelKey   = 256     // bytes
 	maxLabelValue = 4 << 10 // bytes
@@ -116,6 +117,9 @@ func checkLifetime(l Lifetime) error {
 		if d < 0 || d > maxLifetime {
 			return fault.Invalid("the sandbox's %s is %s; it must be between 0 (no end) and %s", name, d, maxLifetime)
 		}
+	}
+	if l.Lease != 0 && (l.Lease < leastLease || l.Lease > maxLifetime) {
+		return fault.Invalid("the sandbox's lease is %s; it must be between %s and %s, or 0 for none", l.Lease, leastLease, maxLifetime)
 	}
 	if l.Then != ThenDestroy && !l.Then.Pauses() {
 		return fault.Invalid("a sandbox whose time is over can't be made %.20q; it is destroyed, or paused with %q or %q", l.Then, ThenPause, ThenPauseFiles)

@@ -32,6 +32,7 @@ type Sandbox struct {
 	waits     *waiting.List // what it waits for; has a lock of its own
 	inventory *inventory.Taker
 	clients   *commands.Clients
+	absence   absence // of its clients; has a lock of its own
 	commands  *commands.Table
 	usage     meter // what Usage found last; has a lock of its own
 	ends      *ends.Schedule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
@@ -21,8 +22,8 @@ def blocking(work: Callable[[], T]) -> T:
     return work()
 
 
-AsyncLock = asyncio.Lock
-Lock = threading.Lock
+async_sleep = asyncio.sleep
+sleep = time.sleep
 
 
 class AsyncPump:

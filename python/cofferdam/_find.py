@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from .errors import CofferdamError, DaemonNotFound
@@ -127,6 +130,23 @@ def check_owner(directory: Path) -> None:
         raise DaemonNotFound(f"{directory} is not a directory; remove it or set COFFERDAM_RUNTIME")
     if found.st_uid not in (0, os.geteuid()):
         raise DaemonNotFound(f"{directory} belongs to another user; set COFFERDAM_RUNTIME to a directory of your own")
+
+
+def check_listener(connection: Any, path: str) -> None:
+    """Refuses a connection to this user's own daemon at whose other end another user listens.
+
+    The kernel says who listens, as it does for the command line: others may be able to write to
+    the directory that the socket is in.
+    """
+    try:
+        peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII"))
+        _, uid, _ = struct.unpack("iII", peer)
+    except (AttributeError, OSError, struct.error) as e:
+        raise DaemonNotFound(f"who listens at {path} can't be found out: {e}") from e
+    if uid not in (0, os.geteuid()):
+        raise DaemonNotFound(
+            f"another user listens there: user {uid}, at {path}; set COFFERDAM_RUNTIME to a directory of your own"
+        )
 
 
 def binary() -> str:

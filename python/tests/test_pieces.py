@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -262,3 +263,31 @@ def test_a_sandbox_that_is_not_made_says_so() -> None:
         with pytest.raises(CofferdamError, match="not there"):
             getattr(box, what)
     box.kill()  # nothing to end
+
+
+def test_a_session_that_is_restored_is_so_though_the_sandbox_before_stays(caplog: pytest.LogCaptureFixture) -> None:
+    from cofferdam.agt._provider import CofferdamSandboxProvider
+    from cofferdam.agt._session import Session
+
+    class Box:
+        def __init__(self, id: str, fails: bool) -> None:
+            self.id, self.fails, self.asked = id, fails, 0
+
+        def kill(self) -> None:
+            self.asked += 1
+            if self.fails:
+                raise CofferdamError("it can't be taken away")
+
+    for fails in (False, True):
+        before, after = Box("before", fails), Box("after", False)
+        session, made = (
+            Session("a", "s", box, limits=None, asked={})  # type: ignore[arg-type]
+            for box in (before, after)
+        )
+        provider = object.__new__(CofferdamSandboxProvider)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(provider, "_session", Mock(return_value=session), raising=False)
+            patch.setattr(provider, "_make", Mock(return_value=made), raising=False)
+            provider.restore_state("a", "s", "one")
+        assert session.sandbox is after and before.asked == 1
+        assert ("before" in caplog.text) == fails

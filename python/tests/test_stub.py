@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cofferdam import (
     AsyncClient,
+    AsyncSandbox,
     Client,
     Conflict,
     ConnectionLost,
@@ -86,12 +90,16 @@ def frames(*sent: bytes) -> Answer:
 STARTED = says(201, '{"id":"c","argv":["x"],"started":"2026-11-26T10:00:00Z"}')
 
 
-def box(client: Client) -> Sandbox:
+def information() -> SandboxInfo:
     info = {
         "id": "s b/../x", "run": "r", "state": "running", "template": "t", "engine": "e", "policy_digest": "d",
         "created": "2026-11-26T10:00:00Z",
     }  # fmt: skip
-    return Sandbox.of(client, decode(SandboxInfo, info))
+    return decode(SandboxInfo, info)
+
+
+def box(client: Client) -> Sandbox:
+    return Sandbox.of(client, information())
 
 
 Stub = tuple[Client, list[Answer], list[str]]
@@ -202,11 +210,150 @@ def test_output_goes_on_where_it_broke_off(stub: Stub) -> None:
     assert "".join(heard) == "abd\u00e9"
 
 
-def test_output_that_is_lost_for_good(stub: Stub) -> None:
-    client, answers, _ = stub
-    answers += [STARTED, *[frames(frame(STDOUT, b"x")) for _ in range(4)], says(404, "{}")]
+def test_output_that_is_lost_for_good(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofferdam._sync.process._PAUSE", 0)
+    client, answers, heads = stub
+    # What brings output is no try in vain: six of those come after eight that did.
+    answers += [STARTED, *[frames(frame(STDOUT, b"x"))] * 8, *[frames()] * 5, says(204, "")]
     with pytest.raises(ConnectionLost):
         box(client).run(["x"])
+    assert [h.split()[1].split("/")[-1] for h in heads[-2:]] == ["attach?offset=8", "signal"]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind: type) -> None:
+    path = str(tmp_path / "daemon.sock")
+    tried, back = threading.Event(), threading.Event()
+
+    def listen() -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen()
+        return listener
+
+    def answer(listener: socket.socket, *given: Answer) -> None:
+        for one in given:
+            conn, _ = listener.accept()
+            with conn:
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += conn.recv(65536)
+                one(head.decode(), conn)
+
+    first = listen()
+
+    def leave(head: str, conn: socket.socket) -> None:
+        first.close()
+        os.unlink(path)
+        frames(frame(STDOUT, b"ab"))(head, conn)
+
+    def serve() -> None:
+        answer(first, STARTED, leave)
+        tried.wait()
+        listener = listen()
+        back.set()
+        answer(listener, frames(frame(STDOUT, b"c"), frame(EXIT, b'{"code":0}')))
+        listener.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    looks = 0
+    real = httpx.Client.send if kind is Client else httpx.AsyncClient.send
+
+    def counted(self: object, request: httpx.Request, **more: object) -> object:
+        nonlocal looks
+        looks += not os.path.exists(path)
+        if looks == 4:  # 0, 0.2 and 0.4 s have gone by, and 0.8
+            tried.set()
+            back.wait()
+        return real(self, request, **more)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx.Client if kind is Client else httpx.AsyncClient, "send", counted)
+        if kind is Client:
+            with Client(f"unix://{path}") as client:
+                assert box(client).run(["x"]).stdout == "abc"
+        else:
+
+            async def same() -> str:
+                async with AsyncClient(f"unix://{path}") as client:
+                    made = AsyncSandbox.of(client, information())
+                    return (await made.run(["x"])).stdout
+
+            assert asyncio.run(same()) == "abc"
+    thread.join()
+
+
+STRANGER = """
+import os, socket, sys
+VERSION = b'{"version":"1","pid":7,"started":"2026-11-26T10:00:00Z","state_dir":"/s"}'
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+os.setresuid(-1, int(sys.argv[2]), -1)
+s.listen()
+print("listens", flush=True)
+while True:
+    conn, _ = s.accept()
+    conn.settimeout(30)
+    sys.stdout.buffer.write(b"heard %d\\n" % len(conn.recv(65536)))
+    sys.stdout.buffer.flush()
+    try:
+        conn.sendall(b"HTTP/1.1 200 X\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(VERSION), VERSION))
+    except OSError:
+        pass
+    conn.close()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can listen as somebody else")
+@pytest.mark.parametrize("uid", [0, 65534])
+def test_who_listens_is_asked_of_each_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uid: int) -> None:
+    """In a directory of one's own, where others could listen all the same."""
+    path = str(tmp_path / "daemon.sock")
+    monkeypatch.setenv("COFFERDAM_RUNTIME", str(tmp_path))
+    monkeypatch.delenv("COFFERDAM_HOST", raising=False)
+    with subprocess.Popen([sys.executable, "-c", STRANGER, path, str(uid)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None and other.stdout.readline() == "listens\n"
+        try:
+
+            async def ask() -> None:
+                async with AsyncClient() as client:
+                    await client.version()
+
+            def ask_here() -> None:
+                with Client() as client:
+                    client.version()
+
+            for once in (ask_here, lambda: asyncio.run(ask())):
+                if uid == 0:
+                    once()
+                    assert other.stdout.readline().startswith("heard ")
+                    continue
+                with pytest.raises(DaemonNotFound) as refused:
+                    once()
+                assert str(refused.value) == (
+                    f"another user listens there: user 65534, at {path};"
+                    " set COFFERDAM_RUNTIME to a directory of your own"
+                )
+            if uid != 0:  # who is named is not asked; and the two above sent not a byte
+                with Client(f"unix://{path}") as named:
+                    named.version()
+                assert [other.stdout.readline() for _ in range(3)][:2] == ["heard 0\n"] * 2
+        finally:
+            other.kill()
+
+
+def test_a_signal_goes_beside_the_input(stub: Stub) -> None:
+    client, answers, heads = stub
+    answers += [STARTED, says(204, "")]
+    process = box(client).spawn(["x"], stdin=True)
+    process.kill("TERM")
+    assert heads[1].startswith("POST /v1/sandboxes/s%20b%2F..%2Fx/commands/c/signal HTTP/1.1")
+    answers += [says(409, "{}"), says(200, '{"exit":{"code":0}}')]
+    process.kill("TERM")  # it has ended
+    answers += [says(409, "{}"), says(200, '{"argv":["x"]}')]
+    with pytest.raises(Conflict):  # its sandbox is frozen
+        process.kill()
 
 
 @pytest.mark.parametrize(
@@ -239,14 +386,14 @@ def test_too_much_output_is_dropped(stub: Stub) -> None:
 
 def test_a_callback_that_raises_ends_the_command(stub: Stub) -> None:
     client, answers, heads = stub
-    answers += [STARTED, frames(frame(STDOUT, b"x")), frames()]
+    answers += [STARTED, frames(frame(STDOUT, b"x")), says(204, "")]
 
     def raises(_: str) -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
         box(client).run(["x"], on_stdout=raises)
-    assert "/attach?offset=0" in heads[2], "it attached once more, to end it"
+    assert "/commands/c/signal" in heads[2], "it was ended"
 
 
 def test_a_line_that_is_none(stub: Stub) -> None:

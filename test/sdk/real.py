@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 from e2b import CommandExitException, Sandbox, SandboxException
@@ -92,6 +93,34 @@ assert Sandbox.get_info(box.sandbox_id).state.value == "paused"
 box = box.connect(timeout=600)
 until("the count to go on", lambda: int(box.files.read("/home/user/count").strip() or 0) > before)
 ok("a paused sandbox goes on where it stood")
+box.kill()
+
+# A kill waits behind no input, though the command reads none of it.
+box = Sandbox.create(timeout=600)
+handle = box.commands.run("exec sleep 1000", background=True, stdin=True)
+sent, over = [], threading.Event()
+
+
+def fill():
+    try:
+        while True:
+            box.commands.send_stdin(handle.pid, "x" * (256 << 10))
+            sent.append(256 << 10)
+    except SandboxException:
+        over.set()  # it was killed
+
+
+threading.Thread(target=fill, daemon=True).start()
+until("more input to wait than the sandbox takes", lambda: sum(sent) >= 4 << 20)
+assert box.commands.run(f"kill -0 {handle.pid}").exit_code == 0
+assert handle.kill()
+try:
+    handle.wait()
+    raise AssertionError("it was not killed")
+except CommandExitException as ended:
+    assert ended.error == "signal: killed", ended
+assert over.wait(60), "the input that waited still waits"
+ok("a kill waits behind no input")
 box.kill()
 
 # A hold: the stream ends and says what for, the process waits on disk, and goes on.

@@ -19,13 +19,15 @@ type Clients struct {
 
 	mu     sync.Mutex // guards what follows
 	here   int        // attached to a command's output, or connected otherwise
+	mute   int        // of those, attached ones who say nothing any more, and may be gone
 	unseen bool       // a command has ended and nobody was attached since
-	last   time.Time
+	last   time.Time  // that the sandbox was used, or did something
+	seen   time.Time  // that a client was there
 }
 
 // NewClients makes the clients of a sandbox that was used last when it was made.
 func NewClients(made time.Time, touched func()) *Clients {
-	return &Clients{touched: touched, last: made}
+	return &Clients{touched: touched, last: made, seen: made}
 }
 
 // Touch notes that the sandbox is used: it is neither abandoned nor idle.
@@ -35,9 +37,19 @@ func (c *Clients) Touch() {
 	c.touch()
 }
 
+// NoteActivity is Touch by what the sandbox did itself: it is neither abandoned nor idle, and no
+// client was there.
+func (c *Clients) NoteActivity() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	c.touched()
+}
+
 // touch needs mu.
 func (c *Clients) touch() {
 	c.last = time.Now()
+	c.seen = c.last
 	c.touched()
 }
 
@@ -55,13 +67,42 @@ func (c *Clients) Use() (over func()) {
 	})
 }
 
-// attach is Use by one who looks at a command's output.
-func (c *Clients) attach() (over func()) {
-	over = c.Use()
+// attach is Use by one who looks at a command's output. What it returns second counts it as
+// gone, though output may still be written to it.
+func (c *Clients) attach() (over, gone func()) {
+	leave := c.Use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unseen = false
-	return over
+	muted, left := false, false
+	gone = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !muted && !left {
+			muted = true
+			c.mute++
+			c.touch()
+		}
+	}
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		left = true
+		if muted {
+			c.mute--
+		}
+		c.mu.Unlock()
+		leave()
+	}), gone
+}
+
+// Absent is how long no client has been there, whatever the sandbox did; 0: there is one.
+func (c *Clients) Absent() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.here > c.mute {
+		return 0
+	}
+	return time.Since(c.seen)
 }
 
 // commandEnded notes whether somebody sees the end of a command.
@@ -114,10 +155,18 @@ func (c *Connection) CloseWrite() error {
 
 // attachment is a client that looks at a command's output: its other half ending is no
 // end of that.
-type attachment struct{ *Connection }
+type attachment struct {
+	*Connection
+	gone func()
+}
+
+// ClientGone tells that the client closed its end. The output goes on, for one who closed
+// no more than a half.
+func (a attachment) ClientGone() { a.gone() }
 
 // CloseWrite ends the client's half: no more input, the output goes on.
 func (a attachment) CloseWrite() error {
+	a.gone()
 	if half, ok := a.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

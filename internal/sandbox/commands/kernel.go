@@ -61,9 +61,9 @@ func (t *Table) Kernels(ctx context.Context) ([]keeper.Command, error) {
 	return all, nil
 }
 
-// Signal sends a signal to a kernel and all that it started.
+// Signal sends a signal to a kernel's process group, KILL to all that it started.
 func (t *Table) Signal(ctx context.Context, kernel, name string) error {
-	signal, err := json.Marshal(channel.Signal{Name: name, Tree: true})
+	signal, err := json.Marshal(channel.Signal{Name: name, Tree: name == "KILL"})
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,8 @@ func (t *Table) Attach(ctx context.Context, cmd string, offset int64) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	return attachment{Count(conn, t.place.Clients.attach())}, nil
+	over, gone := t.place.Clients.attach()
+	return attachment{Connection: Count(conn, over), gone: gone}, nil
 }
 
 // killBlocked ends a command whose output is blocked: nobody reads what it writes.

@@ -35,9 +35,9 @@ func (u Unclaimed) Attach(ctx context.Context, kernel string, offset int64) (net
 	return u.Keeper.Attach(ctx, u.ID, kernel, offset)
 }
 
-// Signal sends a signal to a kernel and all that it started.
+// Signal sends a signal to a kernel's process group, KILL to all that it started.
 func (u Unclaimed) Signal(ctx context.Context, kernel, name string) error {
-	signal, err := json.Marshal(channel.Signal{Name: name, Tree: true})
+	signal, err := json.Marshal(channel.Signal{Name: name, Tree: name == "KILL"})
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,8 @@ type Lifetime struct {
 	TTL  time.Duration `json:"ttl,omitempty"`  // from when it was set; 0: no end
 	Idle time.Duration `json:"idle,omitempty"` // without a command, a client or a file operation; 0: no end
 	Then AtEnd         `json:"then,omitempty"`
+	// Lease is how long it may be without any client, whatever runs in it; 0: no end.
+	Lease time.Duration `json:"lease,omitempty"`
 }
 
 // AtEnd is what becomes of a sandbox whose time is over.

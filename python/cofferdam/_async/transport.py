@@ -112,6 +112,7 @@ class AsyncTransport:
             json=body,
             content=content,
             headers=headers,
+            extensions={"trace": self._trace} if self.address.own else None,
         )
         response = await self._send(request, again=content is None or isinstance(content, bytes))
         try:
@@ -133,10 +134,22 @@ class AsyncTransport:
             raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
         # Nothing was sent, so the same request goes out once more.
         await async_blocking(_find.start)
+        _find.check_owner(Path(self.address.socket).parent)
         try:
             return await self._http.send(request, stream=True)
         except httpx.TransportError as e:
             raise DaemonNotFound(f"the daemon at {self.address.where} was started and does not answer: {e}") from e
+
+    async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Looks at each connection, before anything is sent over it, who is at its other end."""
+        if event != "connection.connect_unix_socket.complete":
+            return
+        stream = info["return_value"]
+        try:
+            _find.check_listener(stream.get_extra_info("socket"), self.address.socket)
+        except DaemonNotFound:
+            await stream.aclose()
+            raise
 
     async def _problem(self, response: httpx.Response) -> Exception:
         data = b""

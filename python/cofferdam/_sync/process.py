@@ -15,10 +15,10 @@ import httpcore
 import httpx
 
 from .. import _frames
-from .._compat import Lock, Pump
+from .._compat import Pump, sleep
 from .._decode import decode
 from .._models import CommandResult, Exit
-from ..errors import ConnectionLost, ProtocolError
+from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
 from .transport import Transport
 
 Output = Callable[[str], object]
@@ -27,7 +27,10 @@ Output = Callable[[str], object]
 MAX_OUTPUT = 64 << 20
 _READ = _frames.MAX_PAYLOAD + 5
 _LOST = (httpcore.ReadError, httpcore.WriteError, httpx.TransportError, OSError)
-_RETRIES = 3
+
+# How hard a lost connection is sought again: as the command line does.
+_RETRIES = 5
+_PAUSE = 0.2
 
 
 class Collected:
@@ -68,7 +71,6 @@ class Process:
         self._transport, self._sandbox = transport, sandbox
         self.id, self.argv, self.started = id, argv, started
         self._stream: Any = None
-        self._writing = Lock()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} of {self._sandbox}>"
@@ -85,6 +87,9 @@ class Process:
         out, err = Collected(max_output, on_stdout), Collected(max_output, on_stderr)
         offset, lost, gap = 0, 0, False
         while True:
+            before = offset
+            if lost > 1:
+                sleep(_PAUSE * 2 ** (lost - 2))
             try:
                 with self._attached(offset) as stream:
                     pump = Pump(self._write, _frames.input_frames(input)) if input is not None else None
@@ -105,8 +110,10 @@ class Process:
                     finally:
                         if pump is not None:
                             pump.stop()
-            except (ConnectionLost, *_LOST) as e:
-                lost += 1
+            except (ConnectionLost, DaemonNotFound, *_LOST) as e:
+                if isinstance(e, DaemonNotFound) and self._transport.address.own:
+                    raise  # it was started anew in vain, or another user listens there
+                lost = 1 if offset > before else lost + 1
                 if lost > _RETRIES:
                     raise ConnectionLost(f"the command {self.id} was lost: {e}") from e
 
@@ -132,24 +139,31 @@ class Process:
         )
 
     def kill(self, signal: str = "KILL") -> None:
-        """Sends a signal to the command and all that it has started."""
-        message = _frames.frame(_frames.SIGNAL, json.dumps({"name": signal, "tree": True}).encode())
-        if self._stream is not None:
-            self._write(message)
-            return
-        with self._attached(0):
-            self._write(message)
+        """Sends a signal to the command and all that it has started; one that has ended is no error.
+
+        It waits behind no input. It returns when the sandbox says that it is done: of KILL, that
+        all of it is gone. A sandbox that does not say so raises :class:`Unavailable`: the command
+        may run on, and killing the sandbox is what is sure.
+        """
+        path = self._path()
+        try:
+            self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True})
+        except Conflict:
+            if (self._transport.call("GET", path)).get("exit") is None:
+                raise
 
     def _write(self, data: bytes) -> None:
         stream = self._stream
         if stream is None:
             raise ConnectionLost("nothing is attached to the command")
-        with self._writing:
-            stream.write(data, timeout=None)
+        stream.write(data, timeout=None)
+
+    def _path(self) -> str:
+        return f"/v1/sandboxes/{quote(self._sandbox, safe='')}/commands/{quote(self.id, safe='')}"
 
     @contextmanager
     def _attached(self, offset: int) -> Iterator[Any]:
-        path = f"/v1/sandboxes/{quote(self._sandbox, safe='')}/commands/{quote(self.id, safe='')}/attach"
+        path = self._path() + "/attach"
         wanted = {"Connection": "Upgrade", "Upgrade": "cofferdam-frames"}
         with self._transport.stream(
             "GET", path, query={"offset": offset}, headers=wanted, upgrade=True

@@ -113,6 +113,7 @@ class Transport:
             json=body,
             content=content,
             headers=headers,
+            extensions={"trace": self._trace} if self.address.own else None,
         )
         response = self._send(request, again=content is None or isinstance(content, bytes))
         try:
@@ -134,10 +135,22 @@ class Transport:
             raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
         # Nothing was sent, so the same request goes out once more.
         blocking(_find.start)
+        _find.check_owner(Path(self.address.socket).parent)
         try:
             return self._http.send(request, stream=True)
         except httpx.TransportError as e:
             raise DaemonNotFound(f"the daemon at {self.address.where} was started and does not answer: {e}") from e
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Looks at each connection, before anything is sent over it, who is at its other end."""
+        if event != "connection.connect_unix_socket.complete":
+            return
+        stream = info["return_value"]
+        try:
+            _find.check_listener(stream.get_extra_info("socket"), self.address.socket)
+        except DaemonNotFound:
+            stream.close()
+            raise
 
     def _problem(self, response: httpx.Response) -> Exception:
         data = b""

@@ -348,7 +348,10 @@ class CofferdamSandboxProvider(Twins, SandboxProvider):
                 raise RuntimeError(f"the checkpoint '{name}' of agent '{agent_id}' can't be restored: {e}") from e
             session.sandbox = restored.sandbox
             session.limits, session.config, session.asked = restored.limits, restored.config, restored.asked
-            before.kill()
+            try:
+                before.kill()
+            except CofferdamError as e:  # the session is the restored one all the same
+                logger.warning("the sandbox %s, which a checkpoint replaced, could not be ended: %s", before.id, e)
 
     def list_checkpoints(self, agent_id: str) -> list[SandboxCheckpoint]:
         """The agent's checkpoints, of this and of earlier providers."""

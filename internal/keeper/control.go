@@ -1,0 +1,128 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// What bounds the asking of a guest to signal a command.
+const (
+	maxControls    = 16               // at once in a sandbox, beside its calls: commands that take all of those can still be ended
+	controlTimeout = 15 * time.Second // an agent takes up to ten to end a tree of processes
+)
+
+// control passes a signal or a terminal's size to a command by a call of its own, past all
+// input that waits, and returns when the guest says that it is done. A guest that does not
+// say so in time is a fault.ErrUnavailable: then nobody knows what became of the command.
+func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameType, payload []byte) error {
+	first, err := controlCall(c.id, kind, payload)
+	if err != nil {
+		return err
+	}
+	if at, _ := s.now(); at == frozen {
+		return fault.New(fault.ErrConflict, "sandbox %s is frozen, so its command %s takes no signal: thaw the sandbox first, or end it", s.id, c.id)
+	}
+	within, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	if err := c.awaitAnswer(within); err != nil {
+		return s.unconfirmed(ctx, c, err)
+	}
+	reply, err := s.exchangeControl(within, first)
+	if err == nil && reply.Error == channel.UnknownCall(channel.CallControl) {
+		// An agent of before this call, in a copy that came up as it was: it takes signals
+		// behind input alone, and says nothing of them.
+		if err = c.send(within, kind, payload); err == nil && kills(kind, payload) {
+			err = c.awaitEnd(within)
+		}
+	} else if err == nil {
+		return controlResult(c, reply)
+	}
+	return s.unconfirmed(ctx, c, err)
+}
+
+// controlCall is the guest's first frame for one of a client's.
+func controlCall(id string, kind channel.FrameType, payload []byte) ([]byte, error) {
+	control := channel.Control{Command: id}
+	var err error
+	if kind == channel.FrameSignal {
+		control.Signal = new(channel.Signal)
+		err = channel.DecodeJSON(kind, payload, control.Signal)
+	} else {
+		control.Resize = new(channel.WindowSize)
+		err = channel.DecodeJSON(kind, payload, control.Resize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(channel.Call{Kind: channel.CallControl, Control: &control})
+}
+
+// kills tells whether a client's frame is a signal that nothing survives.
+func kills(kind channel.FrameType, payload []byte) bool {
+	var signal channel.Signal
+	return kind == channel.FrameSignal && channel.DecodeJSON(kind, payload, &signal) == nil && strings.TrimPrefix(signal.Name, "SIG") == "KILL"
+}
+
+// controlResult is what a guest's reply means.
+func controlResult(c *command, reply channel.Reply) error {
+	switch {
+	case reply.OK:
+		return nil
+	case reply.Code == channel.CodeNotFound:
+		return c.hasEnded()
+	default:
+		return fault.Invalid("the sandbox refused the signal or size for the command %s: %s", c.id, tidy(reply.Error))
+	}
+}
+
+// unconfirmed is the error of who can't know what became of a command.
+func (s *sandbox) unconfirmed(ctx context.Context, c *command, err error) error {
+	switch {
+	case err == nil, !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return fault.New(fault.ErrUnavailable, "the agent of sandbox %s did not confirm within %s that the command %s got its signal, so that it may run on; end the sandbox to be sure", s.id, controlTimeout, c.id)
+	}
+}
+
+// exchangeControl asks the guest in one of the slots that are for that alone. A guest that
+// does not read keeps its slot, not its caller.
+func (s *sandbox) exchangeControl(ctx context.Context, first []byte) (channel.Reply, error) {
+	select {
+	case s.controls <- struct{}{}:
+	case <-ctx.Done():
+		return channel.Reply{}, ctx.Err()
+	}
+	result := make(chan opened, 1)
+	errand.Go(func() {
+		defer func() { <-s.controls }()
+		var o opened
+		o.err = errand.Try(func() (err error) {
+			o.stream, o.reply, err = s.exchange(ctx, first)
+			return err
+		})
+		result <- o
+		if o.err == nil {
+			_ = o.stream.Close()
+		}
+	})
+	var reply channel.Reply
+	select {
+	case o := <-result:
+		if o.err != nil {
+			return reply, o.err
+		}
+		return reply, channel.DecodeJSON(channel.FrameReply, o.reply, &reply)
+	case <-ctx.Done():
+		return reply, ctx.Err()
+	}
+}

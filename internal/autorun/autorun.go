@@ -37,8 +37,8 @@ type program struct {
 	names []string
 }
 
-// programs are all that are known here. What a person's programs run by themselves is found
-// in this list and nowhere else.
+// programs are all that are known here. This is the only list of files that a person's programs
+// run by themselves.
 func programs() []program {
 	return []program{
 		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}}, // how the next run is made, and what it sees

@@ -8,7 +8,7 @@ import (
 )
 
 // Libraries call us back in goroutines that they started, which no recover of ours stands
-// around: HTTP transports dial and read bodies so. What is handed to one goes through here.
+// around: HTTP transports dial and read bodies so. These functions wrap what such a library is handed.
 
 // DialFunc connects to an address, as http.Transport has it done.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)

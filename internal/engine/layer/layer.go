@@ -48,8 +48,8 @@ type Owners struct {
 	UIDs, GIDs []specs.LinuxIDMapping
 }
 
-// What a sandbox may have made is unlimited but for its disk, where a name costs little and a
-// second name of a file next to nothing. A layer with more than this is no layer.
+// Nothing but its disk limits a sandbox's files, and there a name costs little and a second
+// name of a file next to nothing. A layer with more than this is refused.
 const (
 	mostEntries = 2_000_000
 	mostNames   = 256 << 20 // bytes of all paths

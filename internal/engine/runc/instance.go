@@ -47,7 +47,7 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 }
 
 // signalOthers reaches all that PID 1 has around it: first is that process as the host knows
-// it, and one that has its number later is not taken for it. What is stopped starts no more,
+// it, and one that has its number later is not taken for it. A stopped process starts no other,
 // so that a second look that finds nobody new has found all.
 func signalOthers(first process.ID, signal unix.Signal) error {
 	held, err := holdNamespace(first.Pid) // while it is open, no other namespace has its name

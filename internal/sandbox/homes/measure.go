@@ -12,7 +12,7 @@ import (
 const readAtOnce = 1024
 
 // mostDepth is how many directories may lie in each other, each of which is open while what
-// is below it is looked at. What lies deeper counts as more entries than may be.
+// is below it is looked at. Anything deeper counts as more entries than may be.
 const mostDepth = 500
 
 // measure adds up what a home has on the disk. Links are not followed. It ends early past the

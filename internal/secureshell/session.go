@@ -46,6 +46,8 @@ type session struct {
 	channel ssh.Channel
 	start   Command // as far as it is known
 
+	hungUp sync.Once // a command is told once that its client has gone
+
 	begun chan struct{} // closed when the command has started, or can't be
 
 	mu         sync.Mutex // guards what follows
@@ -183,7 +185,7 @@ func (s *session) hangUp(ctx context.Context) {
 	process := s.process
 	s.mu.Unlock()
 	if process != nil {
-		process.HangUp(ctx)
+		s.hungUp.Do(func() { process.HangUp(ctx) })
 	}
 }
 
@@ -200,6 +202,9 @@ func (s *session) run(ctx context.Context, start Command) {
 		return
 	}
 	exit, err := process.Follow(ctx, s.channel, s.channel, s.channel.Stderr())
+	if err != nil && ctx.Err() != nil { // it goes on: the server was ended, as ssh ends its proxy
+		s.hungUp.Do(func() { process.HangUp(ctx) })
+	}
 	s.has(ctx, nil)
 	if err != nil {
 		s.say("the command was lost: %s", err)

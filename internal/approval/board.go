@@ -11,7 +11,8 @@ import (
 // for concurrent use.
 type board struct {
 	mu      sync.Mutex               // guards what follows; never held over I/O
-	pending map[matter]waiting       // every pending request, by its key
+	pending map[string]waiting       // every pending request, by its id
+	about   map[matter][]string      // the ids of those that are about one thing: one for each owner
 	trees   map[string]pendingTree   // every pending tree
 	bursts  map[string]burst         // by run
 	capped  map[string]bool          // runs whose excess is on record
@@ -30,6 +31,8 @@ type waiting struct {
 	id      string
 	run     string // that began it
 	token   string // whose run that was
+	key     matter // what it is about
+	owners  []string
 	born    uint64
 	runs    []string // that want it; nil: too many to tell
 	seen    bool     // a person has looked at it
@@ -38,7 +41,7 @@ type waiting struct {
 }
 
 func waitingOf(e Entry) waiting {
-	w := waiting{id: e.ID, born: e.Born, seen: e.Seen != nil}
+	w := waiting{id: e.ID, key: e.matter().key(), owners: e.Owners(), born: e.Born, seen: e.Seen != nil}
 	if len(e.Runs) > 0 {
 		w.run = e.Runs[0].Run
 	}
@@ -97,7 +100,7 @@ func (n *count) add(in, token, run bool) {
 
 func newBoard() *board {
 	return &board{
-		pending: map[matter]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		pending: map[string]waiting{}, about: map[matter][]string{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
 		waiters: map[string]chan struct{}{},
 	}
 }
@@ -113,12 +116,9 @@ func (b *board) take(entries []Entry) {
 
 // note needs mu.
 func (b *board) note(e Entry) {
-	key := e.matter().key()
 	if e.State != Pending {
 		delete(b.trees, e.ID)
-		if b.pending[key].id == e.ID {
-			delete(b.pending, key)
-		}
+		b.drop(e.ID)
 		if ch := b.waiters[e.ID]; ch != nil {
 			close(ch)
 			delete(b.waiters, e.ID)
@@ -130,21 +130,42 @@ func (b *board) note(e Entry) {
 		return
 	}
 	w := waitingOf(e)
-	if known := b.pending[key]; known.id == e.ID {
+	if known, is := b.pending[e.ID]; is {
 		w.orphan, w.orphand = known.orphan, known.orphand
+	} else {
+		b.about[w.key] = append(b.about[w.key], e.ID)
 	}
-	b.pending[key] = w
+	b.pending[e.ID] = w
 	if now := b.bursts[w.run]; e.Created.After(now.last) {
 		b.bursts[w.run] = burst{group: e.Group, last: e.Created}
 	}
 }
 
-// waitingFor is the request of a release that is pending.
-func (b *board) waitingFor(key matter) (id string, ok bool) {
+// drop forgets a pending request. It needs mu.
+func (b *board) drop(id string) {
+	w, is := b.pending[id]
+	if !is {
+		return
+	}
+	delete(b.pending, id)
+	b.about[w.key] = slices.DeleteFunc(b.about[w.key], func(other string) bool { return other == id })
+	if len(b.about[w.key]) == 0 {
+		delete(b.about, w.key)
+	}
+}
+
+// waitingFor is the pending request that an ask joins: for the same thing, by the same
+// owner. Another owner's is never joined: a person may be looking at it.
+func (b *board) waitingFor(ask Ask) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w, ok := b.pending[key]
-	return w.id, ok
+	asker := ask.asker()
+	for _, id := range b.about[ask.matter().key()] {
+		if slices.ContainsFunc(b.pending[id].owners, asker.isOwner) {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // settled is closed when the request is not pending any more. Of a request that
@@ -152,16 +173,13 @@ func (b *board) waitingFor(key matter) (id string, ok bool) {
 func (b *board) settled(id string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.pending {
-		if w.id != id {
-			continue
-		}
-		if b.waiters[id] == nil {
-			b.waiters[id] = make(chan struct{})
-		}
-		return b.waiters[id]
+	if _, waits := b.pending[id]; !waits {
+		return nil
 	}
-	return nil
+	if b.waiters[id] == nil {
+		b.waiters[id] = make(chan struct{})
+	}
+	return b.waiters[id]
 }
 
 // group is the group of what a run asks for now: what it asks for within pause is one.
@@ -245,16 +263,16 @@ func (b *board) overdue(now time.Time, after time.Duration) (ids []string) {
 	lives := b.living()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, w := range b.pending {
+	for id, w := range b.pending {
 		switch is := w.forsaken(lives) && !b.seenInTree(w.id); {
 		case !is:
 			w.orphan = false
 		case !w.orphan:
 			w.orphan, w.orphand = true, now
 		case now.Sub(w.orphand) >= after:
-			ids = append(ids, w.id)
+			ids = append(ids, id)
 		}
-		b.pending[key] = w
+		b.pending[id] = w
 	}
 	return ids
 }
@@ -264,12 +282,8 @@ func (b *board) forsaken(id string) bool {
 	lives := b.living()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.pending {
-		if w.id == id {
-			return w.forsaken(lives) && !b.seenInTree(id)
-		}
-	}
-	return false
+	w, waits := b.pending[id]
+	return waits && w.forsaken(lives) && !b.seenInTree(id)
 }
 
 // idlest is the oldest forsaken request of those that are meant, of the token with the most

@@ -53,6 +53,11 @@ func (in *installation) open(t *testing.T) {
 	in.Queue = q
 }
 
+// Answer is that of a person who has just looked.
+func (in *installation) Answer(ctx context.Context, who string, v approval.Verdict) ([]approval.Request, error) {
+	return approvaltest.AnswerShown(ctx, in.Queue, who, v)
+}
+
 // restart is a daemon that ended and came again.
 func (in *installation) restart(t *testing.T) {
 	t.Helper()

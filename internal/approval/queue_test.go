@@ -71,7 +71,7 @@ func TestLife(t *testing.T) {
 	if diff := cmp.Diff(audit.Record{
 		Kind: audit.KindApproval, Outcome: audit.Approved, Approval: first.ID, Ecosystem: "python", Package: "rich", InstalledVersion: "13.7.1",
 		SourceURL: "https://index.example/simple/", User: "bob", Reason: "fine",
-		Detail: map[string]string{"event": "approved", "scope": "run", "digests": "sha256:aa sha256:bb"},
+		Detail: map[string]string{"event": "approved", "scope": "run", "digests": "sha256:aa sha256:bb", "revision": "2"},
 	}, r); diff != "" {
 		t.Error(diff)
 	}

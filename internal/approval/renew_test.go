@@ -42,7 +42,7 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 	if _, err := q.Ask(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {
@@ -100,7 +100,7 @@ func TestErasedArguments(t *testing.T) {
 		}
 		ids = append(ids, r.ID)
 	}
-	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: ids[:1], State: approval.Approved, Scope: approval.ScopeRun}); err != nil {
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ann", approval.Verdict{IDs: ids[:1], State: approval.Approved, Scope: approval.ScopeRun}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {

@@ -104,7 +104,7 @@ func TestForsakenRequestsYield(t *testing.T) {
 	first := in.mustAskFor(t, "tok-a", "a1", "first")
 	second := in.mustAskFor(t, "tok-a", "a1", "second")
 	shared := in.mustAskFor(t, "tok-a", "a1", "shared")
-	in.mustAskFor(t, "tok-b", "b1", "shared") // another run waits for it, too
+	in.mustAskFor(t, "tok-a", "b1", "shared") // another run of the token waits for it, too
 	if _, err := in.Look(t.Context(), "carol", seen.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 		plain := in.mustAskFor(t, "tok-a", "r1", "plain")
 		looked := in.mustAskFor(t, "tok-a", "r1", "looked")
 		shared := in.mustAskFor(t, "tok-a", "r1", "shared")
-		in.mustAskFor(t, "tok-b", "r2", "shared")
+		in.mustAskFor(t, "tok-a", "r2", "shared")
 		a := named("filed")
 		a.Run, a.ByPerson = "r1", true
 		filed := in.ask(t, a)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -30,7 +32,7 @@ type auditSource interface {
 // openAuditSource opens a log's directory, or with "" asks the daemon.
 func openAuditSource(ctx context.Context, dir string) (auditSource, error) {
 	if dir != "" {
-		return openLogCopy(dir)
+		return openLogCopy(ctx, dir)
 	}
 	c, err := connect(ctx)
 	if err != nil {
@@ -79,7 +81,12 @@ type logCopy struct {
 	dir   string
 }
 
-func openLogCopy(dir string) (*logCopy, error) {
+// openLogCopy verifies the log first: of one that is not what its checkpoints say nothing
+// is told, since whoever changed it has chosen the answer.
+func openLogCopy(ctx context.Context, dir string) (*logCopy, error) {
+	if err := verifyCopy(ctx, dir); err != nil {
+		return nil, err
+	}
 	log, err := audit.OpenReader(dir)
 	if err != nil {
 		return nil, err
@@ -96,6 +103,29 @@ func openLogCopy(dir string) (*logCopy, error) {
 		}
 	}}
 	return &logCopy{log, index.New(filepath.Join(temporary, "audit.db"), log, options), temporary}, nil
+}
+
+// verifyCopy refuses a log that is not sound, and says on the standard error what is proved
+// of one that is.
+func verifyCopy(ctx context.Context, dir string) error {
+	verdict, err := audit.Verify(ctx, dir, audit.VerifyOptions{})
+	if err != nil {
+		return err
+	}
+	if !verdict.Sound {
+		what := "it does not fit its checkpoints"
+		if len(verdict.Problems) > 0 {
+			what = problemText(verdict.Problems[0])
+		}
+		return fault.New(fault.ErrConflict, "the log in %s is not as it was written, so nothing is told of it: %s; cofferdam audit verify --dir %s tells more", dir, what, dir)
+	}
+	unproved := ""
+	if more := verdict.Records - verdict.Covered; more > 0 {
+		unproved = fmt.Sprintf("; no checkpoint covers the last %d of them yet, so nothing proves these", more)
+	}
+	_, err = fmt.Fprintf(os.Stderr, "cofferdam: verified the log in %s by the key that lies with it: %s%s\n",
+		ui.Printable(dir), ui.Plural(int(min(verdict.Records, math.MaxInt)), "record", "records"), unproved)
+	return err
 }
 
 func (l *logCopy) report(ctx context.Context, name string, asked api.AuditQuestion) (api.AuditReport, error) {

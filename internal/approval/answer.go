@@ -248,6 +248,9 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 		event: EventApproved, id: e.ID, matter: e.matter(), by: valid(who, maxShort),
 		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree, revision: v.Revisions[e.ID],
 	}
+	if v.State == Approved {
+		c.revision = max(e.Revision, 1) // the one named, or of a tree's member the one that the tree's counts
+	}
 	if err := c.scope.check(e.Kind, v.State); err != nil {
 		return change{}, err
 	}

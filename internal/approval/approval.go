@@ -165,7 +165,8 @@ type Answer struct {
 	Expires time.Time `json:"expires,omitzero"` // of an approval; zero: never
 	// Digests are those of the files that the person was shown.
 	Digests []string `json:"digests"`
-	// Revision is the one that it was given on; 0: it names none.
+	// Revision is the one that it was given on; 0: a denial that names none, or a tree's
+	// answer, whose members' answers have theirs.
 	Revision uint64   `json:"revision,omitempty"`
 	Runs     []string `json:"runs,omitempty"`     // ScopeRun, ScopeOnce
 	Policies []string `json:"policies,omitempty"` // ScopePolicy, by digest

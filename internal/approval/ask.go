@@ -97,7 +97,7 @@ func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, 
 		return Request{}, false, err
 	}
 	for _, e := range slices.Backward(entries) {
-		if e.matter().key() != ask.matter().key() {
+		if e.matter().key() != ask.matter().key() || !e.answers(ask.asker()) {
 			continue
 		}
 		if r := e.asOf(now); r.State == Denied || r.State == Approved && (!ask.matter().ofRelease() || covers(r.Answer.Digests, ask.Files)) {

@@ -14,11 +14,16 @@ type board struct {
 	pending map[string]waiting       // every pending request, by its id
 	about   map[matter][]string      // the ids of those that are about one thing: one for each owner
 	trees   map[string]pendingTree   // every pending tree
-	bursts  map[string]burst         // by run
-	capped  map[string]bool          // runs whose excess is on record
+	bursts  map[holder]burst         // by run
+	capped  map[holder]bool          // runs whose excess is on record
 	waiters map[string]chan struct{} // by request; closed when it is not pending any more
 	runs    func() map[string]bool   // those that live; nil: all
 }
+
+// holder is a run with its owner: others can give a run of theirs the same id.
+type holder struct{ run, owner string }
+
+func (a Asker) holder() holder { return holder{a.Run, a.Owner()} }
 
 // burst is what one run asks for in one go.
 type burst struct {
@@ -30,6 +35,7 @@ type burst struct {
 type waiting struct {
 	id      string
 	run     string // that began it
+	began   holder // the same, with its owner
 	token   string // whose run that was
 	key     matter // what it is about
 	owners  []string
@@ -46,7 +52,7 @@ func waitingOf(e Entry) waiting {
 		w.run = e.Runs[0].Run
 	}
 	if len(e.Asks) > 0 {
-		w.token = e.Asks[0].Token
+		w.token, w.began = e.Asks[0].Token, e.Asks[0].holder()
 	}
 	if len(e.Runs) <= MaxAsks {
 		for _, asking := range e.Runs {
@@ -100,7 +106,7 @@ func (n *count) add(in, token, run bool) {
 
 func newBoard() *board {
 	return &board{
-		pending: map[string]waiting{}, about: map[matter][]string{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		pending: map[string]waiting{}, about: map[matter][]string{}, trees: map[string]pendingTree{}, bursts: map[holder]burst{}, capped: map[holder]bool{},
 		waiters: map[string]chan struct{}{},
 	}
 }
@@ -136,8 +142,8 @@ func (b *board) note(e Entry) {
 		b.about[w.key] = append(b.about[w.key], e.ID)
 	}
 	b.pending[e.ID] = w
-	if now := b.bursts[w.run]; e.Created.After(now.last) {
-		b.bursts[w.run] = burst{group: e.Group, last: e.Created}
+	if now := b.bursts[w.began]; e.Created.After(now.last) {
+		b.bursts[w.began] = burst{group: e.Group, last: e.Created}
 	}
 }
 
@@ -193,7 +199,8 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 			}
 		}
 	}
-	own, known := b.bursts[ask.Run]
+	holder := ask.asker().holder()
+	own, known := b.bursts[holder]
 	switch {
 	case ask.Group != "":
 		own.group = ask.Group
@@ -201,7 +208,7 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 		own.group = newID(groupPrefix)
 	}
 	own.last = now
-	b.bursts[ask.Run] = own
+	b.bursts[holder] = own
 	return own.group
 }
 
@@ -211,13 +218,15 @@ func (b *board) count(ask Ask) (requests, releases count) {
 	defer b.mu.Unlock()
 	members := map[string]bool{}
 	for _, t := range b.trees {
-		requests.add(true, t.token == ask.Token, t.run == ask.Run)
+		token := t.token == ask.Token
+		requests.add(true, token, token && t.run == ask.Run)
 		for id := range t.members {
 			members[id] = true
 		}
 	}
 	for _, w := range b.pending {
-		token, run := w.token == ask.Token, w.run == ask.Run
+		token := w.token == ask.Token
+		run := token && w.run == ask.Run // another token's of the same id takes none of its share
 		releases.add(true, token, run)
 		requests.add(!members[w.id], token, run)
 	}
@@ -225,13 +234,13 @@ func (b *board) count(ask Ask) (requests, releases count) {
 }
 
 // isCapped tells whether a run's excess is on record, and setCapped that it is now.
-func (b *board) isCapped(run string) bool {
+func (b *board) isCapped(run holder) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.capped[run]
 }
 
-func (b *board) setCapped(run string) {
+func (b *board) setCapped(run holder) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.capped) > maxCached {

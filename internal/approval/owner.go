@@ -20,8 +20,23 @@ func (a Asker) Owner() string {
 // itself is the owner of a run of which nobody knows whose it is.
 func (a Asker) itself() string { return "run " + a.Run }
 
-// isOwner tells whether an owner of a request is the asker's own.
-func (a Asker) isOwner(owner string) bool { return owner == a.Owner() || owner == a.itself() }
+// isOwner tells whether an owner of a request is the asker's own. Whose a token's run is is
+// never erased, so what stands for a run itself is of a user of this host.
+func (a Asker) isOwner(owner string) bool {
+	return owner == a.Owner() || a.Token == "" && owner == a.itself()
+}
+
+// answers tells whether the answer of an entry that a Store found for the asker's run or policy
+// is for the asker. Run ids are names that anybody can choose: that of the scope run, or
+// once, is for the runs of the owner that was shown.
+func (e Entry) answers(who Asker) bool {
+	switch e.Answer.Scope {
+	case ScopePolicy, ScopeEverywhere:
+		return true
+	case ScopeRun, ScopeOnce:
+	}
+	return slices.ContainsFunc(e.Owners(), who.isOwner)
+}
 
 // Owners are whose runs asked, each once. A request has one, but for one that an earlier
 // version of Cofferdam joined: its answer is for all whom it shows.

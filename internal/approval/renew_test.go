@@ -51,7 +51,7 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 	if err := q.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	grants, _, err := q.Grants(t.Context(), rich(), "r1", ask.Policy)
+	grants, _, err := q.Grants(t.Context(), rich(), asks("r1", ask.Policy))
 	if err != nil || len(grants) != 1 || grants[0].ID != r.ID {
 		t.Errorf("the answer does not hold any more: %+v, %v", grants, err)
 	}

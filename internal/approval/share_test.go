@@ -201,3 +201,37 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestARunIDIsTheOwnersOwn: another token's runs of the same id take no part of what a run may
+// ask, nor of its group, and what is told of them is told of each.
+func TestARunIDIsTheOwnersOwn(t *testing.T) {
+	t.Parallel()
+	in := install(t, approval.Limits{PerRun: 2})
+	first := in.mustAskFor(t, "tok-b", "ci", "b1")
+	in.mustAskFor(t, "tok-b", "ci", "b2")
+	if _, err := in.askFor("tok-b", "ci", "b3"); !errors.Is(err, fault.ErrForbidden) { // the control
+		t.Errorf("a third of one run: %v", err)
+	}
+	own := in.mustAskFor(t, "", "ci", "a1")
+	if own.Group == first.Group {
+		t.Errorf("two owners' requests are one group, %s", own.Group)
+	}
+	if more := in.mustAskFor(t, "", "ci", "a2"); more.Group != own.Group {
+		t.Errorf("%s after %s", more.Group, own.Group)
+	}
+	if _, err := in.askFor("", "ci", "a3"); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("a third of the other run: %v", err)
+	}
+	capped := 0
+	for r, err := range in.log.Records(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.KindApproval}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Detail["event"] == "capped" {
+			capped++
+		}
+	}
+	if capped != 2 {
+		t.Errorf("%d runs are on record for asking too much", capped)
+	}
+}

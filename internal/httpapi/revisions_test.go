@@ -139,10 +139,14 @@ func (in reviewed) post(t *testing.T, path, body string) (status int, text strin
 	return resp.StatusCode, string(answer)
 }
 
-// admits tells whether an answer that lets something in holds for a run.
-func (in reviewed) admits(t *testing.T, h held, run string) bool {
+// ann is who asks first.
+func ann() approval.Asker { return approval.Asker{Run: "r1", User: "ann"} }
+
+// admits tells whether an answer that lets something in holds for somebody's run.
+func (in reviewed) admits(t *testing.T, h held, who approval.Asker) bool {
 	t.Helper()
-	grants, _, err := in.queue.Grants(t.Context(), h.project, run, "sha256:p-"+run)
+	who.Policy = "sha256:p-" + who.Run
+	grants, _, err := in.queue.Grants(t.Context(), h.project, who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,26 +167,34 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 	meanwhile := map[string]struct {
 		happens  func(q *approval.Queue, h held) error
 		refused  string // what the sentence says; "": it is no change
-		outsider string // the run that may not be let in
+		outsider approval.Asker // whose run may not be let in
 	}{
 		"nothing": {happens: func(*approval.Queue, held) error { return nil }},
 		"the same run asks again": {happens: func(q *approval.Queue, h held) error {
 			_, err := h.ask(q, "r1", "", "ann", known)
 			return err
 		}},
-		"another token asks": {outsider: "r2", happens: func(q *approval.Queue, h held) error {
+		"another token's run of the same id asks": {outsider: approval.Asker{Run: "r1", Token: "tok-b", User: "token b"}, happens: func(q *approval.Queue, h held) error {
+			_, err := h.ask(q, "r1", "tok-b", "token b", known)
+			return err
+		}},
+		"another user's run of the same id asks": {outsider: approval.Asker{Run: "r1", User: "bob"}, happens: func(q *approval.Queue, h held) error {
+			_, err := h.ask(q, "r1", "", "bob", known)
+			return err
+		}},
+		"another token asks": {outsider: approval.Asker{Run: "r2", Token: "tok-b", User: "token b"}, happens: func(q *approval.Queue, h held) error {
 			_, err := h.ask(q, "r2", "tok-b", "token b", known)
 			return err
 		}},
-		"another user asks": {outsider: "r2", happens: func(q *approval.Queue, h held) error {
+		"another user asks": {outsider: approval.Asker{Run: "r2", User: "bob"}, happens: func(q *approval.Queue, h held) error {
 			_, err := h.ask(q, "r2", "", "bob", known)
 			return err
 		}},
-		"a token of the user's name asks": {outsider: "r2", happens: func(q *approval.Queue, h held) error {
+		"a token of the user's name asks": {outsider: approval.Asker{Run: "r2", Token: "ann", User: "ann"}, happens: func(q *approval.Queue, h held) error {
 			_, err := h.ask(q, "r2", "ann", "ann", known)
 			return err
 		}},
-		"another run of the owner asks": {refused: "run r2 of ann asks for it, too", outsider: "r2", happens: func(q *approval.Queue, h held) error {
+		"another run of the owner asks": {refused: "run r2 of ann asks for it, too", outsider: approval.Asker{Run: "r2", User: "ann"}, happens: func(q *approval.Queue, h held) error {
 			_, err := h.ask(q, "r2", "", "ann", known)
 			return err
 		}},
@@ -214,17 +226,17 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 							if status != http.StatusConflict || !strings.Contains(sentence, m.refused) || !strings.Contains(sentence, "look at it again (cofferdam approvals show "+asked.ID+")") {
 								t.Errorf("%d: %s", status, sentence)
 							}
-							if in.admits(t, h, "r1") {
+							if in.admits(t, h, ann()) {
 								t.Error("a refused answer let it in")
 							}
-						} else if status != http.StatusOK || in.admits(t, h, "r1") != (state == "approved") {
+						} else if status != http.StatusOK || in.admits(t, h, ann()) != (state == "approved") {
 							t.Errorf("%d: %s", status, sentence)
 						}
-						if m.outsider == "" {
+						if m.outsider.Run == "" {
 							return
 						}
 						if in.admits(t, h, m.outsider) {
-							t.Errorf("%s was let in by a look at another's request", m.outsider)
+							t.Errorf("%s was let in by a look at another's request", m.outsider.Name())
 						}
 						if m.refused == "" {
 							in.answersOwn(t, h, m.outsider, asked.ID)
@@ -237,16 +249,19 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 }
 
 // answersOwn is the control of another owner: its request waits apart, and its own answer lets it in.
-func (in reviewed) answersOwn(t *testing.T, h held, run, first string) {
+func (in reviewed) answersOwn(t *testing.T, h held, who approval.Asker, first string) {
 	t.Helper()
-	page, err := in.client.Approvals(t.Context(), client.ApprovalFilter{Run: run, States: []string{"pending"}})
+	page, err := in.client.Approvals(t.Context(), client.ApprovalFilter{Run: who.Run, States: []string{"pending"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
 	for _, text := range page.Approvals {
 		r := requestOf(t, text)
-		if r.ID == first || len(r.Asks) != 1 || r.Asks[0].Run != run || len(r.Owners()) != 1 {
+		if slices.Equal(r.Owners(), []string{ann().Owner()}) {
+			continue // of ann
+		}
+		if r.ID == first || len(r.Asks) != 1 || r.Asks[0].Run != who.Run || !slices.Equal(r.Owners(), []string{who.Owner()}) {
 			t.Errorf("it is of %v: %+v", r.Owners(), r.Asks)
 		}
 		ids = append(ids, r.AnswerID)
@@ -254,7 +269,7 @@ func (in reviewed) answersOwn(t *testing.T, h held, run, first string) {
 	if len(ids) == 0 {
 		t.Fatal("another owner's request does not wait")
 	}
-	if _, err := in.client.AnswerApprovals(t.Context(), api.AnswerApprovals{IDs: ids, State: "approved"}); err != nil || !in.admits(t, h, run) {
+	if _, err := in.client.AnswerApprovals(t.Context(), api.AnswerApprovals{IDs: ids, State: "approved"}); err != nil || !in.admits(t, h, who) {
 		t.Errorf("its own answer lets it in: %v", err)
 	}
 }

@@ -11,12 +11,16 @@ import (
 // and that waits. Its members (id, package, depth, digests, state) are requests of their
 // own, which are listed, too, with their "tree"; GET of the tree itself has each of them
 // whole, as "request". An answer to the tree's id is one to all of its members that wait.
+// Its "revision" counts what it has been shown as, and "answer_id" is ID@REVISION: an
+// answer names it, and is refused (409) once the request is at another revision.
 type Approval = json.RawMessage
 
 // AnswerApprovals is the body of POST /v1/approvals/answer: one answer for
 // several requests. All are answered or, on an error, none.
 type AnswerApprovals struct {
-	IDs    []string `json:"ids"`             // of requests; a group's or a tree's id stands for its pending requests
+	// IDs are of requests, as ID@REVISION or bare; a group's or a tree's id stands for its
+	// pending requests.
+	IDs    []string `json:"ids"`
 	State  string   `json:"state"`           // approved, denied
 	Scope  string   `json:"scope,omitempty"` // once, run, policy, everywhere; "" is once to approve a call of a tool, else run
 	Reason string   `json:"reason,omitempty"`
@@ -28,6 +32,11 @@ type AnswerApprovals struct {
 	// members; each is bound to those of them that are still known, and without an
 	// entry to those that the tree was asked for with.
 	Digests map[string][]string `json:"digests,omitempty"`
+	// Revisions are, by request, those that the person was shown, of ids that do not say it
+	// themselves; of a group that of each of its pending requests, of which a tree's stands
+	// for its members. An approval needs them, and is 400 without. A denial without one is
+	// of the request as it is by now.
+	Revisions map[string]uint64 `json:"revisions,omitempty"`
 }
 
 // ApprovalEvent is one line of GET /v1/approvals/watch (JSON lines; query:

@@ -129,6 +129,7 @@ func others() map[reflect.Type]string {
 		reflect.TypeFor[approval.Host]():       "ApprovalHost",
 		reflect.TypeFor[approval.Member]():     "ApprovalMember",
 		reflect.TypeFor[approval.Seen]():       "ApprovalSeen",
+		reflect.TypeFor[approval.Revised]():    "ApprovalRevised",
 		reflect.TypeFor[evidence.Evidence]():   "Evidence",
 		reflect.TypeFor[evidence.Inside]():     "EvidenceOfFile",
 		reflect.TypeFor[evidence.Host]():       "EvidenceOfHost",

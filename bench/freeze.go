@@ -69,7 +69,11 @@ func (b *bench) freezeOnce(ctx context.Context) (f frozenOnce, err error) {
 	}
 	f.freeze, f.image = took, bytes/(1<<20)
 	began := time.Now()
-	if _, err := b.daemon.client.AnswerApprovals(ctx, api.AnswerApprovals{IDs: []string{request}, State: "approved", Reason: "the bench"}); err != nil {
+	answerID, err := lookAt(ctx, b.daemon.client, request)
+	if err != nil {
+		return f, err
+	}
+	if _, err := b.daemon.client.AnswerApprovals(ctx, api.AnswerApprovals{IDs: []string{answerID}, State: "approved", Reason: "the bench"}); err != nil {
 		return f, err
 	}
 	if err := <-ended; err != nil {
@@ -78,6 +82,19 @@ func (b *bench) freezeOnce(ctx context.Context) (f frozenOnce, err error) {
 	f.rest = time.Since(began)
 	f.thaw, _, err = b.recorded(ctx, box.ID, "thawed")
 	return f, err
+}
+
+// lookAt returns a request at the revision that is there, as an answer names it.
+func lookAt(ctx context.Context, c *client.Client, id string) (answerID string, err error) {
+	text, err := c.Approval(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	var request struct {
+		AnswerID string `json:"answer_id"`
+	}
+	err = json.Unmarshal(text, &request)
+	return request.AnswerID, err
 }
 
 // awaitFrozen returns the request for which a sandbox was frozen.

@@ -25,14 +25,14 @@ func newApprovals() *cobra.Command {
 		GroupID: groupReview,
 		Long: `What a policy neither allows nor denies (packages.default: hold, network_unlisted:
 hold, a rule with action: approve) waits here for a person. A request is one release,
-one host on the network, or one call of a tool of the host, whoever asks for it. An
-answer about a release is bound to the digests of the files that were shown and to the
+one host on the network, or one call of a tool of the host, for the runs of one owner. An
+answer is given on a revision of it, as it was shown. One about a release is bound to the digests of the files that were shown and to the
 index that they came from; one about a host to its name and port; one about a call to
 the tool and its arguments; each to a scope: one call, the runs that asked, their
 policies, or everybody.`,
 		Example: `  cofferdam approvals list
   cofferdam approvals show ap-k3m7qx
-  cofferdam approvals approve ap-k3m7qx ap-w8d2fn --reason "read both"
+  cofferdam approvals approve ap-k3m7qx@1 ap-w8d2fn@2 --reason "read both"
   cofferdam approvals approve ap-k3m7qx --scope everywhere --expires 30d
   cofferdam approvals deny apg-h4t9zc --reason "use the standard library"
   cofferdam approvals watch`,
@@ -55,8 +55,9 @@ func newApprovalsList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List requests, what waits for an answer first of all",
 		Long: `Lists the requests that wait for an answer, the newest first; with --state or --all
-others too. What one run asked for together is one group, whose id means all its
-pending requests. NOTES says what to look at first.`,
+others too. REQUEST has the revision that a request is at, by which an answer names it
+(with --json as answer_id). What one run asked for together is one group, whose id means
+all its pending requests. NOTES says what to look at first.`,
 		Example: "  cofferdam approvals list\n  cofferdam approvals list --all --package rich\n  cofferdam approvals list --state approved --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,6 +116,6 @@ func (f approvalsListFlags) list(ctx context.Context) error {
 func writeRequests(w io.Writer, requests []approval.Request, now time.Time) error {
 	return table([]string{"REQUEST", "GROUP", "STATE", "RELEASE", "ASKED BY", "AGE", "NOTES"}, func(l listed) []string {
 		r := l.Request
-		return []string{l.indent + r.ID, r.Group, string(r.State), l.indent + releaseText(r), askedBy(r), ui.Age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")}
+		return []string{l.indent + answerName(r), r.Group, string(r.State), l.indent + releaseText(r), askedBy(r), ui.Age(now.Sub(r.Created)), strings.Join(notesOf(r), "; ")}
 	})(w, underTrees(requests))
 }

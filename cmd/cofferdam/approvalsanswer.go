@@ -25,11 +25,14 @@ func newApprove() *cobra.Command {
 		Use:   "approve ID...",
 		Short: "Let runs have these releases, hosts or calls, bound to what is shown",
 		Long: `Approves requests, all of them or, if one can't be, none. On a terminal it shows
-what is bound and asks first. A group's id means its pending requests, a tree's id its
-releases that wait.
+what is bound and who is let in, and asks first. A group's id means its pending requests,
+a tree's id its releases that wait.
 
-The approval is bound to the files that are shown. If others have come since, nothing
-is approved, and the message names them. That of a call of a tool is bound to its
+The approval is of what was shown, for those to whom it was shown. If the request has
+changed since, in what it would let in, whom, or what is known of it, nothing is approved,
+and the message says what is new. Where nothing is shown (without a terminal, or with
+--yes) name the revision that you looked at, as ID@REVISION or with --revision.
+"approvals list" and "approvals show" print it, and have it with --json as answer_id. That of a call of a tool is bound to its
 arguments, and is for one call unless --scope says more.
 
 --add-to-policy also writes allowlist entries into the policy file of the run (or
@@ -39,8 +42,8 @@ A file that was changed since the run read it is left alone, unless --force.
 requirements.txt (any name that ends in .txt; Python only). Other lockfiles are
 written by their own tools: see cofferdam plan --lock.`,
 		Example: `  cofferdam approvals approve ap-k3m7qx
-  cofferdam approvals approve ap-k3m7qx ap-w8d2fn --scope policy --expires 30d --reason "read both"
-  cofferdam approvals approve ap-k3m7qx --add-to-policy --yes
+  cofferdam approvals approve ap-k3m7qx@1 ap-w8d2fn@2 --scope policy --expires 30d --reason "read both"
+  cofferdam approvals approve ap-k3m7qx@1 --add-to-policy --yes
   cofferdam approvals approve ap-k3m7qx --add-to-policy=policy.yaml --lockfile requirements.txt`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
@@ -63,7 +66,8 @@ func newDeny() *cobra.Command {
 		Short: "Refuse these releases to runs",
 		Long: `Denies requests, all of them or, if one can't be, none. A denial is about every
 file of the release. The runs in its scope are refused, with the reason, until it
-expires or is revoked.`,
+expires or is revoked. With ID@REVISION, or --revision, a request that has changed since
+is not answered. Without, it is denied as it is by now: a denial lets nothing in.`,
 		Example: "  cofferdam approvals deny ap-k3m7qx --reason \"use the standard library\"\n  cofferdam approvals deny apg-h4t9zc --scope everywhere",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(cmd *cobra.Command, ids []string) error { return flags.run(cmd, ids) },
@@ -77,15 +81,19 @@ func (f *answerFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.scope, "scope", "", "for whom: run, policy or everywhere, and to approve a call of a tool, once; if not given, once for that and run for all else")
 	set.StringVar(&f.expires, "expires", "", "for how long, such as 12h or 30d; for ever if not given")
 	set.StringVar(&f.reason, "reason", "", "why; it is recorded, and of a denial the run is told")
+	set.Uint64Var(&f.revision, "revision", 0, "the revision of the request that you looked at, as in ID@REVISION")
 	set.BoolVar(&f.json, "json", false, "write the answered requests as JSON")
 	cmd.ValidArgsFunction = completeRequests(approval.Pending)
 	register(cmd, "scope", fixed(texts(approval.ScopeOnce, approval.ScopeRun, approval.ScopePolicy, approval.ScopeEverywhere)...))
 	register(cmd, "expires", fixed("1h", "1d", "7d", "30d"))
-	incomplete(cmd, "reason")
+	incomplete(cmd, "reason", "revision")
 }
 
 func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	if err := f.check(cmd); err != nil {
+		return err
+	}
+	if err := f.readRevisions(cmd, ids); err != nil {
 		return err
 	}
 	// The person may take long to read: each call has its own limit.
@@ -108,8 +116,10 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 			return err
 		}
 	}
-	if agreed, err := f.agreed(requests, edits); err != nil || !agreed {
-		return err
+	if f.current(requests) { // else the daemon refuses it, and says what is new
+		if agreed, err := f.agreed(requests, edits); err != nil || !agreed {
+			return err
+		}
 	}
 	answered, err := f.answer(cmd.Context(), c, requests)
 	if err != nil {
@@ -123,6 +133,44 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 		failed = fmt.Errorf("the answer was given, but not written into a file: %w", failed)
 	}
 	return errors.Join(f.tell(answered, edits, failed == nil), failed)
+}
+
+// readRevisions notes the revisions that the ids name. An approval of what is not shown here
+// needs one of each request: whoever wrote the command has looked at something, or nobody has.
+func (f *answerFlags) readRevisions(cmd *cobra.Command, ids []string) error {
+	f.named = map[string]uint64{}
+	if f.revision > 0 && len(ids) != 1 {
+		return usage(cmd, "--revision is of one request; name several as ID@REVISION")
+	}
+	for _, text := range ids {
+		id, revision, err := approval.ParseAnswerID(text)
+		if err != nil {
+			return err
+		}
+		if f.revision > 0 {
+			if revision > 0 && revision != f.revision || approval.IsGroup(id) {
+				return usage(cmd, "--revision %d is of one request that names no other revision", f.revision)
+			}
+			revision = f.revision
+		}
+		switch {
+		case revision > 0:
+			f.named[id] = revision
+		case f.state == approval.Denied || !f.yes && ui.CanAsk():
+		case approval.IsGroup(id):
+			return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
+		default:
+			return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+		}
+	}
+	return nil
+}
+
+// current tells whether the requests are at the revisions that were named.
+func (f *answerFlags) current(requests []approval.Request) bool {
+	return !slices.ContainsFunc(requests, func(r approval.Request) bool {
+		return f.named[r.ID] > 0 && f.named[r.ID] != r.Revision
+	})
 }
 
 // reachesSomebody refuses to approve for runs that have ended, unless somebody says so: the
@@ -187,8 +235,11 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 	}
 	for _, r := range expanded(requests) {
 		s := &ui.Sheet{}
-		s.Head(r.ID, releaseText(r))
+		s.Head(answerName(r), releaseText(r))
 		s.List("LOOK AT", notesOf(r))
+		for _, a := range r.Asks {
+			s.Line("asked by", "%s", a.Name())
+		}
 		switch r.Kind {
 		case approval.KindHost:
 		case approval.KindPush:
@@ -215,11 +266,16 @@ func (f *answerFlags) answer(ctx context.Context, c *client.Client, requests []a
 	ctx, cancel := quick(ctx)
 	defer cancel()
 	body := api.AnswerApprovals{
-		State: string(f.state), Scope: f.scope, Reason: f.reason, ExpiresSeconds: int64(f.lasts / time.Second), Digests: map[string][]string{},
+		State: string(f.state), Scope: f.scope, Reason: f.reason, ExpiresSeconds: int64(f.lasts / time.Second), Digests: map[string][]string{}, Revisions: map[string]uint64{},
 	}
 	for _, r := range requests {
 		body.IDs = append(body.IDs, r.ID)
-		if f.state == approval.Approved {
+		if revision := f.named[r.ID]; revision > 0 {
+			body.Revisions[r.ID] = revision
+		} else if f.state == approval.Approved {
+			body.Revisions[r.ID] = r.Revision
+		}
+		if f.state == approval.Approved && f.current([]approval.Request{r}) {
 			shown(body.Digests, r)
 		}
 	}
@@ -270,7 +326,8 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 		if !r.Answer.Expires.IsZero() {
 			until = ", until " + r.Answer.Expires.Local().Format(time.DateTime)
 		}
-		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s\n", l.indent, r.State, ui.Printable(r.ID), ui.Printable(releaseText(r)), ui.Printable(string(r.Answer.Scope)), until); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "%s%s %s: %s, scope %s%s, for %s\n", l.indent, r.State, ui.Printable(r.ID), ui.Printable(releaseText(r)),
+			ui.Printable(string(r.Answer.Scope)), until, ui.Printable(whom(r, r.Answer.Scope))); err != nil {
 			return err
 		}
 	}

@@ -26,12 +26,14 @@ type answerFlags struct {
 	expires  string
 	reason   string
 	yes      bool
+	revision uint64 // --revision, of the one request that is named
 	json     bool
 	policy   string // --add-to-policy; theRunsPolicy: the run's own
 	lockfile string
 	force    bool
 
-	lasts time.Duration // of expires
+	lasts time.Duration     // of expires
+	named map[string]uint64 // by id, the revisions that were given
 }
 
 // theRunsPolicy is --add-to-policy without a file: no file has this name.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,15 +114,51 @@ func until(lasts time.Duration) string {
 	return fmt.Sprintf(" until %s", time.Now().Add(lasts).Format(time.DateTime))
 }
 
-// whom says for whom an answer would be.
+// maxNamed bounds the runs that one sentence names; those that show lists are more.
+const maxNamed = 8
+
+// whom says for whom an answer would be, or is: exactly, and with whose runs they are.
 func whom(r approval.Request, scope approval.Scope) string {
-	who := "every run of this installation"
 	switch scope {
 	case approval.ScopeRun, approval.ScopeOnce:
-		who = fmt.Sprintf("the %s", ui.Noun(r.Asked, "run that asked", fmt.Sprintf("%d runs that asked", r.Asked)))
+		runs := namesOfRuns(r)
+		if r.Asked == 1 {
+			return "the run that asked" + runs
+		}
+		return fmt.Sprintf("the %d runs that asked%s", r.Asked, runs)
 	case approval.ScopePolicy:
-		who = "every run under the same policy, byte for byte, as " + ui.Noun(r.Asked, "the run that asked", "one of the runs that asked")
+		return "every run, whoever it belongs to, under " + policiesOf(r)
 	case approval.ScopeEverywhere:
 	}
-	return who
+	return "every run of this installation, whoever it belongs to"
+}
+
+// namesOfRuns is " (r1 of ann, r2 of ann)".
+func namesOfRuns(r approval.Request) string {
+	var names []string
+	for _, a := range r.Asks[:min(len(r.Asks), maxNamed)] {
+		names = append(names, a.Name())
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	if more := r.Asked - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+// policiesOf are the policies of the runs that asked, by their digests.
+func policiesOf(r approval.Request) string {
+	var policies []string
+	for _, a := range r.Asks {
+		name := cmp.Or(a.PolicyName, "the built-in policy") + " (" + a.Policy + ")"
+		if !slices.Contains(policies, name) {
+			policies = append(policies, name)
+		}
+	}
+	if r.Asked > len(r.Asks) {
+		policies = append(policies, fmt.Sprintf("that of one of the %d other runs that asked", r.Asked-len(r.Asks)))
+	}
+	return "the same policy, byte for byte: " + strings.Join(policies, ", or ")
 }

@@ -210,8 +210,8 @@ func completeRequests(in ...approval.State) completion {
 	}
 }
 
-// addressed are the requests that ids and group ids name, each once, in order. Of
-// a group those that are pending.
+// addressed are the requests that ids, ids with revisions and group ids name, each once, in
+// order, as they are now. Of a group those that are pending.
 func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.Request, error) { //nolint:revive // askFor takes it as it takes a method of the client
 	var found []approval.Request
 	add := func(r approval.Request) {
@@ -219,7 +219,11 @@ func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.
 			found = append(found, r)
 		}
 	}
-	for _, id := range ids {
+	for _, named := range ids {
+		id, _, err := approval.ParseAnswerID(named)
+		if err != nil {
+			return nil, err
+		}
 		if !approval.IsGroup(id) {
 			text, err := c.Approval(ctx, id)
 			if err != nil {

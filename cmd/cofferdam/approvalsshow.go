@@ -18,8 +18,8 @@ func newApprovalsShow() *cobra.Command {
 		Use:   "show ID...",
 		Short: "Show requests with all their evidence, and what approving would mean",
 		Long: `Shows everything that is known about a request: who asked and why, what wanted it,
-its files with their digests, and the evidence. A group's id means its pending
-requests. Publishers and agents wrote the text in it, so don't take it for true.
+its files with their digests, the evidence, and the revision of the request that this
+is: an answer names it, as ID@REVISION. A group's id means its pending requests. Publishers and agents wrote the text in it, so don't take it for true.
 Characters that a terminal would take for instructions are shown as escapes.`,
 		Example: "  cofferdam approvals show ap-k3m7qx\n  cofferdam approvals show apg-h4t9zc --json",
 		Args:    cobra.MinimumNArgs(1),
@@ -50,7 +50,7 @@ func showRequests(w io.Writer, requests []approval.Request) error {
 
 func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 	s := &ui.Sheet{}
-	s.Head(r.ID, releaseText(r), string(r.State))
+	s.Head(answerName(r), releaseText(r), string(r.State))
 	showStanding(s, r)
 	showAskers(s, r, now)
 	switch {
@@ -69,7 +69,7 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 	if r.State == approval.Pending {
 		s.Raw("\n")
 		s.Words(ui.Printable(meaning(r, approval.ScopeFor(r.Kind, approval.Approved), 0)))
-		s.Raw(fmt.Sprintf("\n  cofferdam approvals approve %s\n  cofferdam approvals deny %s --reason \"...\"\n", ui.Printable(r.ID), ui.Printable(r.ID)))
+		s.Raw(fmt.Sprintf("\n  cofferdam approvals approve %s\n  cofferdam approvals deny %s --reason \"...\"\n", ui.Printable(answerName(r)), ui.Printable(answerName(r))))
 	}
 	_, err := io.WriteString(w, s.String())
 	return err
@@ -85,6 +85,12 @@ func showStanding(s *ui.Sheet, r approval.Request) {
 		s.Text("reason", a.Reason)
 		s.List("for runs", a.Runs)
 		s.List("for policies", a.Policies)
+	}
+	if r.State == approval.Pending {
+		s.Line("revision", "%d", r.Revision)
+		for _, change := range r.Revisions {
+			s.Line(fmt.Sprintf("  since %d", change.Revision), "%s", change.Change)
+		}
 	}
 	s.Text("ended", r.Ended)
 	s.Text("replaced by", r.ReplacedBy)
@@ -123,6 +129,15 @@ func showAskers(s *ui.Sheet, r approval.Request, now time.Time) {
 	if more := r.Asked - len(r.Asks); more > 0 {
 		s.Line("", "and %s", ui.Plural(more, "other run", "other runs"))
 	}
+}
+
+// answerName is how an answer names a request as it was shown; one that takes no answer, by its
+// id alone.
+func answerName(r approval.Request) string {
+	if r.State == approval.Pending && r.AnswerID != "" {
+		return r.AnswerID
+	}
+	return r.ID
 }
 
 // meaning says what an approval would do, and what it would not.

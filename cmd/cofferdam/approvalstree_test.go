@@ -36,7 +36,7 @@ func TestATreeIsShownWithAllThatIsInIt(t *testing.T) {
 	for _, want := range []string{
 		"ap-tree  python app 1.0 and 2 more  pending\n", "  note          a note\n", "  3 releases, each a request of its own:\n",
 		"  ap-app   pending  app 1.0        wheel, 2 kB\n", "  ap-bad   denied     bad 1.0      wheel, 2 kB\n", `ap-lib  python li\x1bb 1.0  pending`,
-		"  wanted by     x requires app\n", "sha256:app\n", "exactly the files of the 2", "cofferdam approvals approve ap-tree\n",
+		"  wanted by     x requires app\n", "sha256:app\n", "lets the run that asked (run r1) install exactly the files of", "cofferdam approvals approve ap-tree\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())

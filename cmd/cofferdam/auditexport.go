@@ -18,9 +18,10 @@ import (
 
 // exportFlags are what an export was asked for.
 type exportFlags struct {
-	format, out, cursor, log string
-	from                     uint64
-	follow                   bool
+	format, out, cursor string
+	from                uint64
+	follow              bool
+	log                 copyFlags
 }
 
 func newAuditExport() *cobra.Command {
@@ -51,7 +52,7 @@ control characters are escaped. JSON lines have every text as it is.`,
 			if flags.cursor != "" && cmd.Flags().Changed("from") {
 				return usage(cmd, "--from and --cursor both say where to begin")
 			}
-			if flags.follow && flags.log != "" {
+			if flags.follow && flags.log.dir != "" {
 				return usage(cmd, "--follow asks the daemon; nothing comes to a copy of a log")
 			}
 			return flags.run(cmd.Context())
@@ -63,10 +64,9 @@ control characters are escaped. JSON lines have every text as it is.`,
 	set.StringVar(&flags.out, "out", "", "the file to write (default: standard output)")
 	set.StringVar(&flags.cursor, "cursor", "", "the file that says how far --out is good; made if it is not there")
 	set.Uint64Var(&flags.from, "from", 0, "begin with this record")
-	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	flags.log.register(cmd)
 	register(cmd, "format", fixed(string(export.JSONL), string(export.CSV)))
 	incomplete(cmd, "from")
-	register(cmd, "log", completeDirs)
 	return cmd
 }
 

@@ -3,19 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
-	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
-	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
-	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // auditSource is what questions about the log are put to: the daemon, or the
@@ -27,10 +21,13 @@ type auditSource interface {
 	close() error
 }
 
-// openAuditSource opens a log's directory, or with "" asks the daemon.
-func openAuditSource(ctx context.Context, dir string) (auditSource, error) {
-	if dir != "" {
-		return openLogCopy(dir)
+// openAuditSource opens a log's directory, or where none is named asks the daemon.
+func openAuditSource(ctx context.Context, flags copyFlags) (auditSource, error) {
+	if flags.dir != "" {
+		return openLogCopy(ctx, flags)
+	}
+	if flags.key != "" || flags.checkpoint != "" || flags.partial {
+		return nil, fault.Invalid("--key, --checkpoint and --partial say how a copy of a log is verified; name it with --log")
 	}
 	c, err := connect(ctx)
 	if err != nil {
@@ -71,63 +68,3 @@ func decoded(lines iter.Seq2[json.RawMessage, error]) iter.Seq2[audit.Record, er
 		}
 	}
 }
-
-// logCopy is a log's directory, with an index in a temporary one.
-type logCopy struct {
-	log   *audit.Reader
-	index *index.Index
-	dir   string
-}
-
-func openLogCopy(dir string) (*logCopy, error) {
-	log, err := audit.OpenReader(dir)
-	if err != nil {
-		return nil, err
-	}
-	temporary, err := os.MkdirTemp("", "cofferdam-audit-")
-	if err != nil {
-		return nil, fmt.Errorf("make a place for the index: %w", err)
-	}
-	line := ui.NewLine(os.Stderr)
-	options := index.Options{Progress: func(done, end uint64) {
-		line.Show(fmt.Sprintf("%d of %d records read", done, end))
-		if done+10_000 >= end {
-			line.Clear()
-		}
-	}}
-	return &logCopy{log, index.New(filepath.Join(temporary, "audit.db"), log, options), temporary}, nil
-}
-
-func (l *logCopy) report(ctx context.Context, name string, asked api.AuditQuestion) (api.AuditReport, error) {
-	q, err := httpapi.AuditQuestion(asked)
-	if err != nil {
-		return api.AuditReport{}, err
-	}
-	answer, err := report.New(report.Config{Index: l.index}).Answer(ctx, name, q)
-	return httpapi.ViewReport(answer), err
-}
-
-func (l *logCopy) query(ctx context.Context, q api.AuditQuery) iter.Seq2[audit.Record, error] {
-	return func(yield func(audit.Record, error) bool) {
-		f, err := httpapi.AuditFilter(q)
-		seqs := []uint64{}
-		if err == nil {
-			err = l.index.View(ctx, func(v *index.View) (err error) {
-				seqs, _, err = v.Select(ctx, f)
-				return err
-			})
-		}
-		if err != nil {
-			yield(audit.Record{}, err)
-			return
-		}
-		l.log.Records(ctx, audit.Filter{Seqs: seqs})(yield)
-	}
-}
-
-// stream has nothing to follow: nobody appends to a copy.
-func (l *logCopy) stream(ctx context.Context, from uint64, _ bool) iter.Seq2[audit.Record, error] {
-	return l.log.Records(ctx, audit.Filter{FromSeq: from})
-}
-
-func (l *logCopy) close() error { return errors.Join(l.index.Close(), os.RemoveAll(l.dir)) }

@@ -26,7 +26,7 @@ type queryFlags struct {
 	since, until string
 	after        int64
 	exit         int
-	log          string
+	log          copyFlags
 	json         bool
 }
 
@@ -64,7 +64,7 @@ the last one that you saw.`,
 	set.IntVar(&flags.exit, "exit", 0, "only commands that ended with this code")
 	set.StringSliceVar(&flags.query.Flags, "marked", nil, "only records that are claimed, guest, unaccounted or brought; may be repeated")
 	set.IntVar(&flags.query.Limit, "limit", queryLimit, "how many records to show; 0 shows all")
-	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	flags.log.register(cmd)
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
@@ -72,7 +72,6 @@ the last one that you saw.`,
 	register(cmd, "outcome", fixed(outcomes()...))
 	register(cmd, "ecosystem", fixed(ecosystemNames()...))
 	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought"))
-	register(cmd, "log", completeDirs)
 	incomplete(cmd, "text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host")
 	return cmd
 }

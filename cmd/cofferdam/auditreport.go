@@ -28,7 +28,7 @@ type reportFlags struct {
 	question     api.AuditQuestion
 	since, until string
 	locks        []string
-	log          string
+	log          copyFlags
 	json, csv    bool
 	failIfAny    bool
 }
@@ -87,12 +87,11 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "compare with this lockfile, not with the runs' own; may be repeated")
 	set.IntVar(&flags.question.MinRuns, "min-runs", 0, "busy-runs: how many other runs a policy needs (default 10)")
 	set.IntVar(&flags.question.Limit, "limit", reportLimit, "how many rows to show; 0 shows all")
-	set.StringVar(&flags.log, "log", "", "read the log in this directory, or a copy of it, and ask no daemon")
+	flags.log.register(cmd)
 	set.BoolVar(&flags.json, "json", false, "write JSON; of a run, with all its records")
 	set.BoolVar(&flags.csv, "csv", false, "write the table as CSV; of a run, all its records")
 	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
 	register(cmd, "run", completeRuns)
-	register(cmd, "log", completeDirs)
 	incomplete(cmd, "since", "until", "policy", "min-runs", "limit")
 	return cmd
 }

@@ -55,7 +55,7 @@ func TestWhen(t *testing.T) {
 // TestReportsAreSafeToShow: what others wrote reaches neither a terminal nor a
 // spreadsheet as an instruction.
 func TestReportsAreSafeToShow(t *testing.T) {
-	source, err := openAuditSource(t.Context(), logDir(t))
+	source, err := openAuditSource(t.Context(), copyFlags{dir: logDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -284,7 +284,7 @@ func TestQuickstartMCP(t *testing.T) {
 	r.put("policy.yaml", kinds["yaml"][0])
 	r.put("state/build.jsonl", `{"done":{"name":"debian","digest":"sha256:aa","created":"2026-11-20T10:00:00Z","bytes":312000000}}`+"\n")
 	r.put("state/asks.json", `[{"package": {"ecosystem": "python", "name": "iniconfig", "version": "2.0.0"}, "upstream": "https://index.example/simple/",
-		"files": [{"name": "iniconfig-2.0.0-py3-none-any.whl", "kind": "wheel", "digests": ["sha256:aa"]}], "run": "r1", "sandbox": "sb-1",
+		"files": [{"name": "iniconfig-2.0.0-py3-none-any.whl", "kind": "wheel", "digests": ["sha256:aa"]}], "run": "r1", "sandbox": "sb-1", "user": "ann",
 		"policy": "sha256:p", "rule": "packages.default", "reason": "no list names iniconfig", "evidence": {}}]`)
 
 	if out, _ := r.does("", kinds["sh"][0]); !strings.Contains(out, "debian  312 MB") || !strings.Contains(out, "policy.yaml is a valid policy") {

@@ -423,11 +423,11 @@ type runQueue struct {
 	run string
 }
 
-func (q runQueue) Grants(ctx context.Context, p pkgref.Ref, run, digest string) ([]policy.Approval, string, error) {
-	if run != q.run {
+func (q runQueue) Grants(ctx context.Context, p pkgref.Ref, who approval.Asker) ([]policy.Approval, string, error) {
+	if who.Run != q.run {
 		return nil, "same", nil
 	}
-	grants, _, err := q.queue.Grants(ctx, p, run, digest)
+	grants, _, err := q.queue.Grants(ctx, p, who)
 	return grants, "same", err
 }
 

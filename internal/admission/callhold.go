@@ -33,7 +33,7 @@ func (c *toolCall) answered(ctx context.Context, d policy.Decision) (policy.Deci
 		return left, nil
 	}
 	about := c.subject()
-	answers, _, err := c.t.known.config.Approvals.Grants(ctx, about.Project(), c.t.run.Run, c.t.policy().Digest())
+	answers, _, err := c.t.known.config.Approvals.Grants(ctx, about.Project(), c.t.known.asker())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about the tool %s could not be read", c.tool.Name)
 	}

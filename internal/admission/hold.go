@@ -21,9 +21,10 @@ type Approvals interface {
 	// Await returns the request once it is not pending any more; with ctx's end,
 	// ctx's error.
 	Await(ctx context.Context, id string) (approval.Request, error)
-	// Grants are the answers about a project's releases that hold for a run under
-	// a policy now, and a generation that changes whenever these can have.
-	Grants(ctx context.Context, project pkgref.Ref, run, policyDigest string) (grants []policy.Approval, generation string, err error)
+	// Grants are the answers about a project's releases that hold now for who asks (its Run,
+	// its Token or User, and its Policy), and a generation that changes whenever these can
+	// have.
+	Grants(ctx context.Context, project pkgref.Ref, who approval.Asker) (grants []policy.Approval, generation string, err error)
 	// Use takes an approval for a call of a tool that begins now: one that was given for a
 	// single call ends with that. fault.ErrConflict: it holds no more.
 	Use(ctx context.Context, id string) error

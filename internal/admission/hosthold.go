@@ -61,7 +61,7 @@ func (h hostAsker) answered(ctx context.Context, d policy.Decision, name string,
 		return d, nil
 	}
 	project := approval.Host{Name: name, Port: port}.Project()
-	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.run.Run, t.policy().Digest())
+	answers, _, err := t.known.config.Approvals.Grants(ctx, project, t.known.asker())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", excerpt.Of(name, 253))
 	}

@@ -61,7 +61,7 @@ func (h *askingHouse) pending(t *testing.T) []approval.Request {
 
 func (h *askingHouse) answer(t *testing.T, state approval.State, scope approval.Scope, ids ...string) {
 	t.Helper()
-	_, err := h.queue.Answer(t.Context(), "bob", approval.Verdict{IDs: ids, State: state, Scope: scope, Reason: "because"})
+	_, err := approvaltest.AnswerShown(t.Context(), h.queue, "bob", approval.Verdict{IDs: ids, State: state, Scope: scope, Reason: "because"})
 	must(t, err)
 }
 

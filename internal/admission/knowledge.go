@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -104,11 +105,16 @@ func (k knowledge) answers(ctx context.Context, project pkgref.Ref) ([]policy.Ap
 		return nil, nil
 	}
 	project = project.Project()
-	answers, _, err := k.config.Approvals.Grants(ctx, project, k.run.Run, k.Policy().Digest())
+	answers, _, err := k.config.Approvals.Grants(ctx, project, k.asker())
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", project)
 	}
 	return answers, nil
+}
+
+// asker is whose run asks, as answers are found by it.
+func (k knowledge) asker() approval.Asker {
+	return approval.Asker{Run: k.run.Run, Token: k.run.Token, User: k.run.User, Policy: k.Policy().Digest()}
 }
 
 // answersEpoch names answers by what they say; "" if there are none.

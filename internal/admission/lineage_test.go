@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -283,7 +284,7 @@ type answering struct {
 	answers []policy.Approval
 }
 
-func (a *answering) Grants(context.Context, pkgref.Ref, string, string) ([]policy.Approval, string, error) {
+func (a *answering) Grants(context.Context, pkgref.Ref, approval.Asker) ([]policy.Approval, string, error) {
 	return a.answers, "", nil
 }
 

@@ -240,7 +240,7 @@ func (q *asked) Ask(_ context.Context, ask approval.Ask) (approval.Request, erro
 	return approval.Request{ID: "ap-" + ask.Package.Name, State: approval.Pending}, q.fail
 }
 
-func (*asked) Grants(context.Context, pkgref.Ref, string, string) ([]policy.Approval, string, error) {
+func (*asked) Grants(context.Context, pkgref.Ref, approval.Asker) ([]policy.Approval, string, error) {
 	return nil, "", nil
 }
 

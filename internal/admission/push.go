@@ -86,7 +86,7 @@ func (p push) judge(ctx context.Context) (policy.Decision, error) {
 	if d = p.t.known.settle(d); d.Effect != policy.Hold {
 		return d, nil
 	}
-	answers, _, err := p.t.known.config.Approvals.Grants(ctx, p.subject().Project(), p.t.run.Run, p.t.policy().Digest())
+	answers, _, err := p.t.known.config.Approvals.Grants(ctx, p.subject().Project(), p.t.known.asker())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about %s could not be read", what)
 	}

@@ -113,7 +113,7 @@ func (q *queue) get(id string) (approval.Request, <-chan struct{}) {
 	return q.requests[at], q.changed
 }
 
-func (q *queue) Grants(_ context.Context, project pkgref.Ref, _, _ string) ([]policy.Approval, string, error) {
+func (q *queue) Grants(_ context.Context, project pkgref.Ref, _ approval.Asker) ([]policy.Approval, string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.fails != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // Verdict is one answer for several requests.
 type Verdict struct {
-	IDs    []string // of requests; a group's id stands for its pending requests
+	IDs    []string // of requests, or ID@REVISION; a group's id stands for its pending requests
 	State  State    // Approved or Denied
 	Scope  Scope    // "" is ScopeFor each request
 	Reason string
@@ -23,6 +24,10 @@ type Verdict struct {
 	// Digests are, by request, those that the person was shown. Without an entry
 	// the answer is bound to what is known now.
 	Digests map[string][]string
+	// Revisions are, by request, those that the person was shown, as in ID@REVISION. An
+	// approval needs one of each request, or of the tree that a request is a member of; a
+	// denial without one is of whatever the request is by now.
+	Revisions map[string]uint64
 }
 
 // maxLasts bounds how long an answer can be made to last: past it, say for ever.
@@ -30,10 +35,14 @@ const maxLasts = 10 * 365 * 24 * time.Hour
 
 // Answer answers all requests of a verdict or, on an error, none. Who is the
 // host's user. An unknown id is fault.ErrNotFound; a request that is not
-// pending, or whose files are not those that the person was shown, is
+// pending, or that is at another revision than the person was shown, is
 // fault.ErrConflict, and the sentence says why. These refusals are on record.
 func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, error) {
 	if err := v.check(); err != nil {
+		return nil, err
+	}
+	v, err := v.parsed()
+	if err != nil {
 		return nil, err
 	}
 	q.write.Lock()
@@ -46,6 +55,9 @@ func (q *Queue) Answer(ctx context.Context, who string, v Verdict) ([]Request, e
 		return nil, err
 	}
 	if err := v.about(subjects); err != nil {
+		return nil, err
+	}
+	if err := q.onRevisions(ctx, who, v, subjects); err != nil {
 		return nil, err
 	}
 	changes, err := q.changes(ctx, who, v, subjects)
@@ -94,6 +106,30 @@ type subject struct {
 	shown []string
 }
 
+// parsed is a verdict whose ids are bare, with the revisions that they named.
+func (v Verdict) parsed() (Verdict, error) {
+	v.Revisions = maps.Clone(v.Revisions)
+	if v.Revisions == nil {
+		v.Revisions = map[string]uint64{}
+	}
+	v.IDs = slices.Clone(v.IDs)
+	for i, text := range v.IDs {
+		id, revision, err := ParseAnswerID(text)
+		switch known := v.Revisions[id]; {
+		case err != nil:
+			return Verdict{}, err
+		case revision > 0 && known > 0 && known != revision:
+			return Verdict{}, fault.Invalid("two revisions of %s are named, %d and %d; an answer is given on one", valid(id, maxShort), known, revision)
+		case revision > 0 && IsGroup(id):
+			return Verdict{}, fault.Invalid("a group has no revision: name each of its requests as ID@REVISION (cofferdam approvals list --group %s)", valid(id, maxShort))
+		case revision > 0:
+			v.Revisions[id] = revision
+		}
+		v.IDs[i] = id
+	}
+	return v, nil
+}
+
 func (v Verdict) check() error {
 	switch {
 	case v.State != Approved && v.State != Denied:
@@ -112,8 +148,13 @@ func (v Verdict) check() error {
 	return nil
 }
 
-// about refuses digests of what is not answered.
+// about refuses digests and revisions of what is not answered.
 func (v Verdict) about(subjects []subject) error {
+	for id := range v.Revisions {
+		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
+			return fault.Invalid("a revision is given of %q, which is not among the requests that wait", valid(id, maxShort))
+		}
+	}
 	for id := range v.Digests {
 		if !slices.ContainsFunc(subjects, func(s subject) bool { return s.ID == id }) {
 			return fault.Invalid("digests are given for %q, which is not among the requests that wait", valid(id, maxShort))
@@ -205,7 +246,10 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 	}
 	c = change{
 		event: EventApproved, id: e.ID, matter: e.matter(), by: valid(who, maxShort),
-		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree,
+		scope: cmp.Or(v.Scope, ScopeFor(e.Kind, v.State)), reason: valid(v.Reason, maxLong), digests: bound, tree: e.tree, revision: v.Revisions[e.ID],
+	}
+	if v.State == Approved {
+		c.revision = max(e.Revision, 1) // the one named, or of a tree's member the one that the tree's counts
 	}
 	if err := c.scope.check(e.Kind, v.State); err != nil {
 		return change{}, err
@@ -305,6 +349,7 @@ func (q *Queue) Revoke(ctx context.Context, who, id, reason string) (Request, er
 	if err := q.ready(ctx); err != nil {
 		return Request{}, err
 	}
+	id = bareID(id)
 	if IsGroup(id) {
 		return Request{}, fault.Invalid("answers are revoked one by one; name the requests of %s", valid(id, maxShort))
 	}

@@ -2,10 +2,11 @@
 // nor denies waits here, with its evidence, until a person answers.
 //
 // Vocabulary: a *request* is one release, one host on the network, one push to a
-// repository, or one call of a tool of the host, that waits, whoever asks for it; an
-// *ask* is one run's question about it, and the same release asked for by many runs is
-// one request; an *answer* is what a person decided, bound to the digests that
-// they were shown; a *scope* says for whom an answer holds; a *grant* is an
+// repository, or one call of a tool of the host, that waits, for the runs of one *owner*
+// (a token, or a user of the host); an *ask* is one run's question about it, and the same
+// release asked for by many runs of an owner is one request; a *revision* is a request as
+// it was shown; an *answer* is what a person decided, on a revision and bound to the
+// digests that they were shown; a *scope* says for whom an answer holds; a *grant* is an
 // answer as the policy weighs it (policy.Approval); a *burst* is what one run
 // asks for in one go: its requests share a group, so that they are read and
 // answered together; a *tree* is all that one install brings and that waits, asked
@@ -106,14 +107,21 @@ type Request struct {
 	Members []Member `json:"members,omitempty"`
 	Tree    string   `json:"tree,omitempty"`
 	// Notes are what a person should know beside the evidence, a sentence each.
-	Notes   []string  `json:"notes,omitempty"`
-	Asks    []Asker   `json:"asks"` // at most MaxAsks; Asked counts all
-	Asked   int       `json:"asked"`
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
-	Expires time.Time `json:"expires,omitzero"` // if nobody answers
-	Seen    *Seen     `json:"seen,omitempty"`   // by a person, for the first time; nil: nobody has looked at it
-	Answer  *Answer   `json:"answer,omitempty"` // stays when it has ended
+	Notes []string `json:"notes,omitempty"`
+	Asks  []Asker  `json:"asks"` // at most MaxAsks; Asked counts all
+	Asked int      `json:"asked"`
+	// Revision counts what it has been shown as: it grows with whatever is new in what it
+	// would let in, whom, or what is known of it. A tree's counts those of its members.
+	Revision uint64 `json:"revision"`
+	// AnswerID is ID@REVISION, by which an answer names what was shown. Readers get it.
+	AnswerID string `json:"answer_id,omitempty"`
+	// Revisions are the last changes, at most 20.
+	Revisions []Revised `json:"revisions,omitempty"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
+	Expires   time.Time `json:"expires,omitzero"` // if nobody answers
+	Seen      *Seen     `json:"seen,omitempty"`   // by a person, for the first time; nil: nobody has looked at it
+	Answer    *Answer   `json:"answer,omitempty"` // stays when it has ended
 	// Ended says why the request or its answer holds no more: "nobody answered in
 	// time", "the answer's time is over", "revoked by alice: ...".
 	Ended      string `json:"ended,omitempty"`
@@ -156,7 +164,10 @@ type Answer struct {
 	Reason  string    `json:"reason,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // of an approval; zero: never
 	// Digests are those of the files that the person was shown.
-	Digests  []string `json:"digests"`
+	Digests []string `json:"digests"`
+	// Revision is the one that it was given on; 0: a denial that names none, or a tree's
+	// answer, whose members' answers have theirs.
+	Revision uint64   `json:"revision,omitempty"`
 	Runs     []string `json:"runs,omitempty"`     // ScopeRun, ScopeOnce
 	Policies []string `json:"policies,omitempty"` // ScopePolicy, by digest
 }

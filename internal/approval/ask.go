@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Ask files an ask, or joins the request that waits for the release and adds
-// what that did not know; on record when it returns. Where a known file has
+// Ask files an ask, or joins the request of the same owner that waits for the release and
+// adds what that did not know; on record when it returns. Where a known file has
 // another digest now the request is superseded by a new one. An answer that
 // covers the ask already is returned as it is. Past the limits it is
 // fault.ErrForbidden.
@@ -53,7 +53,7 @@ func (q *Queue) step(ctx context.Context, ask Ask, now time.Time) (step, error) 
 	if r, ok, err := q.answered(ctx, ask, now); err != nil || ok {
 		return step{answer: &r}, err
 	}
-	id, ok := q.board.waitingFor(ask.matter().key())
+	id, ok := q.board.waitingFor(ask)
 	if !ok {
 		return step{}, nil
 	}
@@ -97,7 +97,7 @@ func (q *Queue) answered(ctx context.Context, ask Ask, now time.Time) (Request, 
 		return Request{}, false, err
 	}
 	for _, e := range slices.Backward(entries) {
-		if e.matter().key() != ask.matter().key() {
+		if e.matter().key() != ask.matter().key() || !e.answers(ask.asker()) {
 			continue
 		}
 		if r := e.asOf(now); r.State == Denied || r.State == Approved && (!ask.matter().ofRelease() || covers(r.Answer.Digests, ask.Files)) {

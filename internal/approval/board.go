@@ -11,13 +11,19 @@ import (
 // for concurrent use.
 type board struct {
 	mu      sync.Mutex               // guards what follows; never held over I/O
-	pending map[matter]waiting       // every pending request, by its key
+	pending map[string]waiting       // every pending request, by its id
+	about   map[matter][]string      // the ids of those that are about one thing: one for each owner
 	trees   map[string]pendingTree   // every pending tree
-	bursts  map[string]burst         // by run
-	capped  map[string]bool          // runs whose excess is on record
+	bursts  map[holder]burst         // by run
+	capped  map[holder]bool          // runs whose excess is on record
 	waiters map[string]chan struct{} // by request; closed when it is not pending any more
 	runs    func() map[string]bool   // those that live; nil: all
 }
+
+// holder is a run with its owner: others can give a run of theirs the same id.
+type holder struct{ run, owner string }
+
+func (a Asker) holder() holder { return holder{a.Run, a.Owner()} }
 
 // burst is what one run asks for in one go.
 type burst struct {
@@ -29,7 +35,10 @@ type burst struct {
 type waiting struct {
 	id      string
 	run     string // that began it
+	began   holder // the same, with its owner
 	token   string // whose run that was
+	key     matter // what it is about
+	owners  []string
 	born    uint64
 	runs    []string // that want it; nil: too many to tell
 	seen    bool     // a person has looked at it
@@ -38,12 +47,12 @@ type waiting struct {
 }
 
 func waitingOf(e Entry) waiting {
-	w := waiting{id: e.ID, born: e.Born, seen: e.Seen != nil}
+	w := waiting{id: e.ID, key: e.matter().key(), owners: e.Owners(), born: e.Born, seen: e.Seen != nil}
 	if len(e.Runs) > 0 {
 		w.run = e.Runs[0].Run
 	}
 	if len(e.Asks) > 0 {
-		w.token = e.Asks[0].Token
+		w.token, w.began = e.Asks[0].Token, e.Asks[0].holder()
 	}
 	if len(e.Runs) <= MaxAsks {
 		for _, asking := range e.Runs {
@@ -97,7 +106,7 @@ func (n *count) add(in, token, run bool) {
 
 func newBoard() *board {
 	return &board{
-		pending: map[matter]waiting{}, trees: map[string]pendingTree{}, bursts: map[string]burst{}, capped: map[string]bool{},
+		pending: map[string]waiting{}, about: map[matter][]string{}, trees: map[string]pendingTree{}, bursts: map[holder]burst{}, capped: map[holder]bool{},
 		waiters: map[string]chan struct{}{},
 	}
 }
@@ -113,12 +122,9 @@ func (b *board) take(entries []Entry) {
 
 // note needs mu.
 func (b *board) note(e Entry) {
-	key := e.matter().key()
 	if e.State != Pending {
 		delete(b.trees, e.ID)
-		if b.pending[key].id == e.ID {
-			delete(b.pending, key)
-		}
+		b.drop(e.ID)
 		if ch := b.waiters[e.ID]; ch != nil {
 			close(ch)
 			delete(b.waiters, e.ID)
@@ -130,21 +136,42 @@ func (b *board) note(e Entry) {
 		return
 	}
 	w := waitingOf(e)
-	if known := b.pending[key]; known.id == e.ID {
+	if known, is := b.pending[e.ID]; is {
 		w.orphan, w.orphand = known.orphan, known.orphand
+	} else {
+		b.about[w.key] = append(b.about[w.key], e.ID)
 	}
-	b.pending[key] = w
-	if now := b.bursts[w.run]; e.Created.After(now.last) {
-		b.bursts[w.run] = burst{group: e.Group, last: e.Created}
+	b.pending[e.ID] = w
+	if now := b.bursts[w.began]; e.Created.After(now.last) {
+		b.bursts[w.began] = burst{group: e.Group, last: e.Created}
 	}
 }
 
-// waitingFor is the request of a release that is pending.
-func (b *board) waitingFor(key matter) (id string, ok bool) {
+// drop forgets a pending request. It needs mu.
+func (b *board) drop(id string) {
+	w, is := b.pending[id]
+	if !is {
+		return
+	}
+	delete(b.pending, id)
+	b.about[w.key] = slices.DeleteFunc(b.about[w.key], func(other string) bool { return other == id })
+	if len(b.about[w.key]) == 0 {
+		delete(b.about, w.key)
+	}
+}
+
+// waitingFor is the pending request that an ask joins: for the same thing, by the same
+// owner. Another owner's is never joined: a person may be looking at it.
+func (b *board) waitingFor(ask Ask) (id string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w, ok := b.pending[key]
-	return w.id, ok
+	asker := ask.asker()
+	for _, id := range b.about[ask.matter().key()] {
+		if slices.ContainsFunc(b.pending[id].owners, asker.isOwner) {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // settled is closed when the request is not pending any more. Of a request that
@@ -152,16 +179,13 @@ func (b *board) waitingFor(key matter) (id string, ok bool) {
 func (b *board) settled(id string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.pending {
-		if w.id != id {
-			continue
-		}
-		if b.waiters[id] == nil {
-			b.waiters[id] = make(chan struct{})
-		}
-		return b.waiters[id]
+	if _, waits := b.pending[id]; !waits {
+		return nil
 	}
-	return nil
+	if b.waiters[id] == nil {
+		b.waiters[id] = make(chan struct{})
+	}
+	return b.waiters[id]
 }
 
 // group is the group of what a run asks for now: what it asks for within pause is one.
@@ -175,7 +199,8 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 			}
 		}
 	}
-	own, known := b.bursts[ask.Run]
+	holder := ask.asker().holder()
+	own, known := b.bursts[holder]
 	switch {
 	case ask.Group != "":
 		own.group = ask.Group
@@ -183,7 +208,7 @@ func (b *board) group(ask Ask, now time.Time, pause time.Duration) string {
 		own.group = newID(groupPrefix)
 	}
 	own.last = now
-	b.bursts[ask.Run] = own
+	b.bursts[holder] = own
 	return own.group
 }
 
@@ -193,13 +218,15 @@ func (b *board) count(ask Ask) (requests, releases count) {
 	defer b.mu.Unlock()
 	members := map[string]bool{}
 	for _, t := range b.trees {
-		requests.add(true, t.token == ask.Token, t.run == ask.Run)
+		token := t.token == ask.Token
+		requests.add(true, token, token && t.run == ask.Run)
 		for id := range t.members {
 			members[id] = true
 		}
 	}
 	for _, w := range b.pending {
-		token, run := w.token == ask.Token, w.run == ask.Run
+		token := w.token == ask.Token
+		run := token && w.run == ask.Run // another token's of the same id takes none of its share
 		releases.add(true, token, run)
 		requests.add(!members[w.id], token, run)
 	}
@@ -207,13 +234,13 @@ func (b *board) count(ask Ask) (requests, releases count) {
 }
 
 // isCapped tells whether a run's excess is on record, and setCapped that it is now.
-func (b *board) isCapped(run string) bool {
+func (b *board) isCapped(run holder) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.capped[run]
 }
 
-func (b *board) setCapped(run string) {
+func (b *board) setCapped(run holder) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.capped) > maxCached {
@@ -245,16 +272,16 @@ func (b *board) overdue(now time.Time, after time.Duration) (ids []string) {
 	lives := b.living()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, w := range b.pending {
+	for id, w := range b.pending {
 		switch is := w.forsaken(lives) && !b.seenInTree(w.id); {
 		case !is:
 			w.orphan = false
 		case !w.orphan:
 			w.orphan, w.orphand = true, now
 		case now.Sub(w.orphand) >= after:
-			ids = append(ids, w.id)
+			ids = append(ids, id)
 		}
-		b.pending[key] = w
+		b.pending[id] = w
 	}
 	return ids
 }
@@ -264,12 +291,8 @@ func (b *board) forsaken(id string) bool {
 	lives := b.living()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range b.pending {
-		if w.id == id {
-			return w.forsaken(lives) && !b.seenInTree(id)
-		}
-	}
-	return false
+	w, waits := b.pending[id]
+	return waits && w.forsaken(lives) && !b.seenInTree(id)
 }
 
 // idlest is the oldest forsaken request of those that are meant, of the token with the most

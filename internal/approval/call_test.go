@@ -32,7 +32,7 @@ func askCall(run string, call approval.Call) approval.Ask {
 // lets tells what the answers are that hold for a run about a call.
 func (in *installation) lets(t *testing.T, run string, call approval.Call) string {
 	t.Helper()
-	grants, _, err := in.Grants(t.Context(), call.Project(), run, "sha256:policy-of-"+run)
+	grants, _, err := in.Grants(t.Context(), call.Project(), asks(run, "sha256:policy-of-"+run))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ type change struct {
 	by      string // also of revoked and seen
 	scope   Scope
 	digests []string
+	// revision is the one that the answer was given on; 0: a denial that names none.
+	revision uint64
 
 	ended      string // of expired, revoked, superseded
 	replacedBy string // of superseded
@@ -73,7 +75,7 @@ func apply(e Entry, c change) Entry {
 	case EventAsked:
 		e = Entry{Born: c.seq, Request: Request{
 			ID: c.id, Kind: c.kind(), Package: c.pkg, Host: c.host, Call: c.call, Upstream: c.upstream, Rule: c.rule, Reason: c.reason, Group: c.group,
-			Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
+			Revision: 1, Created: c.at, Updated: c.at, Expires: c.expires, Asks: []Asker{}, Files: []File{}, Notes: c.notes,
 		}}
 		if len(c.members) == 0 {
 			e.Tree = c.tree
@@ -83,7 +85,7 @@ func apply(e Entry, c change) Entry {
 		}
 		e = e.joined(c)
 	case EventJoined:
-		e = e.joined(c)
+		e = e.joined(c).revised(e, c)
 	case eventSeen:
 		if e.Seen == nil {
 			e.Seen = &Seen{By: c.by, At: c.at}
@@ -91,7 +93,7 @@ func apply(e Entry, c change) Entry {
 	case EventApproved, EventDenied:
 		e.Answer = &Answer{
 			State: c.state(), By: c.by, At: c.at, Scope: c.scope, Reason: c.reason,
-			Expires: c.expires, Digests: slices.Clone(c.digests),
+			Expires: c.expires, Digests: slices.Clone(c.digests), Revision: c.revision,
 		}
 		e.Answer.Runs, e.Answer.Policies = e.scopeOf(c.scope)
 	case EventExpired:
@@ -194,6 +196,7 @@ func mergeFile(known, more File) File {
 // whether that is on record yet or not.
 func (e Entry) asOf(now time.Time) Request {
 	r := e.Request
+	r.Revision = max(r.Revision, 1) // one that an earlier version began is at its first
 	if ends := e.Ends(); !ends.IsZero() && !now.Before(ends) {
 		r.Ended = endedByClock(e.State)
 		r.State = Expired

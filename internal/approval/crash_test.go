@@ -30,7 +30,7 @@ func TestStoreFails(t *testing.T) {
 	if _, err := in.Revoke(t.Context(), "bob", r.ID, ""); !errors.Is(err, fault.ErrUnavailable) {
 		t.Fatal(err)
 	}
-	_, _, err := in.Grants(t.Context(), rich(), "r1", "")
+	_, _, err := in.Grants(t.Context(), rich(), asks("r1", ""))
 	if !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("with a store that lacks the revocation there is an answer: %v", err)
 	}
@@ -281,7 +281,7 @@ func (w *world) failStore(rt *rapid.T) {
 
 func (w *world) check(rt *rapid.T) {
 	for _, run := range []string{"r1", "r2", "r3"} {
-		grants, _, err := w.in.Grants(context.Background(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}, run, "sha256:policy-of-"+run)
+		grants, _, err := w.in.Grants(context.Background(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}, asks(run, "sha256:policy-of-"+run))
 		if err != nil {
 			continue // nothing is admitted
 		}

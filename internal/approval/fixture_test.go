@@ -53,6 +53,11 @@ func (in *installation) open(t *testing.T) {
 	in.Queue = q
 }
 
+// Answer is that of a person who has just looked.
+func (in *installation) Answer(ctx context.Context, who string, v approval.Verdict) ([]approval.Request, error) {
+	return approvaltest.AnswerShown(ctx, in.Queue, who, v)
+}
+
 // restart is a daemon that ended and came again.
 func (in *installation) restart(t *testing.T) {
 	t.Helper()
@@ -106,10 +111,15 @@ func (in *installation) state(t *testing.T, id string) approval.State {
 	return r.State
 }
 
+// asks is a run of the user whose runs ask returns asks of.
+func asks(run, policy string) approval.Asker {
+	return approval.Asker{Run: run, Policy: policy, User: "ann"}
+}
+
 // granted are the answers that hold for a run about rich.
 func (in *installation) granted(t *testing.T, run string) []policy.Approval {
 	t.Helper()
-	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}, run, "sha256:policy-of-"+run)
+	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}, asks(run, "sha256:policy-of-"+run))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,8 +28,8 @@ type grantCache struct {
 }
 
 type grantKey struct {
-	project     pkgref.Ref // without version
-	run, policy string
+	project            pkgref.Ref // without version
+	run, owner, policy string
 }
 
 // grant is an answer and when it ends; zero: never.
@@ -68,8 +68,9 @@ func (c *grantCache) forgetAll() {
 	c.forgotten++
 }
 
-// answers reads through the cache.
-func (c *grantCache) answers(ctx context.Context, key grantKey) ([]grant, error) {
+// answers reads through the cache what holds for the runs of an asker.
+func (c *grantCache) answers(ctx context.Context, project pkgref.Ref, asker Asker) ([]grant, error) {
+	key := grantKey{project, asker.Run, asker.Owner(), asker.Policy}
 	c.mu.Lock()
 	known, ok := c.known[key]
 	before := c.forgotten
@@ -82,7 +83,9 @@ func (c *grantCache) answers(ctx context.Context, key grantKey) ([]grant, error)
 		return nil, err
 	}
 	for _, e := range entries {
-		known = append(known, grantOf(e))
+		if e.answers(asker) {
+			known = append(known, grantOf(e))
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ func askHost(run string, host approval.Host) approval.Ask {
 // answer tells what the answers are that hold for a run about a host.
 func (in *installation) answer(t *testing.T, run string, host approval.Host) string {
 	t.Helper()
-	grants, _, err := in.Grants(t.Context(), host.Project(), run, "sha256:policy-of-"+run)
+	grants, _, err := in.Grants(t.Context(), host.Project(), asks(run, "sha256:policy-of-"+run))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -319,14 +319,14 @@ func (q *Queue) until(now time.Time, lasts time.Duration) (time.Time, error) {
 	return ends, nil
 }
 
-// Grants are the answers about a project's releases that hold for a run under a
-// policy now. The generation is a digest of them: two equal ones mean the same
-// answers.
-func (q *Queue) Grants(ctx context.Context, project pkgref.Ref, run, policyDigest string) ([]policy.Approval, string, error) {
+// Grants are the answers about a project's releases that hold now for who asks: its run, its
+// owner (Token, or User) and its policy. The generation is a digest of them: two equal ones
+// mean the same answers.
+func (q *Queue) Grants(ctx context.Context, project pkgref.Ref, who Asker) ([]policy.Approval, string, error) {
 	if err := q.current(ctx); err != nil {
 		return nil, "", err
 	}
-	answers, err := q.grants.answers(ctx, grantKey{pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, run, policyDigest})
+	answers, err := q.grants.answers(ctx, pkgref.Ref{Ecosystem: project.Ecosystem, Name: project.Name}, who)
 	if err != nil {
 		return nil, "", err
 	}

@@ -71,7 +71,7 @@ func TestLife(t *testing.T) {
 	if diff := cmp.Diff(audit.Record{
 		Kind: audit.KindApproval, Outcome: audit.Approved, Approval: first.ID, Ecosystem: "python", Package: "rich", InstalledVersion: "13.7.1",
 		SourceURL: "https://index.example/simple/", User: "bob", Reason: "fine",
-		Detail: map[string]string{"event": "approved", "scope": "run", "digests": "sha256:aa sha256:bb"},
+		Detail: map[string]string{"event": "approved", "scope": "run", "digests": "sha256:aa sha256:bb", "revision": "2"},
 	}, r); diff != "" {
 		t.Error(diff)
 	}
@@ -88,7 +88,7 @@ func TestScopes(t *testing.T) {
 		in.approve(t, scope, 0, r.ID)
 		got := [3]bool{}
 		for i, who := range [][2]string{{"r1", "sha256:policy-of-r1"}, {"r2", "sha256:policy-of-r1"}, {"r3", "sha256:policy-of-r3"}} {
-			grants, _, err := in.Grants(t.Context(), rich(), who[0], who[1])
+			grants, _, err := in.Grants(t.Context(), rich(), asks(who[0], who[1]))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -492,7 +492,7 @@ func TestGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := install(t, approval.Limits{})
 		generation := func() string {
-			_, g, err := in.Grants(t.Context(), rich(), "r1", "sha256:policy-of-r1")
+			_, g, err := in.Grants(t.Context(), rich(), asks("r1", "sha256:policy-of-r1"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -542,7 +542,7 @@ func TestConcurrentAsks(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if _, _, err := in.Grants(context.Background(), a.Package, a.Run, a.Policy); err != nil {
+				if _, _, err := in.Grants(context.Background(), a.Package, asks(a.Run, a.Policy)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -9,13 +9,14 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Get is one request as it is now; fault.ErrNotFound if there is none. A tree comes with
+// Get is one request as it is now, by its id or by ID@REVISION, whatever the revision;
+// fault.ErrNotFound if there is none. A tree comes with
 // the requests of its members.
 func (q *Queue) Get(ctx context.Context, id string) (Request, error) {
 	if err := q.current(ctx); err != nil {
 		return Request{}, err
 	}
-	return q.reader.whole(ctx, valid(id, maxShort))
+	return q.reader.whole(ctx, bareID(id))
 }
 
 // MaxPage is how many requests one List returns at most.
@@ -51,7 +52,7 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 		if len(states) > 0 && !slices.Contains(states, r.State) {
 			continue
 		}
-		if r.Members, err = q.reader.states(ctx, r.Members); err != nil {
+		if r, _, err = q.reader.revised(ctx, r); err != nil {
 			return nil, 0, err
 		}
 		if r.State == Pending {
@@ -74,11 +75,11 @@ func reaching(wanted []State) []State {
 // Await returns the request once it is not pending any more.
 func (q *Queue) Await(ctx context.Context, id string) (Request, error) {
 	for {
-		settled := q.board.settled(id) // before the look, so that no change is missed
+		settled := q.board.settled(bareID(id)) // before the look, so that no change is missed
 		if err := q.current(ctx); err != nil {
 			return Request{}, err
 		}
-		r, err := q.reader.get(ctx, valid(id, maxShort))
+		r, err := q.reader.get(ctx, bareID(id))
 		if err != nil {
 			return Request{}, err
 		}

@@ -27,7 +27,8 @@ func (d reader) getFor(ctx context.Context, id, run string) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return d.placed(e.asOf(d.now()), run), nil
+	r, _, err := d.revised(ctx, d.placed(e.asOf(d.now()), run))
+	return r, err
 }
 
 // whole is a request with near names, and of a tree with the requests of its members.
@@ -61,19 +62,17 @@ const maxMembersSize = 4 << 20
 
 // withMembers tells a tree's members as they are now. It changes nothing that r shares.
 func (d reader) withMembers(ctx context.Context, r Request, near map[string][]string) (Request, error) {
-	r.Members = slices.Clone(r.Members)
+	r, members, err := d.revised(ctx, r)
+	if err != nil {
+		return Request{}, err
+	}
 	size := 0
-	for i, m := range r.Members {
-		e, err := d.store.Get(ctx, m.ID)
-		if errors.Is(err, fault.ErrNotFound) {
+	for i, e := range members {
+		if e.ID == "" {
 			continue // it was erased
 		}
-		if err != nil {
-			return Request{}, err
-		}
 		own := e.asOf(d.now())
-		own.Tree, own.Near = r.ID, near[m.ID]
-		r.Members[i].State = own.State
+		own.Tree, own.Near, own.AnswerID = r.ID, near[e.ID], AnswerID(e.ID, own.Revision)
 		if size += encodedSize(own); size <= maxMembersSize {
 			r.Members[i].Request = &own
 		}
@@ -81,20 +80,26 @@ func (d reader) withMembers(ctx context.Context, r Request, near map[string][]st
 	return r, nil
 }
 
-// states tells how a tree's members stand.
-func (d reader) states(ctx context.Context, members []Member) ([]Member, error) {
-	if len(members) == 0 {
-		return nil, nil
-	}
-	members = slices.Clone(members)
-	for i, m := range members {
+// revised is a request with the revision that an answer names; of a tree it counts its
+// members, which come with it (the zero Entry is one that was erased) and whose states it
+// tells. It changes nothing that r shares.
+func (d reader) revised(ctx context.Context, r Request) (Request, []Entry, error) {
+	r.Members = slices.Clone(r.Members)
+	members := make([]Entry, len(r.Members))
+	for i, m := range r.Members {
 		e, err := d.store.Get(ctx, m.ID)
-		if err != nil && !errors.Is(err, fault.ErrNotFound) {
-			return nil, err
+		if errors.Is(err, fault.ErrNotFound) {
+			continue
 		}
-		if err == nil {
-			members[i].State = e.asOf(d.now()).State
+		if err != nil {
+			return Request{}, nil, err
 		}
+		members[i] = e
+		r.Members[i].State = e.asOf(d.now()).State
 	}
-	return members, nil
+	if r.IsTree() {
+		r = r.withRevisionsOf(members)
+	}
+	r.AnswerID = AnswerID(r.ID, r.Revision)
+	return r, members, nil
 }

@@ -25,7 +25,8 @@ const (
 	detailPolicyName = "policy_name"
 	detailExpires    = "expires"
 	detailScope      = "scope"
-	detailDigests    = "digests" // with spaces between
+	detailDigests    = "digests"  // with spaces between
+	detailRevision   = "revision" // that an answer was given on
 	detailEnded      = "ended"
 	detailReplacedBy = "replaced_by"
 	detailToken      = "token"
@@ -87,6 +88,9 @@ func (c change) record() (audit.Record, error) {
 		if value != "" {
 			r.Detail[key] = value
 		}
+	}
+	if c.revision > 0 {
+		r.Detail[detailRevision] = strconv.FormatUint(c.revision, 10)
 	}
 	if c.byPerson {
 		r.Detail[detailByPerson] = "true"
@@ -225,6 +229,11 @@ func (c *change) readData(detail map[string]string) error {
 			return fmt.Errorf("%s: %w", detailExpires, err)
 		}
 		c.expires = at.UTC()
+	}
+	if text := detail[detailRevision]; text != "" {
+		if c.revision, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return fmt.Errorf("%s: %w", detailRevision, err)
+		}
 	}
 	if text := detail[detailBatch]; text != "" {
 		if c.batch, err = readBatch(text); err != nil {

@@ -42,7 +42,7 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 	if _, err := q.Ask(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {
@@ -51,7 +51,7 @@ func TestRenewForgetsWhatWasErased(t *testing.T) {
 	if err := q.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	grants, _, err := q.Grants(t.Context(), rich(), "r1", ask.Policy)
+	grants, _, err := q.Grants(t.Context(), rich(), asks("r1", ask.Policy))
 	if err != nil || len(grants) != 1 || grants[0].ID != r.ID {
 		t.Errorf("the answer does not hold any more: %+v, %v", grants, err)
 	}
@@ -100,7 +100,7 @@ func TestErasedArguments(t *testing.T) {
 		}
 		ids = append(ids, r.ID)
 	}
-	if _, err := q.Answer(t.Context(), "ann", approval.Verdict{IDs: ids[:1], State: approval.Approved, Scope: approval.ScopeRun}); err != nil {
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ann", approval.Verdict{IDs: ids[:1], State: approval.Approved, Scope: approval.ScopeRun}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", Reason: "asked for", By: "ann"}); err != nil {

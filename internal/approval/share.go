@@ -104,7 +104,7 @@ func (q *Queue) ending(ctx context.Context, id, why string, now time.Time) ([]ch
 
 // refuseMore records once for a run that it asked for too much, and returns why.
 func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
-	if q.board.isCapped(ask.Run) {
+	if q.board.isCapped(ask.asker().holder()) {
 		return reason
 	}
 	_, err := q.cfg.Log.Append(ctx, audit.Record{
@@ -115,6 +115,6 @@ func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
 	if err != nil {
 		return unrecorded(err)
 	}
-	q.board.setCapped(ask.Run)
+	q.board.setCapped(ask.asker().holder())
 	return reason
 }

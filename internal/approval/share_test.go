@@ -104,7 +104,7 @@ func TestForsakenRequestsYield(t *testing.T) {
 	first := in.mustAskFor(t, "tok-a", "a1", "first")
 	second := in.mustAskFor(t, "tok-a", "a1", "second")
 	shared := in.mustAskFor(t, "tok-a", "a1", "shared")
-	in.mustAskFor(t, "tok-b", "b1", "shared") // another run waits for it, too
+	in.mustAskFor(t, "tok-a", "b1", "shared") // another run of the token waits for it, too
 	if _, err := in.Look(t.Context(), "carol", seen.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 		plain := in.mustAskFor(t, "tok-a", "r1", "plain")
 		looked := in.mustAskFor(t, "tok-a", "r1", "looked")
 		shared := in.mustAskFor(t, "tok-a", "r1", "shared")
-		in.mustAskFor(t, "tok-b", "r2", "shared")
+		in.mustAskFor(t, "tok-a", "r2", "shared")
 		a := named("filed")
 		a.Run, a.ByPerson = "r1", true
 		filed := in.ask(t, a)
@@ -200,4 +200,38 @@ func TestRequestsEndAfterTheirRuns(t *testing.T) {
 			t.Errorf("asked again it is %s", again.State)
 		}
 	})
+}
+
+// TestARunIDIsTheOwnersOwn: another token's runs of the same id take no part of what a run may
+// ask, nor of its group, and what is told of them is told of each.
+func TestARunIDIsTheOwnersOwn(t *testing.T) {
+	t.Parallel()
+	in := install(t, approval.Limits{PerRun: 2})
+	first := in.mustAskFor(t, "tok-b", "ci", "b1")
+	in.mustAskFor(t, "tok-b", "ci", "b2")
+	if _, err := in.askFor("tok-b", "ci", "b3"); !errors.Is(err, fault.ErrForbidden) { // the control
+		t.Errorf("a third of one run: %v", err)
+	}
+	own := in.mustAskFor(t, "", "ci", "a1")
+	if own.Group == first.Group {
+		t.Errorf("two owners' requests are one group, %s", own.Group)
+	}
+	if more := in.mustAskFor(t, "", "ci", "a2"); more.Group != own.Group {
+		t.Errorf("%s after %s", more.Group, own.Group)
+	}
+	if _, err := in.askFor("", "ci", "a3"); !errors.Is(err, fault.ErrForbidden) {
+		t.Errorf("a third of the other run: %v", err)
+	}
+	capped := 0
+	for r, err := range in.log.Records(t.Context(), audit.Filter{Kinds: []audit.Kind{audit.KindApproval}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Detail["event"] == "capped" {
+			capped++
+		}
+	}
+	if capped != 2 {
+		t.Errorf("%d runs are on record for asking too much", capped)
+	}
 }

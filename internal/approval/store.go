@@ -32,7 +32,7 @@ type Store interface {
 	List(ctx context.Context, f Filter) ([]Entry, error)
 	// Answers are the approved and denied requests about a project's releases, in
 	// the order in which they were made, whose scope has the run or the policy.
-	// Whether their time is over is the caller's to see.
+	// Whether their time is over, and whose the run is, is the caller's to see.
 	Answers(ctx context.Context, project pkgref.Ref, run, policy string) ([]Entry, error)
 	// Due are entries whose time is over at now, at most limit, and the time at
 	// which the next of all others is (zero: none).

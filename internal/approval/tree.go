@@ -88,6 +88,10 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 	}
 	var asks []TreeMember
 	seen := map[matter]bool{}
+	first, err := clean(tree.Members[0].Ask)
+	if err != nil {
+		return nil, err
+	}
 	for _, m := range tree.Members {
 		ask, err := clean(m.Ask)
 		if err != nil {
@@ -96,8 +100,8 @@ func cleanTree(tree *TreeAsk) ([]TreeMember, error) {
 		switch key := ask.matter().key(); {
 		case !ask.matter().ofRelease():
 			return nil, fault.Invalid("a tree has releases, and %s is none", valid(ask.matter().String(), maxShort))
-		case ask.Run != tree.Members[0].Run || ask.Group != tree.Members[0].Group:
-			return nil, fault.Invalid("the releases of a tree are asked for by one run")
+		case ask.Run != first.Run || ask.Group != first.Group || ask.asker().Owner() != first.asker().Owner():
+			return nil, fault.Invalid("the releases of a tree are asked for by one run of one owner")
 		case len(strong(Digests(ask.Files))) == 0:
 			return nil, fault.New(fault.ErrForbidden, "no digest of %s is known that an approval could be bound to", valid(ask.Package.String(), maxShort))
 		case !seen[key]:

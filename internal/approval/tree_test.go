@@ -47,7 +47,7 @@ func (in *installation) askTree(t *testing.T, tree approval.TreeAsk) approval.Re
 // has tells whether a run may have the wheel of a release of a tree.
 func (in *installation) has(t *testing.T, run, name string) bool {
 	t.Helper()
-	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: name}, run, "sha256:policy-of-"+run)
+	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: name}, asks(run, "sha256:policy-of-"+run))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestTreeIsApprovedAsShown(t *testing.T) {
 		if !in.has(t, "r1", "lib") {
 			t.Error("what was shown was not admitted")
 		}
-		grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "lib"}, "r1", "sha256:policy-of-r1")
+		grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "lib"}, asks("r1", "sha256:policy-of-r1"))
 		if err != nil || slices.ContainsFunc(grants, func(g policy.Approval) bool { return slices.Contains(g.Digests, late) }) {
 			t.Errorf("what was not shown was admitted: %v, %v", grants, err)
 		}
@@ -212,7 +212,7 @@ func TestTreeDoesNotAnswerWhatReplacedAMember(t *testing.T) {
 	changed.Files[0].Digests = []string{digestOf("evil")}
 	next := in.ask(t, changed)
 	in.approve(t, approval.ScopeRun, 0, r.ID)
-	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "lib"}, "r1", "sha256:policy-of-r1")
+	grants, _, err := in.Grants(t.Context(), pkgref.Ref{Ecosystem: pkgref.Python, Name: "lib"}, asks("r1", "sha256:policy-of-r1"))
 	if err != nil || len(grants) != 0 || in.state(t, next.ID) != approval.Pending || !in.has(t, "r1", "app") {
 		t.Errorf("lib is admitted by %v, %v", grants, err)
 	}

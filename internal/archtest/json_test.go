@@ -26,6 +26,7 @@ func elsewhere() []string {
 func apart() map[string]string {
 	return map[string]string{
 		"Name event":           "of the queue's event: what happened",
+		"answer answer_id":     "of a request of the queue: what a person decided, and what an answer names the request by",
 		"request request_id":   "the queue's request, and the id that a client was shown",
 		"policy policy_digest": "of a sandbox and a snapshot: policy is a document, or the name of one",
 		"policy policy_name":   "of a request of the queue: where the document came from",

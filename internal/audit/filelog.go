@@ -64,6 +64,7 @@ const maxBatch = 1 << 20
 type FileLog struct {
 	dir     string
 	options Options
+	proof   *proof // of a Reader that was verified; else nil
 	lock    *filelock.Lock
 
 	wake chan struct{} // capacity 1: pending or tasks is not empty, or closing

@@ -26,6 +26,7 @@ type personalCursor struct {
 	file  *os.File // nil until it is needed
 	lines *bufio.Reader
 	asked uint64
+	proof *proof // nil: nothing was verified
 }
 
 func (p *personalCursor) close() error {
@@ -50,7 +51,7 @@ func (p *personalCursor) join(l line) (Record, error) {
 	}
 	if e.Seq != r.Seq || !e.proves() {
 		r.Erased = true
-		return r, nil
+		return r, p.proof.erasedAs(r.Seq)
 	}
 	r.User, r.Task = e.Data.User, e.Data.Task
 	if len(e.Data.Detail) > 0 && r.Detail == nil {

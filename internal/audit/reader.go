@@ -10,7 +10,7 @@ import (
 
 // Reader reads a log's directory, or a copy of one, and changes nothing in it.
 // It has the records that were whole when it was opened; a torn end is passed
-// over. It proves nothing: see Verify.
+// over. It proves nothing: see OpenVerified.
 type Reader struct{ log FileLog }
 
 // OpenReader opens a directory with a log for reading. fault.ErrNotFound if

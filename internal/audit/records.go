@@ -24,13 +24,13 @@ func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error
 		l.mu.Lock()
 		segments, next := slices.Clone(l.bounds), l.next
 		l.mu.Unlock()
-		readRecords(ctx, l.dir, segments, next, f, &l.marks, yield)
+		s := selector{filter: f, hints: f.hints(), marks: &l.marks, proof: l.proof}
+		s.records(ctx, l.dir, segments, next, yield)
 	}
 }
 
-// readRecords yields the selected records of the segments, before the record next.
-func readRecords(ctx context.Context, dir string, segments []segment, next uint64, f Filter, m *marks, yield func(Record, error) bool) {
-	s := selector{filter: f, hints: f.hints(), marks: m}
+// records yields the selected records of the segments, before the record next.
+func (s selector) records(ctx context.Context, dir string, segments []segment, next uint64, yield func(Record, error) bool) {
 	for i, b := range segments {
 		end := next
 		if i+1 < len(segments) {
@@ -39,7 +39,7 @@ func readRecords(ctx context.Context, dir string, segments []segment, next uint6
 		if _, more := s.next(b.first, end); !more || b.form == elsewhere {
 			continue
 		}
-		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first))}
+		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first)), proof: s.proof}
 		goOn := readSegment(ctx, dir, b, end, s, yield)
 		_ = s.personal.close() // it was only read
 		if !goOn {
@@ -52,7 +52,7 @@ func readRecords(ctx context.Context, dir string, segments []segment, next uint6
 // including end, and reports whether to go on.
 func readSegment(ctx context.Context, dir string, b segment, end uint64, s selector, yield func(Record, error) bool) bool {
 	file, moved, err := openSegment(dir, b)
-	if moved {
+	if moved && s.proof == nil {
 		return true
 	}
 	if err != nil {
@@ -138,6 +138,7 @@ type selector struct {
 	marks  *marks
 	// personal reads the personal data of the segment that is being read.
 	personal *personalCursor
+	proof    *proof // nil: nothing was verified
 }
 
 func (f Filter) hints() [][]byte {
@@ -156,6 +157,9 @@ func (f Filter) hints() [][]byte {
 }
 
 func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
+	if err := s.proof.holds(seq, text); err != nil {
+		return Record{}, false, err
+	}
 	got, ok := seqOf(text)
 	if !ok || got != seq {
 		return Record{}, false, fault.Invalid("the log is damaged: record %d is not where it belongs", seq)

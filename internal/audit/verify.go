@@ -37,11 +37,15 @@ type VerifyOptions struct {
 // Verdict.
 func Verify(ctx context.Context, dir string, options VerifyOptions) (Verdict, error) {
 	v := &verifier{dir: dir, options: options, begun: time.Now()}
+	return v.verify(ctx)
+}
+
+func (v *verifier) verify(ctx context.Context) (Verdict, error) {
 	// The checkpoints first: what they cover is in the segments that are read then.
 	if err := v.readCheckpoints(); err != nil {
 		return v.verdict, err
 	}
-	segments, err := listSegments(dir)
+	segments, err := listSegments(v.dir)
 	if errors.Is(err, fault.ErrInvalid) {
 		v.problem(nil, "", 0, "%s", err)
 		return v.conclude(), nil
@@ -51,7 +55,7 @@ func Verify(ctx context.Context, dir string, options VerifyOptions) (Verdict, er
 	}
 	v.segments = segments
 	if len(segments) == 0 && len(v.marks) == 0 {
-		return v.verdict, fault.New(fault.ErrNotFound, "there is no audit log in %s", dir)
+		return v.verdict, fault.New(fault.ErrNotFound, "there is no audit log in %s", v.dir)
 	}
 	if err := v.trustTree(); err != nil {
 		return v.verdict, err
@@ -92,6 +96,8 @@ type verifier struct {
 	read    int64
 	all     int64
 	scratch []byte
+
+	kept *bufio.Writer // takes each record's hash, in order; nil: nobody wants them
 
 	tombstones []tombstone
 	erasures   []span

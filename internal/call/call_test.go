@@ -307,7 +307,7 @@ func TestTools(t *testing.T) {
 	if err != nil || len(pending) != 1 {
 		t.Fatalf("%d requests wait, %v", len(pending), err)
 	}
-	if _, err := h.queue.Answer(t.Context(), "bob", approval.Verdict{IDs: []string{pending[0].ID}, State: approval.Approved, Reason: "fine"}); err != nil {
+	if _, err := approvaltest.AnswerShown(t.Context(), h.queue, "bob", approval.Verdict{IDs: []string{pending[0].ID}, State: approval.Approved, Reason: "fine"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := tried(`'pay', {n: 2}`); !strings.Contains(got, "a person") { // not what was approved
@@ -340,7 +340,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			answered <- errors.New("the call that waits is not under way")
 			return
 		}
-		_, err := h.queue.Answer(t.Context(), "bob", approval.Verdict{IDs: []string{r.Approval}, State: approval.Approved, Reason: "fine"})
+		_, err := approvaltest.AnswerShown(t.Context(), h.queue, "bob", approval.Verdict{IDs: []string{r.Approval}, State: approval.Approved, Reason: "fine"})
 		answered <- err
 	}()
 	done := h.came(text, "callTool('pay', {n: 1})")

@@ -115,7 +115,7 @@ func (s approvalRoutes) answerApprovals(w http.ResponseWriter, r *http.Request) 
 	}
 	answered, err := s.cfg.Approvals.Answer(r.Context(), who.name, approval.Verdict{
 		IDs: req.IDs, State: approval.State(req.State), Scope: approval.Scope(req.Scope), Reason: req.Reason,
-		Lasts: time.Duration(req.ExpiresSeconds) * time.Second, Digests: req.Digests,
+		Lasts: time.Duration(req.ExpiresSeconds) * time.Second, Digests: req.Digests, Revisions: req.Revisions,
 	})
 	if err != nil {
 		return err

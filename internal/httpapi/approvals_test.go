@@ -27,6 +27,7 @@ type reviewed struct {
 	log    *approvaltest.Log
 	server *httpapi.Server
 	client *client.Client
+	socket string
 }
 
 func review(t *testing.T) reviewed {
@@ -47,14 +48,19 @@ func review(t *testing.T) reviewed {
 	server := &http.Server{Handler: in.server, ConnContext: httpapi.ConnContext}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	in.client = client.New(socket)
+	in.client, in.socket = client.New(socket), socket
 	return in
 }
 
 func (in reviewed) ask(t *testing.T, name, run string) string {
 	t.Helper()
+	return in.askAs(t, name, run, "")
+}
+
+func (in reviewed) askAs(t *testing.T, name, run, user string) string {
+	t.Helper()
 	r, err := in.queue.Ask(t.Context(), approval.Ask{
-		Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"}, Run: run, Policy: "sha256:p",
+		Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: name, Version: "1.0"}, Run: run, User: user, Policy: "sha256:p",
 		Files: []approval.File{{Name: name, Digests: []string{"sha256:" + name}}}, Rule: "packages.default", Reason: "no list names it",
 	})
 	if err != nil {
@@ -117,7 +123,7 @@ func TestApprovals(t *testing.T) {
 		t.Error(page, err)
 	}
 	answered, err := in.client.AnswerApprovals(t.Context(), api.AnswerApprovals{
-		IDs: []string{one, two}, State: "approved", Scope: "policy", ExpiresSeconds: 60, Digests: map[string][]string{one: {"sha256:one"}},
+		IDs: []string{one + "@1", two}, Revisions: map[string]uint64{two: 1}, State: "approved", Scope: "policy", ExpiresSeconds: 60, Digests: map[string][]string{one: {"sha256:one"}},
 	})
 	if err != nil || len(answered) != 2 || stateOf(t, answered[1]) != "two approved" {
 		t.Fatal(answered, err)
@@ -157,7 +163,12 @@ func TestApprovalsRefused(t *testing.T) {
 		"unknown state":  {state, 400},
 		"no number":      {before, 400},
 		"answer unknown": {answer(api.AnswerApprovals{IDs: []string{"ap-nobody"}, State: "approved"}), 404},
-		"other digests":  {answer(api.AnswerApprovals{IDs: []string{id}, State: "approved", Digests: map[string][]string{id: {}}}), 409},
+		"other digests":  {answer(api.AnswerApprovals{IDs: []string{id + "@1"}, State: "approved", Digests: map[string][]string{id: {}}}), 409},
+		"no revision":    {answer(api.AnswerApprovals{IDs: []string{id}, State: "approved"}), 400},
+		"other revision": {answer(api.AnswerApprovals{IDs: []string{id + "@2"}, State: "approved"}), 409},
+		"two revisions":  {answer(api.AnswerApprovals{IDs: []string{id + "@1"}, Revisions: map[string]uint64{id: 2}, State: "approved"}), 400},
+		"revision zero":  {answer(api.AnswerApprovals{IDs: []string{id + "@0"}, State: "approved"}), 400},
+		"of another":     {answer(api.AnswerApprovals{IDs: []string{id + "@1"}, Revisions: map[string]uint64{"ap-nobody": 1}, State: "approved"}), 400},
 		"no answer":      {answer(api.AnswerApprovals{IDs: []string{id}, State: "maybe"}), 400},
 		"long for ever":  {answer(api.AnswerApprovals{IDs: []string{id}, State: "approved", ExpiresSeconds: 1 << 62}), 400},
 		"no id":          {answer(api.AnswerApprovals{State: "approved"}), 400},
@@ -201,12 +212,12 @@ func TestWatchApprovals(t *testing.T) {
 		}
 		got = append(got, event.Event+" "+stateOf(t, event.Request))
 		if since = event.Number; len(got) == 1 {
-			in.ask(t, "two", "r1") // while it watches
+			in.askAs(t, "two", "r1", "ann") // while it watches
 			continue
 		}
 		break
 	}
-	in.ask(t, "two", "r2")
+	in.askAs(t, "two", "r2", "ann")
 	for event, err := range in.client.WatchApprovals(ctx, &since) {
 		if err != nil {
 			t.Fatal(err)

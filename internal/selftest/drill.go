@@ -124,7 +124,7 @@ func (in *installation) approve(ctx context.Context, r *Release) (string, error)
 		}
 		_, err = in.client.AnswerApprovals(ctx, api.AnswerApprovals{
 			IDs: []string{request.ID}, State: string(approval.Approved), Scope: string(approval.ScopeRun), Reason: task,
-			Digests: map[string][]string{request.ID: shown},
+			Digests: map[string][]string{request.ID: shown}, Revisions: map[string]uint64{request.ID: request.Revision},
 		})
 		return request.ID, err
 	}

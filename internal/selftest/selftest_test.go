@@ -123,7 +123,7 @@ func (r *rehearsal) play(ctx context.Context, e *Evidence) error {
 		}
 		if i == approveAfter {
 			verdict := approval.Verdict{IDs: []string{e.Request}, State: approval.Approved, Scope: approval.ScopeRun}
-			if _, err := r.queue.Answer(ctx, "ann", verdict); err != nil {
+			if _, err := approvaltest.AnswerShown(ctx, r.queue, "ann", verdict); err != nil {
 				return err
 			}
 		}

@@ -323,6 +323,11 @@ class Approval:
     group: str = ""
     tree: str = ""
     asked: int = 0
+    #: What it has been shown as: it grows with whatever is new in what the request would
+    #: let in, whom, or what is known of it.
+    revision: int = 0
+    #: ``ID@REVISION``, by which an answer names what was shown.
+    answer_id: str = ""
     expires: datetime | None = None
     ended: str = ""
     notes: list[str] = field(default_factory=list)

@@ -124,7 +124,7 @@ def test_an_install_that_waits(daemon: Path) -> None:
         request = client.approvals.get(e.value.approval_id)
         assert request.state == "pending" and request.raw["id"] == request.id
         assert request.id in [a.id for a in client.approvals.list(states=["pending"], run=box.run_id)]
-        (answered,) = client.approvals.approve(request.id, reason="a test")
+        (answered,) = client.approvals.approve(request, reason="a test")
         assert answered.state == "approved"
         assert box.install("six").ok
 

@@ -140,7 +140,17 @@ func TestAnAgentsFrozenInstall(t *testing.T) {
 	if err != nil || len(told.Waiting) == 0 {
 		t.Fatalf("what is waited for is not told: %v, %v", out, err)
 	}
-	if _, err := in.Client.AnswerApprovals(t.Context(), api.AnswerApprovals{IDs: []string{told.Waiting[0].Request}, State: "approved", Reason: "a test"}); err != nil {
+	text, err := in.Client.Approval(t.Context(), told.Waiting[0].Request)
+	var request struct {
+		AnswerID string `json:"answer_id"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &request)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Client.AnswerApprovals(t.Context(), api.AnswerApprovals{IDs: []string{request.AnswerID}, State: "approved", Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	if out = a.must("wait_command", id); out["exit_code"] != 0.0 {

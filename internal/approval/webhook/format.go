@@ -25,28 +25,34 @@ const (
 // person needs to see whether it is theirs to answer: `cofferdam approvals show
 // ID` has the rest.
 type Body struct {
-	Number   uint64             `json:"number"` // grows; the same again is the same event
-	At       time.Time          `json:"at"`
-	Event    approval.EventName `json:"event"`
-	ID       string             `json:"id"`
-	State    approval.State     `json:"state"` // as it is when this is sent
-	Group    string             `json:"group,omitempty"`
-	Members  []Member           `json:"members,omitempty"` // of a tree, whose package is the one that the install names
-	Package  Package            `json:"package,omitzero"`
-	Host     approval.Host      `json:"host,omitzero"` // in the place of a package
-	Call     Call               `json:"call,omitzero"` // the same
-	Rule     string             `json:"rule"`
-	Reason   string             `json:"reason"`
-	Asked    int                `json:"asked"` // by so many runs
-	Run      string             `json:"run,omitempty"`
-	Task     string             `json:"task,omitempty"`
-	Because  string             `json:"because,omitempty"` // the agent's own reason: a claim
-	Similar  string             `json:"similar,omitempty"`
-	Files    int                `json:"files"`
-	Scripts  bool               `json:"scripts,omitempty"` // something runs when it is installed
-	Answer   *Answered          `json:"answer,omitempty"`
-	Ended    string             `json:"ended,omitempty"`
-	Replaced string             `json:"replaced_by,omitempty"`
+	Number uint64             `json:"number"` // grows; the same again is the same event
+	At     time.Time          `json:"at"`
+	Event  approval.EventName `json:"event"`
+	ID     string             `json:"id"`
+	// Revision is what the request is at when this is sent, and AnswerID ID@REVISION: an
+	// answer names what was shown.
+	Revision uint64 `json:"revision"`
+	AnswerID string `json:"answer_id"`
+	// Owners are whose runs ask: "token ID" or "user NAME".
+	Owners   []string       `json:"owners,omitempty"`
+	State    approval.State `json:"state"` // as it is when this is sent
+	Group    string         `json:"group,omitempty"`
+	Members  []Member       `json:"members,omitempty"` // of a tree, whose package is the one that the install names
+	Package  Package        `json:"package,omitzero"`
+	Host     approval.Host  `json:"host,omitzero"` // in the place of a package
+	Call     Call           `json:"call,omitzero"` // the same
+	Rule     string         `json:"rule"`
+	Reason   string         `json:"reason"`
+	Asked    int            `json:"asked"` // by so many runs
+	Run      string         `json:"run,omitempty"`
+	Task     string         `json:"task,omitempty"`
+	Because  string         `json:"because,omitempty"` // the agent's own reason: a claim
+	Similar  string         `json:"similar,omitempty"`
+	Files    int            `json:"files"`
+	Scripts  bool           `json:"scripts,omitempty"` // something runs when it is installed
+	Answer   *Answered      `json:"answer,omitempty"`
+	Ended    string         `json:"ended,omitempty"`
+	Replaced string         `json:"replaced_by,omitempty"`
 }
 
 // Call is a call of a tool of the host. Its arguments, which may be anybody's business, are
@@ -84,7 +90,7 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 	}
 	r := e.Request
 	b := Body{
-		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, State: r.State, Group: r.Group,
+		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, Revision: r.Revision, AnswerID: r.AnswerID, Owners: r.Owners(), State: r.State, Group: r.Group,
 		Package: packageOf(r.Package), Host: r.Host, Call: Call{Tool: r.Call.Tool, Digest: r.Call.Digest},
 		Rule: r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
 	}

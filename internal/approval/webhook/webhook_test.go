@@ -136,7 +136,7 @@ func TestDelivery(t *testing.T) {
 		w.run(t)
 		id := w.ask(t, "one")
 		w.ask(t, "two")
-		if _, err := w.Answer(t.Context(), "bob", approval.Verdict{IDs: []string{id}, State: approval.Approved}); err != nil {
+		if _, err := approvaltest.AnswerShown(t.Context(), w.Queue, "bob", approval.Verdict{IDs: []string{id}, State: approval.Approved}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -149,6 +149,10 @@ func TestDelivery(t *testing.T) {
 		}
 		if head.Get(webhook.HeaderEvent) != "approved" || head.Get(webhook.HeaderDelivery) == "" {
 			t.Error(head)
+		}
+		var told webhook.Body
+		if err := json.Unmarshal(body, &told); err != nil || told.Revision != 1 || told.AnswerID != id+"@1" || len(told.Owners) != 1 {
+			t.Errorf("it does not say what an answer names: %s, %v", body, err)
 		}
 		if bytes.Contains(body, w.hook.Secret) || bytes.Contains(body, []byte("secret-path")) {
 			t.Errorf("%s", body)
@@ -252,7 +256,7 @@ func TestChosenEvents(t *testing.T) {
 		w.hook.Events = []approval.EventName{approval.EventDenied}
 		w.run(t)
 		id := w.ask(t, "one")
-		if _, err := w.Answer(t.Context(), "bob", approval.Verdict{IDs: []string{id}, State: approval.Denied}); err != nil {
+		if _, err := approvaltest.AnswerShown(t.Context(), w.Queue, "bob", approval.Verdict{IDs: []string{id}, State: approval.Denied}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

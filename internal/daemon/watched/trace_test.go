@@ -181,7 +181,7 @@ func (w *world) answerOnce(ctx context.Context) {
 			w.t.Error(err)
 			return
 		}
-		if _, err := w.queue.Answer(ctx, "somebody", approval.Verdict{IDs: []string{e.Request.ID}, State: approval.Approved, Reason: "secret-reason"}); err != nil {
+		if _, err := approvaltest.AnswerShown(ctx, w.queue, "somebody", approval.Verdict{IDs: []string{e.Request.ID}, State: approval.Approved, Reason: "secret-reason"}); err != nil {
 			w.t.Error(err)
 		}
 		return

@@ -143,7 +143,11 @@ type pending struct {
 	Request string `json:"request"`
 	For     string `json:"for"`
 	State   string `json:"state"` // pending, approved, denied, ..., or unknown: a token may not look
-	Answer  string `json:"answer"`
+	// Revision is what the request is at, and AnswerID ID@REVISION: whoever answers names it.
+	// Unknown as the state is.
+	Revision uint64 `json:"revision,omitempty"`
+	AnswerID string `json:"answer_id,omitempty"`
+	Answer   string `json:"answer"`
 }
 
 // approvals are a peer's requests, and how they stand as far as it may know.
@@ -173,11 +177,13 @@ func (p *peer) approvals(ctx context.Context) ([]pending, error) {
 	}
 	for i := range all {
 		known, err := ask(ctx, p, func(b Backend) (api.Approval, error) { return b.Approval(ctx, all[i].Request) })
-		var state struct {
-			State string `json:"state"`
+		var now struct {
+			State    string `json:"state"`
+			Revision uint64 `json:"revision"`
+			AnswerID string `json:"answer_id"`
 		}
-		if err == nil && json.Unmarshal(known, &state) == nil && state.State != "" {
-			all[i].State = state.State
+		if err == nil && json.Unmarshal(known, &now) == nil && now.State != "" {
+			all[i].State, all[i].Revision, all[i].AnswerID = now.State, now.Revision, now.AnswerID
 		}
 	}
 	return all, nil

@@ -274,18 +274,23 @@ class Approvals:
 
     def approve(
         self,
-        *ids: str,
+        *requests: Approval | str,
         scope: str = "",
         reason: str = "",
         expires_seconds: int = 0,
         digests: Mapping[str, Sequence[str]] | None = None,
     ) -> ApprovalList:
-        """Approves requests, all or none. ``digests`` binds to the files that were shown."""
-        return self._answer("approved", ids, scope, reason, expires_seconds, digests)
+        """Approves requests, all or none, as they were shown.
 
-    def deny(self, *ids: str, scope: str = "", reason: str = "") -> ApprovalList:
-        """Denies requests, all or none."""
-        return self._answer("denied", ids, scope, reason, 0, None)
+        Give the :class:`Approval` that was read, or its ``answer_id`` (``ID@REVISION``). One that
+        has changed since raises :class:`Conflict`, and the message says what is new; a bare id
+        is refused. ``digests`` binds to some of the files that were shown.
+        """
+        return self._answer("approved", requests, scope, reason, expires_seconds, digests)
+
+    def deny(self, *requests: Approval | str, scope: str = "", reason: str = "") -> ApprovalList:
+        """Denies requests, all or none; one that is named by its bare id as it is by now."""
+        return self._answer("denied", requests, scope, reason, 0, None)
 
     def revoke(self, id: str, reason: str = "") -> Approval:
         """Ends an answer that holds."""
@@ -316,14 +321,14 @@ class Approvals:
     def _answer(
         self,
         state: str,
-        ids: Sequence[str],
+        requests: Sequence[Approval | str],
         scope: str,
         reason: str,
         expires: int,
         digests: Mapping[str, Sequence[str]] | None,
     ) -> ApprovalList:
         body: dict[str, Any] = {
-            "ids": [*ids],
+            "ids": [one if isinstance(one, str) else one.answer_id for one in requests],
             "state": state,
             "scope": scope,
             "reason": reason,

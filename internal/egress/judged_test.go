@@ -119,7 +119,13 @@ func endAt(t *testing.T, h http.Handler, names ...string) *end {
 // endUnder is endAt under another policy.
 func endUnder(t *testing.T, document string, h http.Handler, names ...string) *end {
 	t.Helper()
-	e, pair := newEndUnder(t, document, egress.Limits{}, names...)
+	return endLimited(t, egress.Limits{}, document, h, names...)
+}
+
+// endLimited is endUnder with limits.
+func endLimited(t *testing.T, limits egress.Limits, document string, h http.Handler, names ...string) *end {
+	t.Helper()
+	e, pair := newEndUnder(t, document, limits, names...)
 	s := httptest.NewUnstartedServer(h)
 	_ = s.Listener.Close() // another takes its place
 	s.Listener, s.EnableHTTP2, s.TLS = e.at, true, &tls.Config{Certificates: []tls.Certificate{pair}}

@@ -128,8 +128,12 @@ func (c *injections) finish() {
 			continue
 		}
 		for _, port := range ports {
-			if cred.at(cred.Host, port) && slices.ContainsFunc(c.policy.network.deciding(cred.Host, port), func(e hostEntry) bool { return e.tcp }) {
+			switch {
+			case !slices.ContainsFunc(c.policy.network.deciding(cred.Host, port), func(e hostEntry) bool { return e.tcp }):
+			case cred.at(cred.Host, port):
 				c.fail(c.at[i].node, "%s: network_allowlist has %s with tcp: true on port %d, and nothing can be put into what nobody reads", c.at[i].path, cred.Host, port)
+			default:
+				c.open(c.at[i], "%s passes unread on port %d (tcp: true), so nobody looks there for the secret %s in what it answers", cred.Host, port, cred.Secret)
 			}
 		}
 		what := "requests"
@@ -140,7 +144,7 @@ func (c *injections) finish() {
 		if len(cred.Env) > 0 {
 			holds = "the sandbox has its placeholder in " + strings.Join(cred.Env, " and ")
 		}
-		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", what, cred.Host, cred.Secret, holds)
+		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it, and plain HTTP to it is refused; %s", what, cred.Host, cred.Secret, holds)
 	}
 }
 

@@ -76,11 +76,14 @@ type Requests struct{ layers []*Policy }
 func (p *Policy) Requests() Requests { return Requests{p.layers()} }
 
 // Judged tells whether each request to a name on a port is judged, so that the
-// gateway ends TLS on a connection to it.
+// gateway ends TLS on a connection to it: also on the ports of a host on which it gets no
+// secret, if it gets one on another. Only what passes unread there by tcp: true still does.
 func (r Requests) Judged(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
 		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.judged)
-	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool { return c.at(name, port) })
+	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool {
+		return c.at(name, port) || c.Host == name && !slices.ContainsFunc(r.layers[0].network.deciding(name, port), func(e hostEntry) bool { return e.tcp })
+	})
 }
 
 // Git tells whether repositories at a name on a port are judged.

@@ -46,7 +46,7 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 		if err != nil {
 			return door.CredentialsAnswer{}, err
 		}
-		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Manner: d.How})
+		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Own: cred.Own, Manner: d.How})
 	}
 	return answer, nil
 }

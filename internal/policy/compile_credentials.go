@@ -23,7 +23,7 @@ func compileCredentials(c *compiler, v value) {
 	}
 	if f, given := o.fields["mode"]; given {
 		if _, ok := c.word(f, "just_in_time"); ok {
-			c.says(f, "a secret is fetched when a run first uses it, and is forgotten at its end")
+			c.says(f, "a secret is fetched before a run's first request that is read, and is forgotten at its end")
 		}
 	}
 	if f, given := o.fields["inject"]; given {
@@ -73,6 +73,12 @@ func (c *injections) injection(v value) {
 	if f, given := o.fields["git"]; given {
 		word, _ := c.word(f, string(gitwire.Fetch), string(gitwire.Push))
 		cred.Git = gitwire.Operation(word)
+	}
+	if f, given := o.fields["own_credentials"]; given {
+		word, ok := c.word(f, "refuse", "allow")
+		if cred.Own = word == "allow"; ok && cred.Own {
+			c.says(f, "requests to %s may have other credentials beside the secret, so the sandbox can use it for another account", cred.Host)
+		}
 	}
 	if f, given := o.fields["env"]; given {
 		cred.Env = c.variables(f)

@@ -51,6 +51,9 @@ type RequestTerms struct {
 	Git gitwire.Operation `json:"git,omitempty"`
 	// HeldPush tells that it is a push, and that a person is asked about each.
 	HeldPush bool `json:"held_push,omitempty"`
+	// ByMethod tells that the policy rules on methods, so that nothing in it may stand for
+	// another one.
+	ByMethod bool `json:"by_method,omitempty"`
 }
 
 // Limited tells whether a body may have so many bytes at most.
@@ -65,7 +68,7 @@ func (t RequestTerms) and(other RequestTerms) RequestTerms {
 	if t.Git == "" {
 		t.Git = other.Git
 	}
-	t.HeldPush = t.HeldPush || other.HeldPush
+	t.HeldPush, t.ByMethod = t.HeldPush || other.HeldPush, t.ByMethod || other.ByMethod
 	return t
 }
 
@@ -154,7 +157,7 @@ func judgeRequest(entries []hostEntry, name string, r Request) (Decision, Reques
 			return Decision{
 				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
 				Reason: reason("the policy's network_allowlist has such requests to %s", plain(name, 253)),
-			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns}
+			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns, ByMethod: rules.methods != nil}
 		}
 	}
 	refused := Decision{Effect: Deny, Rule: ruleRequest, ResolvedBy: ByNetwork}

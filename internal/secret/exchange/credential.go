@@ -58,6 +58,8 @@ type Credential struct {
 	Placeholder string `json:"placeholder"`
 	// Git is the one operation of git's whose requests get it; "": all requests do.
 	Git gitwire.Operation `json:"git,omitempty"`
+	// Own lets credentials of the client's own through, beside this one.
+	Own bool `json:"own,omitempty"`
 	Manner
 }
 

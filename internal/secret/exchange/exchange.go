@@ -84,26 +84,37 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if e.withheld != "" {
 		return &Refused{Sentence: e.withheld}
 	}
+	if err := e.own(r); err != nil {
+		return err
+	}
 	if e.seeks {
-		given, err := e.keeper.Secrets(r.Context(), said, uses)
-		if err != nil {
-			return &Refused{Sentence: sentence(err), Cause: err}
-		}
-		e.begin(r.Context())
-		if err := e.know(uses, given); err != nil {
+		if body, err = e.fill(draft{r, body, whole}, said, credentials, uses, len(signing) > 0); err != nil {
 			return err
 		}
-		sent := draft{r, body, whole}
-		sent.put(credentials, given.Secrets)
-		if len(signing) > 0 {
-			sign(r, given.Header)
-		}
-		body = sent.body
-		remember(r, uses, len(signing) > 0)
-		askReadable(r, len(signing) > 0)
 	}
 	e.send(r, said, body, whole)
 	return nil
+}
+
+// fill puts secrets into a request, and has it ask for an answer in which they can be found.
+// It gives the body that it has then, if that was read.
+func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
+	r := sent.Request
+	given, err := e.keeper.Secrets(r.Context(), said, uses)
+	if err != nil {
+		return nil, &Refused{Sentence: sentence(err), Cause: err}
+	}
+	e.begin(r.Context())
+	if err := e.know(uses, given); err != nil {
+		return nil, err
+	}
+	sent.put(credentials, given.Secrets)
+	if signed {
+		sign(r, given.Header)
+	}
+	remember(r, uses, signed)
+	askReadable(r, signed)
+	return sent.body, nil
 }
 
 // sentence is what a client may read of why a secret can't be had.

@@ -161,10 +161,24 @@ func (n *needles) masked(text string) string {
 	return string(out)
 }
 
-// unescapedOnce is a whole text without its escapes.
+// unescapedOnce is a whole text without its escapes, where that is text.
 func unescapedOnce(text string) string {
+	if out := Unescape(text); utf8.ValidString(out) {
+		return out
+	}
+	return text
+}
+
+// Unescape is a text without its escapes: those of URLs, of JSON and the like, and of
+// markup. What is no escape stands for itself, as with servers that are not particular.
+func Unescape(text string) string {
 	var out []byte
 	for b := []byte(text); len(b) > 0; {
+		next := nextEscape(b, 0)
+		out, b = append(out, b[:next]...), b[next:]
+		if len(b) == 0 {
+			break
+		}
 		meant, size, n := escapeIn(b, true)
 		if n <= 0 {
 			out, b = append(out, b[0]), b[1:]
@@ -172,11 +186,11 @@ func unescapedOnce(text string) string {
 		}
 		out, b = append(out, meant[:size]...), b[n:]
 	}
-	if !utf8.Valid(out) {
-		return text
-	}
 	return string(out)
 }
+
+// UnescapeForm is Unescape of a part of a query or form, in which a plus is a space.
+func UnescapeForm(text string) string { return Unescape(strings.ReplaceAll(text, "+", " ")) }
 
 // Finder finds texts in an answer, in all the ways in which an Exchange would.
 func Finder(texts ...string) func(answer []byte) bool {

@@ -68,13 +68,13 @@ func otherFaced(by string) *Refusal {
 
 // methodKey tells whether frameworks take a key of a query or form for the method: _method,
 // as they fold it, and the names of fields that do so.
-var methodKey = regexp.MustCompile(`(?i)^[^a-z0-9]+method$|method[^a-z0-9]*override|http[^a-z0-9]*method`).MatchString
+var methodKey = regexp.MustCompile(`(?i)^[^a-z0-9]+method$|method[^a-z0-9]*override|http[^a-z0-9]*method`)
 
 // overridden refuses a request whose query or form could give it another method. The form is
 // looked through while it is sent.
 func overridden(r *http.Request) *Refusal {
 	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, separates) {
-		if key, _, _ := strings.Cut(part, "="); methodKey(exchange.UnescapeForm(key)) {
+		if key, _, _ := strings.Cut(part, "="); methodKey.MatchString(exchange.UnescapeForm(key)) {
 			return otherFaced("the parameter _method")
 		}
 	}
@@ -132,7 +132,7 @@ var partName = regexp.MustCompile(`(?i)\bname\*?\s*=\s*(?:utf-8'[^']*')?"?([^";\
 func (f *form) has(last bool) bool {
 	if f.parts {
 		for _, found := range partName.FindAllSubmatch(f.kept, -1) {
-			if methodKey(exchange.UnescapeForm(string(found[1]))) {
+			if methodKey.MatchString(exchange.UnescapeForm(string(found[1]))) {
 				return true
 			}
 		}
@@ -144,7 +144,7 @@ func (f *form) has(last bool) bool {
 			continue
 		}
 		key, _, whole := strings.Cut(field, "=")
-		if (whole || i < len(fields)-1 || last) && methodKey(exchange.UnescapeForm(key)) {
+		if (whole || i < len(fields)-1 || last) && methodKey.MatchString(exchange.UnescapeForm(key)) {
 			return true
 		}
 	}

@@ -86,12 +86,12 @@ func (n *needles) index() {
 	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
 	farthest := min(n.least-block+1, 255)
 	for h := range n.skip {
-		n.skip[h] = uint8(farthest) //nolint:gosec // it is 255 at most
+		n.skip[h] = uint8(farthest)
 	}
 	for i, one := range n.all {
 		for end := block; end <= n.least; end++ {
 			h := hash([]byte(one.text[end-block : end]))
-			n.skip[h] = uint8(min(int(n.skip[h]), n.least-end)) //nolint:gosec // it is 255 at most
+			n.skip[h] = uint8(min(int(n.skip[h]), n.least-end))
 			if end == n.least {
 				n.ends[h] = append(n.ends[h], i)
 			}

@@ -59,7 +59,7 @@ func percent(b []byte) (meant [4]byte, size, n int) {
 		return character(value, n)
 	}
 	value, n := digits(b, 1, 2)
-	meant[0] = byte(value) //nolint:gosec // of two digits
+	meant[0] = byte(value)
 	return meant, 1, n
 }
 
@@ -99,7 +99,7 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 // unicodeEscape reads four digits behind a u, or twice so many of a character that takes two.
 func unicodeEscape(b []byte, at int) (meant [4]byte, size, n int) {
 	value, n := digits(b, at+1, 4)
-	if n <= 0 || !utf16.IsSurrogate(rune(value)) { //nolint:gosec // of four digits
+	if n <= 0 || !utf16.IsSurrogate(rune(value)) {
 		return character(value, n)
 	}
 	next := n
@@ -116,7 +116,7 @@ func unicodeEscape(b []byte, at int) (meant [4]byte, size, n int) {
 	if end < 0 {
 		return meant, 0, -1
 	}
-	if both := utf16.DecodeRune(rune(value), rune(low)); end > 0 && both != utf8.RuneError { //nolint:gosec // of four digits
+	if both := utf16.DecodeRune(rune(value), rune(low)); end > 0 && both != utf8.RuneError {
 		return character(int(both), end)
 	}
 	return character(value, n)
@@ -134,7 +134,7 @@ func octal(b []byte, at int) (meant [4]byte, size, n int) {
 		}
 		value = value*8 + int(b[i]-'0')
 	}
-	meant[0] = byte(value) //nolint:gosec // the first digit is 3 at most
+	meant[0] = byte(value)
 	return meant, 1, at + 3
 }
 
@@ -158,7 +158,7 @@ func character(value, n int) (meant [4]byte, size, length int) {
 	if n <= 0 {
 		return meant, 0, n
 	}
-	return meant, utf8.EncodeRune(meant[:], rune(value)), n //nolint:gosec // what is no character is encoded as one that stands for it
+	return meant, utf8.EncodeRune(meant[:], rune(value)), n
 }
 
 // reference reads a character reference of markup.

@@ -39,7 +39,7 @@ func (v view) end(i int) int {
 // add adds a byte that is made of those from one to another of a view.
 func (v *view) add(c byte, of view, first, last int) {
 	v.b = append(v.b, c)
-	v.from, v.to = append(v.from, int32(of.start(first))), append(v.to, int32(of.end(last))) //nolint:gosec // a piece is small
+	v.from, v.to = append(v.from, int32(of.start(first))), append(v.to, int32(of.end(last)))
 }
 
 // span is a part of a piece.
@@ -66,11 +66,11 @@ type coded struct {
 // endOfRun is where letters do not go on.
 const endOfRun = 0xff
 
-var lookers = sync.Pool{New: func() any { return &looker{} }}
+var lookers = sync.Pool{New: func() any { return &looker{} }} //nolint:gochecknoglobals // memory, for all alike
 
 // look looks through a piece. The result is to be forgotten.
 func look(n *needles, piece []byte, last bool) *looker {
-	l := lookers.Get().(*looker) //nolint:forcetypeassert // nothing else is in there
+	l := lookers.Get().(*looker)
 	l.needles, l.found, l.of, l.hold, l.keep = n, l.found[:0], "", len(piece), len(piece)
 	l.through(view{b: piece, open: !last}, 0)
 	l.merge()
@@ -157,17 +157,17 @@ func (v *view) same(of view, from, to int) {
 		return
 	}
 	for i := from; i < to; i++ {
-		v.from, v.to = append(v.from, int32(i)), append(v.to, int32(i+1)) //nolint:gosec // a piece is small
+		v.from, v.to = append(v.from, int32(i)), append(v.to, int32(i+1))
 	}
 }
 
 // sextets are the values of base64's letters, in both alphabets.
-var sextets = func() (all [256]byte) {
+var sextets = func() (all [256]byte) { //nolint:gochecknoglobals // a constant
 	for i := range all {
 		all[i] = endOfRun
 	}
 	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
-		all[c] = byte(i) //nolint:gosec // there are 64
+		all[c] = byte(i)
 	}
 	all['-'], all['_'] = all['+'], all['/']
 	return all
@@ -223,7 +223,7 @@ func (r *coded) read(v view, least int) (open bool) {
 	begin := 0
 	for i := 0; i < len(v.b); i++ {
 		if s := sextets[v.b[i]]; s != endOfRun {
-			r.values, r.at = append(r.values, s), append(r.at, int32(i)) //nolint:gosec // a piece is small
+			r.values, r.at = append(r.values, s), append(r.at, int32(i))
 			continue
 		}
 		if len(r.values) == begin {
@@ -241,7 +241,7 @@ func (r *coded) read(v view, least int) (open bool) {
 			r.values, r.at = r.values[:begin], r.at[:begin]
 			continue
 		}
-		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(i)) //nolint:gosec // a piece is small
+		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(i))
 		begin = len(r.values)
 	}
 	if len(r.values) == begin {
@@ -252,7 +252,7 @@ func (r *coded) read(v view, least int) (open bool) {
 		return false
 	}
 	if !v.open {
-		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(len(v.b)-1)) //nolint:gosec // a piece is small
+		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(len(v.b)-1))
 	}
 	return v.open
 }
@@ -281,8 +281,8 @@ func (r *coded) base64(v view, u *view, phase int) (left int) {
 		i := begin + phase
 		for ; i+3 < end; i += 4 {
 			g, at := r.values[i:i+4], r.at[i:i+4]
-			first, second := int32(v.start(int(at[0]))), int32(v.end(int(at[1]))) //nolint:gosec // a piece is small
-			third, fourth := int32(v.end(int(at[2]))), int32(v.end(int(at[3])))   //nolint:gosec // as above
+			first, second := int32(v.start(int(at[0]))), int32(v.end(int(at[1])))
+			third, fourth := int32(v.end(int(at[2]))), int32(v.end(int(at[3])))
 			u.b = append(u.b, g[0]<<2|g[1]>>4, g[1]<<4|g[2]>>2, g[2]<<6|g[3])
 			u.from, u.to = append(u.from, first, first, first), append(u.to, second, third, fourth)
 		}

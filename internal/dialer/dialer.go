@@ -101,6 +101,7 @@ func forbidden(err error, proc string) bool {
 			text, err := os.ReadFile(filepath.Join(proc, "sys/user", limit))
 			return err == nil && strings.TrimSpace(string(text)) == "0"
 		})
+	default:
+		return false
 	}
-	return false
 }

@@ -18,9 +18,7 @@ func TestOwnCredentials(t *testing.T) {
 	manners := map[string]Credential{"header": key, "where": swapping(Header, Basic, Query), "oauth": setting(), "aws": signing}
 	with := func(name, value string, more ...string) *http.Request {
 		r := post(t, "/v1", "", "")
-		for _, v := range append([]string{value}, more...) {
-			r.Header[name] = append(r.Header[name], v)
-		}
+		r.Header[name] = append([]string{value}, more...)
 		return r
 	}
 	send := func(c []Credential, r *http.Request) (string, error) {

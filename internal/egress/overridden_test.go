@@ -85,6 +85,10 @@ func TestOverriddenMethods(t *testing.T) {
 			{"", "", form, long + "&%5Fmeth%6Fd=DELETE"},
 			{"", "", form + "; charset=utf-8", "a=1;_method=DELETE"},
 			{"", "", multiKind, multi},
+			{"", "", form + ", x", "_method=DELETE"},
+			{"", "", "Application/X-WWW-Form-URLencoded;;", "_method=DELETE"},
+			{"", "", multiKind + "; =", multi},
+			{"", "", "", "_method=DELETE"},
 		} {
 			if status := send(c[0], c[1], c[2], c[3]); status != 400 {
 				t.Errorf("%.80q is answered %d", c, status)
@@ -146,6 +150,8 @@ func TestPatternsAsServersRead(t *testing.T) {
 				{"", `{"a":"\u0073ecret-1"}`, http.Header{}},
 				{"", "&#115;ecret-1", http.Header{}},
 				{"", "", http.Header{"X-A": {"%73ecret-1"}}},
+				{"", "s\x00e\x00c\x00r\x00e\x00t\x00-\x001\x00", http.Header{}},
+				{"", "sec\u00adret-1", http.Header{}},
 			},
 			415: {
 				{"", "text", http.Header{"Content-Encoding": {"identity", "gzip"}}},
@@ -154,6 +160,9 @@ func TestPatternsAsServersRead(t *testing.T) {
 				{"", "text", http.Header{"Grpc-Encoding": {"gzip"}}},
 				{"", "text", http.Header{"Content-Type": {"text/plain; charset=utf-16"}}},
 				{"", "text", http.Header{"Content-Type": {"text/plain", "text/plain; charset=utf-7"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain; charset=utf-16; x"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain, text/plain; Charset = \"UTF-16\""}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain; charset*=us-ascii'en'utf-16"}}},
 			},
 		} {
 			for _, one := range all {

@@ -3,8 +3,8 @@ package requests
 import (
 	"bytes"
 	"io"
-	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -126,15 +126,19 @@ func readable(h http.Header) *Refusal {
 		}
 	}
 	for _, value := range h.Values("Content-Type") {
-		_, parameters, _ := mime.ParseMediaType(value)
-		switch strings.ToLower(parameters["charset"]) {
-		case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
-		default:
-			return refused("written in another charset than UTF-8")
+		for _, found := range charset.FindAllStringSubmatch(value, -1) {
+			switch strings.ToLower(found[1]) {
+			case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+			default:
+				return refused("written in another charset than UTF-8")
+			}
 		}
 	}
 	return nil
 }
+
+// charset finds what a type says of its letters, however bad the rest of it is.
+var charset = regexp.MustCompile(`(?i)charset\*?\s*=\s*(?:[a-z0-9-]*'[^']*')?["']?([^"';,\s]*)`)
 
 // find looks for the patterns in a request's target, header, trailer and body, as they are
 // written and as servers may read them.

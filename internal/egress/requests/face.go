@@ -2,7 +2,6 @@ package requests
 
 import (
 	"io"
-	"mime"
 	"net/http"
 	"regexp"
 	"slices"
@@ -81,11 +80,13 @@ func overridden(r *http.Request) *Refusal {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	for _, value := range r.Header.Values("Content-Type") {
-		switch kind, _, _ := mime.ParseMediaType(value); {
-		case strings.HasPrefix(kind, "application/x-www-form-urlencoded"), strings.HasPrefix(kind, "multipart/"):
-			r.Body = &form{ReadCloser: r.Body, parts: strings.HasPrefix(kind, "multipart/")}
-		}
+	// Without a type some servers take a body for a form, and no two read a bad one alike.
+	kind := strings.ToLower(strings.Join(r.Header.Values("Content-Type"), ","))
+	if strings.Contains(kind, "multipart") {
+		r.Body = &form{ReadCloser: r.Body, parts: true}
+	}
+	if strings.TrimSpace(kind) == "" || strings.Contains(kind, "urlencoded") {
+		r.Body = &form{ReadCloser: r.Body}
 	}
 	return nil
 }

@@ -114,7 +114,8 @@ func maskHeader(sought *needles, h http.Header) {
 	}
 	caseless := sought.caseless()
 	for name, values := range h {
-		if caseless.in(strings.ToLower(name)) != "" {
+		lower := strings.ToLower(name)
+		if caseless.in(lower) != "" || sought.in(lower) != "" || sought.in(name) != "" {
 			delete(h, name)
 			continue
 		}

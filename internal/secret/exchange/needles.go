@@ -1,8 +1,11 @@
 package exchange
 
 import (
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -58,7 +61,9 @@ func newNeedles(texts map[string][]string) *needles {
 // meanings are a text, and what unescaping makes of it and of its form in JSON: where it
 // has a backslash or an ampersand of its own, that is what a reader of escapes sees.
 func meanings(text string) []string {
-	all := []string{text, strings.ReplaceAll(text, " ", "+")} // as forms write a space
+	all := append([]string{text, strings.ReplaceAll(text, " ", "+")}, charsets(text)...) // as forms write a space
+	// Lists and queries double a quote, shells leave it for a moment. An equals sign at the end may be part of a line's end.
+	all = append(all, strings.ReplaceAll(text, `"`, `""`), strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.TrimRight(text, "="))
 	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]))
 	}
@@ -72,6 +77,35 @@ func meanings(text string) []string {
 		all = append(all, std, urlLetters(std))
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return len(s) < block || len(s) < min(shortest, len(text)) })
+}
+
+// charsets are a text as it is written where letters are not those of UTF-8, or are taken for
+// others: in UTF-16, in Latin-1, as such a text read by one who does not know, with marks for
+// what is no text, and in quoted-printable.
+func charsets(text string) []string {
+	var latin, misread, printable []byte
+	for _, c := range []byte(text) {
+		misread = utf8.AppendRune(misread, rune(c))
+		if c == '=' || c >= utf8.RuneSelf {
+			printable = fmt.Appendf(printable, "=%02X", c)
+			continue
+		}
+		printable = append(printable, c)
+	}
+	for _, c := range text {
+		if c > 0xff {
+			latin = []byte(text)
+			break
+		}
+		latin = append(latin, byte(c))
+	}
+	var little, big []byte
+	if string(latin) != text { // of plain letters all but the zero bytes are the same
+		for _, unit := range utf16.Encode([]rune(text)) {
+			little, big = binary.LittleEndian.AppendUint16(little, unit), binary.BigEndian.AppendUint16(big, unit)
+		}
+	}
+	return []string{string(latin), string(misread), string(printable), string([]rune(text)), string(little), string(big)}
 }
 
 func (n *needles) index() {

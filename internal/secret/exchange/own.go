@@ -26,7 +26,7 @@ func (e *Exchange) own(r *http.Request) error {
 			continue
 		}
 		for _, value := range r.Header[name] {
-			if (holdsKey(is) || is == "secwebsocketprotocol" && holdsKey(foldName(value))) && e.strays.in(value) == "" {
+			if (holdsKey(is) || is == "secwebsocketprotocol" && holdsKey(foldName(value))) && e.another(is, value) {
 				return ownCredential("header " + http.CanonicalHeaderKey(name))
 			}
 		}
@@ -34,7 +34,7 @@ func (e *Exchange) own(r *http.Request) error {
 	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
 		key, value, _ := strings.Cut(part, "=")
 		key = UnescapeForm(key)
-		if is := foldName(key); (holdsKey(is) || is == "key" || is == "auth" || is == "sig") && value != "" && e.strays.in(value) == "" {
+		if is := foldName(key); (holdsKey(is) || slices.Contains([]string{"key", "auth", "sig", "jwt", "pwd"}, is)) && value != "" && e.strays.in(value) == "" {
 			return ownCredential("parameter " + is)
 		}
 	}
@@ -52,12 +52,42 @@ func (e *Exchange) replaced(name string) bool {
 	})
 }
 
-// dropCookies leaves those values of a header that have a placeholder.
-func (e *Exchange) dropCookies(r *http.Request, name string) {
-	kept := slices.DeleteFunc(r.Header[name], func(value string) bool { return e.strays.in(value) == "" })
-	if r.Header[name] = kept; len(kept) == 0 {
-		delete(r.Header, name)
+// another tells whether a header's value has another credential than the placeholder, also
+// beside it: hosts take the first word that they know, and pass over the rest. The user of
+// basic authentication is none, since it is the operator's to choose.
+func (e *Exchange) another(is, value string) bool {
+	if strings.TrimSpace(value) == "" {
+		return false
 	}
+	words := strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(" \t,;", c) })
+	for i, word := range words {
+		name, _, named := strings.Cut(word, "=")
+		switch {
+		case e.strays.in(word) != "":
+		case i == 0 && len(words) > 1 && strings.HasSuffix(is, "authorization") && !named: // the scheme
+		case named && !holdsKey(foldName(name)) && e.strays.in(value) != "":
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// dropCookies leaves those cookies that have a placeholder.
+func (e *Exchange) dropCookies(r *http.Request, name string) {
+	var kept []string
+	for _, value := range r.Header[name] {
+		for one := range strings.SplitSeq(value, ";") {
+			if e.strays.in(one) != "" {
+				kept = append(kept, strings.TrimSpace(one))
+			}
+		}
+	}
+	if len(kept) == 0 {
+		delete(r.Header, name)
+		return
+	}
+	r.Header[name] = []string{strings.Join(kept, "; ")}
 }
 
 // foldName is a name as servers may fold it: CGI and WSGI make one variable of many names.
@@ -76,14 +106,14 @@ func foldName(name string) string {
 // holdsKey tells whether a header or parameter of this name, folded, commonly holds a
 // credential.
 func holdsKey(is string) bool {
-	for _, other := range []string{"csrf", "xsrf", "continuation", "page", "next", "sync", "cancel", "idempotency", "design"} {
-		if strings.Contains(is, other) {
-			return false
-		}
+	has := func(part string) bool { return strings.Contains(is, part) }
+	others := []string{"csrf", "xsrf", "continuation", "page", "next", "sync", "cancel", "idempotency", "design"}
+	if slices.ContainsFunc(others, has) && !slices.ContainsFunc([]string{"access", "apikey", "authorization", "authtoken"}, has) {
+		return false
 	}
 	for _, end := range []string{
-		"authorization", "apikey", "token", "authkey", "accesskey", "accesskeyid", "secretkey", "accountkey", "subscriptionkey", "functionskey", "apisecret", "clientsecret", "password", "passwd",
-		"bearer", "credential", "credentials", "signature", "xauth", "xauthuser",
+		"authorization", "apikey", "token", "authkey", "accesskey", "accesskeyid", "secretkey", "accountkey", "subscriptionkey", "functionskey", "secret", "password", "passwd", "passphrase",
+		"applicationkey", "appkey", "masterkey", "privatekey", "sharedkey", "authentication", "assertion", "xjwt", "bearer", "credential", "credentials", "signature", "xauth", "xauthuser",
 	} {
 		if strings.HasSuffix(is, end) {
 			return true

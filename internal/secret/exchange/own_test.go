@@ -30,7 +30,8 @@ func TestOwnCredentials(t *testing.T) {
 		"a key": with("Api-Key", "own"), "folded": with("x_api_key", "own"), "dots": with("X.Api.Key", "own"), "a token": with("Private-Token", "own"), "Google's": with("X-Goog-Api-Key", "own"),
 		"proxy": with("Proxy-Authorization", "Bearer own"), "a subprotocol": with("Sec-Websocket-Protocol", "openai-insecure-api-key.own"), "folded authorization": with("authorization_", "Bearer own"),
 		"query": post(t, "/v1?a=b&key=own", "", ""), "token in a query": post(t, "/v1?access_token=own", "", ""), "escaped": post(t, "/v1?%61pi%5Fkey=own", "", ""), "behind a bad escape": post(t, "/v1?b=%zz;api_key=own", "", ""),
-		"presigned": post(t, "/v1?X-Goog-Signature=own", "", ""),
+		"presigned": post(t, "/v1?X-Goog-Signature=own", "", ""), "a page's": post(t, "/v1?page_access_token=own", "", ""), "a web token": post(t, "/v1?jwt=own", "", ""),
+		"an application's": with("Dd-Application-Key", "own"), "a secret": with("X-Api-Secret", "own"), "another word for it": with("X-Authentication", "own"),
 	}
 	for manner, c := range manners {
 		for name, r := range refused {
@@ -62,19 +63,25 @@ func TestOwnCredentials(t *testing.T) {
 	}
 	where := []Credential{swapping(Header, Basic, Query)}
 	for name, r := range map[string]*http.Request{
-		"in place of the placeholder": with("X-Api-Key", "own"), "beside the placeholder": with("X-Api-Key", fake, "own"), "basic": with("Authorization", "Basic "+encode("me:own")),
+		"in place of the placeholder": with("X-Api-Key", "own"), "beside the placeholder": with("X-Api-Key", fake, "own"), "in one line with it": with("X-Api-Key", "own, "+fake),
+		"before it": with("Authorization", "Bearer own "+fake), "as a parameter before it": with("Authorization", `Token token="own", x=`+fake), "in a parameter behind it": with("Authorization", "Bearer "+fake+", access_token=own"),
+		"basic": with("Authorization", "Basic "+encode("me:own")),
 	} {
 		if _, err := send(where, r); err == nil {
 			t.Errorf("%s: it is sent", name)
 		}
 	}
 	for name, r := range map[string]*http.Request{ // the controls
-		"the placeholder": with("X-Api-Key", fake), "basic": with("Authorization", "Basic "+encode("me:"+fake)), "a cookie": with("Cookie", "a="+fake), "query": post(t, "/v1?key="+fake, "", ""),
+		"the placeholder": with("X-Api-Key", fake), "a parameter": with("Authorization", `MediaBrowser Client="one", Token="`+fake+`"`), "a scheme": with("Authorization", "Bearer "+fake),
+		"basic": with("Authorization", "Basic "+encode("me:"+fake)), "a cookie": with("Cookie", "a="+fake), "query": post(t, "/v1?key="+fake, "", ""),
 	} {
 		got, err := send(where, r)
 		if err != nil || !strings.Contains(got, truth) && !strings.Contains(got, encode("me:"+truth)) && !strings.Contains(got, url.QueryEscape(truth)) {
 			t.Errorf("%s: %v, %s", name, err, got)
 		}
+	}
+	if got, err := send(where, with("Cookie", "session=own; a="+fake+"; b=own", "c=own")); err != nil || strings.Contains(got, "own") || !strings.Contains(got, "a="+truth) {
+		t.Errorf("cookies beside the placeholder's: %v, %s", err, got)
 	}
 	if got, err := send([]Credential{key}, with("X-Api-Key", "own")); err != nil || strings.Contains(got, "own") {
 		t.Errorf("what is set over: %v, %s", err, got)

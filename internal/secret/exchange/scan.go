@@ -9,6 +9,15 @@ const hush = 4
 // many times as much.
 const pieceSize = 8 << 10
 
+// Of a stream so many bytes are kept at most while something may have begun in them, beside so
+// many for each byte of the longest needle: as much as an escape of an escape is long. Without
+// an end, blanks behind base64 would have all of the stream kept, and looked through again with
+// each piece.
+const (
+	keptAlways  = 4 << 10
+	keptPerByte = 24
+)
+
 // mask is what each byte of a needle becomes, so that a text keeps its length, whatever its
 // encoding.
 const mask = 'x'
@@ -46,7 +55,8 @@ func (s *scan) piece(more []byte, last bool) (of string) {
 	s.buf = append(s.buf, more...)
 	l := look(s.needles, s.buf, last)
 	defer l.forget()
-	hold, keep := l.hold, min(l.keep, l.hold)
+	bound := len(s.buf) - keptAlways - keptPerByte*s.needles.most
+	hold, keep := max(l.hold, bound), max(min(l.keep, l.hold), bound)
 	if last {
 		hold, keep = len(s.buf), len(s.buf)
 	}

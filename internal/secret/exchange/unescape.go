@@ -13,10 +13,13 @@ const (
 	maxName   = 34
 )
 
+// begins are the bytes with which an escape may begin.
+var begins = [256]bool{'%': true, '\\': true, '&': true, 0: true, '=': true, 0xc2: true, 0xe2: true, 0xef: true} //nolint:gochecknoglobals // a constant
+
 // nextEscape is where the next escape may begin, or the length.
 func nextEscape(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
-		if c := b[i]; c == '%' || c == '\\' || c == '&' {
+		if begins[b[i]] {
 			return i
 		}
 	}
@@ -24,10 +27,11 @@ func nextEscape(b []byte, from int) int {
 }
 
 // escape reads the escape with which a text begins, as it is meant by who escapes some of
-// its characters: for a URL (%41, %u0041), in JSON and the like (\u0041, \x41, \101, \/,
-// \n, however many backslashes), and in markup (&#65; and &#x41; with and without their
-// semicolons, &amp;). It gives the bytes that are meant and how long the escape is; 0: it is
-// none; below 0: it may be the beginning of one.
+// its characters: for a URL (%41, %u0041), in JSON and the like (\u0041, \u{41}, \x41, \101,
+// \/, \n, \$, however many backslashes), and in markup (&#65; and &#x41; with and without their
+// semicolons, &amp;). What stands between letters and is not seen means nothing: see unseen. It
+// gives the bytes that are meant and how long the escape is; 0: it is none; below 0: it may be
+// the beginning of one.
 func escape(b []byte) (meant [4]byte, size, n int) {
 	switch b[0] {
 	case '%':
@@ -37,7 +41,28 @@ func escape(b []byte) (meant [4]byte, size, n int) {
 	case '\\':
 		return backslash(b)
 	}
-	return meant, 0, 0
+	return meant, 0, unseen(b)
+}
+
+// unseens stand between letters without being seen: the zero bytes of UTF-16 and UTF-32, soft
+// hyphens, characters without width, and a line's end in quoted-printable.
+var unseens = []string{ //nolint:gochecknoglobals // a constant
+	"\x00", "\u00ad", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2060", "\ufeff", "=\n", "=\r\n",
+}
+
+// unseen is the length of such a one at a text's beginning; 0: there is none; below 0: it may
+// be the beginning of one.
+func unseen(b []byte) int {
+	n := 0
+	for _, one := range unseens {
+		switch head := b[:min(len(b), len(one))]; {
+		case string(head) == one:
+			return len(one)
+		case string(head) == one[:len(head)]:
+			n = -1
+		}
+	}
+	return n
 }
 
 // escapeIn is escape in a text that may end here: what is only the beginning of an escape
@@ -73,8 +98,8 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 		return meant, 0, -1
 	}
 	switch c := b[i]; c {
-	case '/', '"', '\'':
-		meant[0] = c
+	case '\n': // a line that goes on
+		return meant, 0, i + 1
 	case 'n':
 		meant[0] = '\n'
 	case 'r':
@@ -85,15 +110,49 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 		meant[0] = '\f'
 	case 'x':
 		value, n := digits(b, i+1, 2)
+		if n == 0 {
+			return braced(b, i+1)
+		}
 		return character(value, n)
 	case 'u':
+		if i+1 < len(b) && b[i+1] == '{' {
+			return braced(b, i+1)
+		}
 		return unicodeEscape(b, i)
+	case 'U':
+		value, n := digits(b, i+1, 8)
+		return character(value, n)
 	case '0', '1', '2', '3':
 		return octal(b, i)
-	default:
-		return meant, 0, 0
+	default: // shells and patterns have one before whatever they would read otherwise
+		if c < '!' || c > '~' || c == '\\' || letterOrDigit(c) {
+			return meant, 0, 0
+		}
+		meant[0] = c
 	}
 	return meant, 1, i + 1
+}
+
+func letterOrDigit(c byte) bool { return digit(c) >= 0 || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// braced reads digits in braces.
+func braced(b []byte, at int) (meant [4]byte, size, n int) {
+	const most = 8 // digits
+	value := 0
+	for i := at; i <= at+most+1; i++ {
+		switch {
+		case i == len(b):
+			return meant, 0, -1
+		case i == at && b[i] == '{':
+		case i > at+1 && b[i] == '}':
+			return character(value, i+1)
+		case i == at || digit(b[i]) < 0:
+			return meant, 0, 0
+		default:
+			value = min(value<<4|digit(b[i]), utf8.MaxRune+1)
+		}
+	}
+	return meant, 0, 0
 }
 
 // unicodeEscape reads four digits behind a u, or twice so many of a character that takes two.
@@ -169,7 +228,7 @@ func reference(b []byte) (meant [4]byte, size, n int) {
 	if b[1] != '#' {
 		return named(b)
 	}
-	const most = 9 // digits
+	const most = 30 // digits, of which the first may be zeros
 	base, i := 10, 2
 	if len(b) > 2 && (b[2] == 'x' || b[2] == 'X') {
 		base, i = 16, 3
@@ -197,7 +256,7 @@ func reference(b []byte) (meant [4]byte, size, n int) {
 // readers take so.
 func named(b []byte) (meant [4]byte, size, n int) {
 	i := 1
-	for i < len(b) && i < maxName && (digit(b[i]) >= 0 || 'a' <= b[i]|0x20 && b[i]|0x20 <= 'z') {
+	for i < len(b) && i < maxName && letterOrDigit(b[i]) {
 		i++
 	}
 	switch {

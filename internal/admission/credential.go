@@ -35,8 +35,10 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 	if err != nil {
 		return door.CredentialsAnswer{}, err
 	}
-	answer := door.CredentialsAnswer{Placeholders: t.run.Placeholders}
+	all := policy.Credentials(t.policy())
+	answer := door.CredentialsAnswer{Placeholders: t.run.Placeholders, Seek: len(all) > 0 || t.secrets.Any()}
 	if !ask.TLS {
+		answer.Withheld = onlyTLS(all, ask.Name)
 		return answer, nil
 	}
 	for _, cred := range policy.CredentialsAt(t.policy(), ask.Name, ask.Port) {
@@ -44,9 +46,40 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 		if err != nil {
 			return door.CredentialsAnswer{}, err
 		}
-		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Manner: d.How})
+		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Own: cred.Own, Manner: d.How})
 	}
 	return answer, nil
+}
+
+// onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
+// secret. Who gets a secret over TLS may show it to whoever asks without.
+func onlyTLS(all []policy.Credential, host string) string {
+	i := slices.IndexFunc(all, func(c policy.Credential) bool { return c.Host == host })
+	if i < 0 {
+		return ""
+	}
+	return "the policy gives " + host + " the secret " + excerpt.Of(all[i].Secret, 128) + ", so plain HTTP to it is refused; use https"
+}
+
+// others adds what the answer of a host must not have beside what its request gets.
+func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *door.SecretsAnswer) error {
+	var wants []secret.Want
+	for _, c := range policy.Credentials(t.policy()) {
+		wants = append(wants, secret.Want{Name: c.Secret, Host: c.Host})
+	}
+	had, err := t.secrets.Had(ctx, wants)
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s; without it nobody can see whether it is in what %s answers", fault.Sentence(err, "a secret can't be had"), host)
+	}
+	answer.Others = map[string][]string{}
+	for name, values := range had {
+		for _, v := range values {
+			if text := i.shown(name, v); text != "" && text != answer.Values[name] {
+				answer.Others[name] = append(answer.Others[name], text)
+			}
+		}
+	}
+	return nil
 }
 
 // Secrets implements Door. The policy of now says which there are.
@@ -72,14 +105,12 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 			return door.SecretsAnswer{}, err
 		}
 	}
+	if err := i.others(ctx, t, ask.Name, &answer); err != nil {
+		return door.SecretsAnswer{}, err
+	}
 	for _, use := range ask.Uses {
 		if err := recordUse(ctx, t, ask, use); err != nil {
 			return door.SecretsAnswer{}, err
-		}
-	}
-	for _, cred := range given {
-		if v, held := t.secrets.Held(cred.Secret); held && answer.Values[cred.Secret] == "" {
-			answer.Values[cred.Secret] = i.shown(cred.Secret, v)
 		}
 	}
 	return answer, nil

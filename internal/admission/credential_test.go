@@ -35,9 +35,10 @@ func (p place) Fetch(context.Context) (secret.Value, error) {
 const (
 	credits = `
 network_allowlist: [ api.example, other.example, s3.example ]
-credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: gone }, { host: api.example, secret: push, git: push }, { host: s3.example, secret: key }, { host: s3.example, secret: session }, { host: s3.example, secret: none } ] }
+credentials: { inject: [ { host: api.example, secret: one }, { host: api.example, secret: two }, { host: api.example, secret: push, git: push }, { host: s3.example, secret: key }, { host: s3.example, secret: session }, { host: s3.example, secret: none } ] }
 `
-	canary = "canary-one-secret"
+	canary  = "canary-one-secret"
+	signing = "canary-signing-key"
 )
 
 // credited is a controller with a sandbox, sb1, whose policy gives secrets.
@@ -51,7 +52,7 @@ func credited(t *testing.T) (*Controller, *approvaltest.Log) {
 	}
 	log := &approvaltest.Log{}
 	c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{
-		signs("key", "AKIA0", place(canary)), signs("session", "", place(`{"AccessKeyId":"ASIA0","SecretAccessKey":"`+canary+`","SessionToken":"the-sessions-token"}`)), signs("none", "", place(canary)),
+		signs("key", "AKIA0", place(signing)), signs("session", "", place(`{"AccessKeyId":"ASIA0","SecretAccessKey":"`+signing+`","SessionToken":"the-sessions-token"}`)), signs("none", "", place(signing)),
 		declared("one", place(canary)), declared("two", place("canary-two-secret")), declared("gone", place("")), declared("push", place("canary-push-secret")),
 	}, time.Now)})
 	p, err := policy.Parse("p", []byte(credits))
@@ -86,21 +87,25 @@ func TestCredentials(t *testing.T) {
 	c, _ := credited(t)
 	got, err := c.Credentials(t.Context(), door.CredentialsAsk{HostPort: at("api.example"), TLS: true})
 	must(t, err)
-	if len(got.Credentials) != 4 || got.Credentials[3].Git != gitwire.Push || got.Credentials[0].Placeholder != "fake-one" || got.Credentials[0].Header != "X-one" || len(got.Placeholders) != 4 {
+	if len(got.Credentials) != 3 || got.Credentials[2].Git != gitwire.Push || got.Credentials[0].Placeholder != "fake-one" || got.Credentials[0].Header != "X-one" || len(got.Placeholders) != 4 {
 		t.Errorf("%+v", got)
 	}
 	if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), "canary") {
 		t.Errorf("%s, %v", text, err)
 	}
-	for _, ask := range []door.CredentialsAsk{{HostPort: at("api.example")}, {HostPort: at("other.example"), TLS: true}} {
-		if got, err := c.Credentials(t.Context(), ask); err != nil || len(got.Credentials) > 0 || len(got.Placeholders) != 4 {
+	for _, ask := range []door.CredentialsAsk{{HostPort: at("api.example")}, {HostPort: door.HostPort{Sandbox: "sb1", Name: "api.example", Port: 80}}, {HostPort: at("other.example"), TLS: true}, {HostPort: at("other.example")}} {
+		withheld := ""
+		if ask.Name == "api.example" {
+			withheld = "the policy gives api.example the secret one, so plain HTTP to it is refused; use https"
+		}
+		if got, err := c.Credentials(t.Context(), ask); err != nil || len(got.Credentials) > 0 || len(got.Placeholders) != 4 || !got.Seek || got.Withheld != withheld {
 			t.Errorf("%+v: %+v, %v", ask, got, err)
 		}
 	}
 }
 
-// TestEachUseIsOnRecord before the secret is given, without it; what the run has used
-// comes along, so that it is found in answers. What can't be had is no use.
+// TestEachUseIsOnRecord before the secret is given, without it; all that the run has used or
+// may use comes along, so that it is found in answers. What can't be had is no use.
 func TestEachUseIsOnRecord(t *testing.T) {
 	c, log := credited(t)
 	for _, one := range []struct {
@@ -108,17 +113,24 @@ func TestEachUseIsOnRecord(t *testing.T) {
 		want map[string]string
 	}{
 		{using("api.example"), map[string]string{}},
+		{using("other.example"), map[string]string{}},
 		{using("api.example", "one"), map[string]string{"one": canary}},
-		{using("api.example", "two"), map[string]string{"one": canary, "two": "canary-two-secret"}},
+		{using("api.example", "two"), map[string]string{"two": "canary-two-secret"}},
 	} {
 		got, err := c.Secrets(t.Context(), one.ask)
 		must(t, err)
 		if diff := cmp.Diff(one.want, got.Values); diff != "" {
 			t.Error(diff)
 		}
+		sought := map[string][]string{"one": {canary}, "two": {"canary-two-secret"}, "push": {"canary-push-secret"}, "session": {"the-sessions-token"}}
+		for name := range got.Values {
+			delete(sought, name)
+		}
+		if diff := cmp.Diff(sought, got.Others); diff != "" {
+			t.Errorf("%v: %s", one.ask, diff)
+		}
 	}
 	for want, ask := range map[string]door.SecretsAsk{
-		"can't be had: the place is sealed":                     using("api.example", "one", "gone"),
 		"does not give the secret":                              using("other.example", "one"),
 		"evil.example is not on the policy's network_allowlist": using("evil.example", "one"),
 	} {
@@ -157,7 +169,7 @@ func TestASecretEndsWithTheRun(t *testing.T) {
 	if got, err := c.Secrets(t.Context(), using("api.example", "two")); err == nil || len(got.Values) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, held := ended.secrets.Held("two"); held {
+	if ended.secrets.Any() {
 		t.Error("what has ended holds a secret")
 	}
 }
@@ -190,6 +202,32 @@ func TestADeclinedSecretIsFetchedAnew(t *testing.T) {
 	c.Unregister("sb1")
 	if err := c.Declined(t.Context(), door.DeclinedAsk{HostPort: at("api.example"), Secrets: []string{"one"}}); err == nil {
 		t.Error("a run that has ended declines secrets")
+	}
+}
+
+// TestASealedPlace: no request is sent anywhere while a secret of the run can't be had, by
+// which nobody could look for it in the answer; nor is a use on record. The second is the
+// control.
+func TestASealedPlace(t *testing.T) {
+	for _, source := range []place{"", canary} {
+		log := &approvaltest.Log{}
+		c := New(Config{Log: log, Secrets: secret.NewBroker([]secret.Declared{
+			{Name: "gone", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-Gone", Format: "{secret}"}, Source: source, Keep: time.Hour},
+			{Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-One", Format: "{secret}"}, Source: place(canary), Keep: time.Hour},
+		}, time.Now)})
+		p, err := policy.Parse("p", []byte("network_allowlist: [ api.example, other.example ]\ncredentials: { inject: [ { host: api.example, secret: gone }, { host: api.example, secret: one } ] }\n"))
+		must(t, err)
+		must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p}))
+		for _, ask := range []door.SecretsAsk{using("api.example", "one"), using("other.example"), using("api.example", "gone")} {
+			got, err := c.Secrets(t.Context(), ask)
+			if source != "" {
+				must(t, err)
+				continue
+			}
+			if err == nil || !strings.Contains(fault.Sentence(err, ""), "can't be had: the place is sealed") || len(got.Values)+len(got.Others) > 0 || len(uses(log)) > 0 {
+				t.Errorf("%+v: %+v, %v, %q", ask, got, err, uses(log))
+			}
+		}
 	}
 }
 
@@ -253,7 +291,7 @@ func TestAKeySignsAndIsNotGiven(t *testing.T) {
 		if a := got.Header.Get("Authorization"); !strings.HasPrefix(a, "AWS4-HMAC-SHA256 Credential="+want.id+"/") || got.Header.Get("X-Amz-Security-Token") != want.token || got.Values[name] != want.token {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), canary) {
+		if text, err := json.Marshal(got); err != nil || strings.Contains(string(text), signing) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
@@ -273,7 +311,7 @@ func TestAKeySignsAndIsNotGiven(t *testing.T) {
 	if all := strings.Join(uses(log), "\n"); strings.Count(all, "credentials.") != 2 || !strings.Contains(all, "network used credentials.key s3.example:443 POST /v1/chat key signature s3 eu-west-1 ") {
 		t.Error(all)
 	}
-	if got, err := c.Secrets(t.Context(), using("s3.example")); err != nil || got.Values["key"] != "" || got.Values["session"] != "the-sessions-token" || strings.Contains(fmt.Sprint(got), canary) {
+	if got, err := c.Secrets(t.Context(), using("s3.example")); err != nil || len(got.Values) > 0 || len(got.Others["key"]) > 0 || got.Others["session"][0] != "the-sessions-token" || strings.Contains(fmt.Sprint(got), signing) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -44,6 +44,7 @@ func layers() []struct {
 		{"internal/policy", 1},
 		{"internal/audit", 1},
 		{"internal/gitwire", 0},
+		{"internal/pathseg", 0},
 		{"internal/secret/exchange", 0},
 		{"internal/secret/placeholder", 0},
 		{"internal/secret/sigv4", 0},

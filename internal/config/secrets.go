@@ -14,8 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
-// Secret is one that policies can name in credentials.inject. It is fetched when a run first
-// uses it, and no sandbox ever has it. Where it comes from and how it is put into requests
+// Secret is one that policies can name in credentials.inject. It is fetched before a run's first
+// request that is read, and no sandbox ever has it. Where it comes from and how it is put into requests
 // only this file says: a policy can name no file, no program and no variable of the daemon's.
 // It has exactly one of environment, file, command, vault, keyring and oauth. With none of header,
 // format, user and where its placeholder is swapped in headers, also in basic authentication;

@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/scan"
-	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
@@ -46,21 +44,14 @@ func credentialOf(name, address string, declared []secret.Declared) (func(ctx co
 		if err != nil {
 			return endpoint.Credential{}, err
 		}
-		return endpoint.Credential{Header: how.Header, Value: how.Value(v.Reveal()), Betrayed: finderOf(name, v.Reveal())}, nil
-	}, nil
-}
-
-// finderOf finds a secret in an answer, in the forms in which it can stand there.
-func finderOf(name, value string) func(answer []byte) bool {
-	var rules []scan.Rule
-	for _, form := range exchange.Forms(value) {
-		if rule, ok := secrets.Literal(name, form); ok {
-			rules = append(rules, rule)
+		had, err := lease.Had(ctx, nil)
+		if err != nil {
+			return endpoint.Credential{}, err
 		}
-	}
-	set := scan.NewSet(rules...)
-	return func(answer []byte) bool {
-		_, found := set.Text(string(answer), scan.Plan{Secrets: scan.Redact})
-		return len(found) > 0
-	}
+		var sought []string
+		for _, v := range had[name] {
+			sought = append(sought, v.Reveal())
+		}
+		return endpoint.Credential{Header: how.Header, Value: how.Value(v.Reveal()), Betrayed: exchange.Finder(sought...)}, nil
+	}, nil
 }

@@ -16,9 +16,12 @@ package dialer
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -80,8 +83,25 @@ func Apart(uid, gid int) *syscall.SysProcAttr {
 // Forbidden tells whether a process could not be started Apart because nobody may be, in
 // this kernel or container. Of any other reason nothing follows but to try again: a table
 // of processes that is full now does not take the box away.
-func Forbidden(err error) bool {
+func Forbidden(err error) bool { return forbidden(err, "/proc") }
+
+func forbidden(err error, proc string) bool {
 	var errno syscall.Errno
-	forbids := []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSYS, unix.ENOSPC, unix.EUSERS} // the last two: of a limit of 0
-	return errors.As(err, &errno) && slices.Contains(forbids, errno)
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case unix.EPERM, unix.EACCES, unix.ENOSYS:
+		return true
+	case unix.EINVAL: // of a kernel without such namespaces, and of much else
+		_, err := os.Stat(filepath.Join(proc, "self/ns/net"))
+		return errors.Is(err, fs.ErrNotExist)
+	case unix.ENOSPC, unix.EUSERS: // of a limit of 0, and of one that is reached now
+		return slices.ContainsFunc([]string{"max_net_namespaces", "max_user_namespaces"}, func(limit string) bool {
+			text, err := os.ReadFile(filepath.Join(proc, "sys/user", limit))
+			return err == nil && strings.TrimSpace(string(text)) == "0"
+		})
+	default:
+		return false
+	}
 }

@@ -72,7 +72,7 @@ func (g *guard) resolved(name string, addresses []netip.Addr) {
 		}
 		for _, a := range addresses {
 			a = a.Unmap()
-			class := address.ClassOf(a)
+			class := classOf(a)
 			if !ordinary(class) || n.Private && class != address.Private {
 				continue
 			}
@@ -85,6 +85,15 @@ func (g *guard) resolved(name string, addresses []netip.Addr) {
 			}
 		}
 	}
+}
+
+// classOf is an address's class. A public one of this machine's own leads to this machine.
+func classOf(a netip.Addr) address.Class {
+	class := address.ClassOf(a)
+	if class == address.Public && address.Own(a) {
+		return address.Loopback
+	}
+	return class
 }
 
 func (n Name) covers(name string) bool {
@@ -100,7 +109,7 @@ func (g *guard) permits(at netip.AddrPort) error {
 		return fault.New(fault.ErrForbidden, "%s is no address that can be dialled", at)
 	}
 	a := at.Addr().Unmap()
-	class := address.ClassOf(a)
+	class := classOf(a)
 	if class == address.Public {
 		return nil
 	}

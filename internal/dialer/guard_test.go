@@ -1,8 +1,12 @@
 package dialer
 
 import (
+	"errors"
 	"net/netip"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestWhatIsDialled: the internet, what the operator typed, what configured names had, and
@@ -85,5 +89,53 @@ func TestWhatIsGrantedIsBounded(t *testing.T) {
 	}
 	if len(g.granted) > maxGranted || g.permits(netip.AddrPortFrom(a, 443)) != nil {
 		t.Errorf("%d are granted", len(g.granted))
+	}
+}
+
+// TestAPublicAddressOfThisHost is dialled only where the configuration leads to this host.
+func TestAPublicAddressOfThisHost(t *testing.T) {
+	runtime.LockOSThread() // for good: the thread ends with the test, in a network of its own
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort("93.184.215.14:80")
+	named, pinned := newGuard(Allowed{Names: []Name{{Name: "here.example"}, {Name: "private.example", Private: true}}}), newGuard(Allowed{Pins: []Pin{{At: at}}})
+	if err := named.permits(at); err != nil {
+		t.Errorf("the control, another host's: %v", err)
+	}
+	have(t, at.Addr())
+	if err := named.permits(at); err == nil {
+		t.Error("it may be dialled")
+	}
+	if named.resolved("private.example", []netip.Addr{at.Addr()}); named.permits(at) == nil {
+		t.Error("it may be dialled for a name that may have private addresses")
+	}
+	if named.resolved("here.example", []netip.Addr{at.Addr()}); named.permits(at) != nil {
+		t.Error("a name of the configuration does not lead there")
+	}
+	if err := pinned.permits(at); err != nil {
+		t.Error(err)
+	}
+}
+
+// have has the loopback interface have an address.
+func have(t *testing.T, a netip.Addr) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ip := a.As4()
+	if err := errors.Join(r.SetInet4Addr(ip[:]), unix.IoctlIfreq(fd, unix.SIOCSIFADDR, r)); err != nil {
+		t.Fatal(err)
+	}
+	r.SetUint16(unix.IFF_UP | unix.IFF_LOOPBACK | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r); err != nil {
+		t.Fatal(err)
 	}
 }

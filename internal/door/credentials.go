@@ -25,6 +25,11 @@ type CredentialsAnswer struct {
 	Credentials []exchange.Credential `json:"credentials,omitempty"`
 	// Placeholders are all that the sandbox has, by their secrets' names.
 	Placeholders map[string]string `json:"placeholders,omitempty"`
+	// Seek tells that the run has secrets, so that the answers of each host are looked
+	// through for them.
+	Seek bool `json:"seek,omitempty"`
+	// Withheld is why no request may be sent on the connection; "": they may.
+	Withheld string `json:"withheld,omitempty"`
 }
 
 // SecretsAsk asks for the secrets of one request.
@@ -39,6 +44,9 @@ type SecretsAsk struct {
 type SecretsAnswer struct {
 	Values map[string]string `json:"values,omitempty"`
 	Header http.Header       `json:"header,omitempty"`
+	// Others are by their names what the answer must not have either: all values that the
+	// run has had, and those that it has not used yet.
+	Others map[string][]string `json:"others,omitempty"`
 }
 
 // DeclinedAsk tells that a host answered a request with 401 that had got secrets.

@@ -7,9 +7,10 @@
 package gitwire
 
 import (
-	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pathseg"
 )
 
 // Operation is what is done with a repository.
@@ -81,19 +82,17 @@ func Read(method, path, query string) (r Request, found bool, wrong string) {
 // one that decodes it twice, or is not particular about slashes, dots and capitals.
 func resembles(path string) bool {
 	for range 3 {
-		decoded, err := url.PathUnescape(path)
-		if err != nil || decoded == path {
-			break
-		}
-		path = decoded
+		path = bareSlashes(path)
 	}
 	var segments []string
-	for segment := range strings.SplitSeq(strings.ReplaceAll(strings.ToLower(path), "\\", "/"), "/") {
-		name, _, _ := strings.Cut(segment, ";")
+	for one := range strings.SplitSeq(path, "/") {
+		name, wrong := pathseg.Fold(one)
 		name, _, _ = strings.Cut(name, "?")
-		switch name = strings.Trim(name, " \t\r\n\x00"); name {
-		case "", ".":
-		case "..":
+		switch {
+		case wrong != "":
+			segments = append(segments, strings.ToLower(one))
+		case name == "" || name == ".":
+		case name == "..":
 			segments = segments[:max(0, len(segments)-1)]
 		default:
 			segments = append(segments, name)
@@ -102,13 +101,19 @@ func resembles(path string) bool {
 	return reserved(segments)
 }
 
+// bareSlashes is a path once without the escapes of its slashes, also of backslashes and
+// of the escapes themselves.
+func bareSlashes(path string) string {
+	return strings.NewReplacer("%25", "%", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", `\`, "/").Replace(path)
+}
+
 // reserved tells whether segments have in them what ends a path of the smart protocol.
 func reserved(segments []string) bool {
-	for i, segment := range segments {
+	for i, one := range segments {
 		switch {
-		case slices.Contains([]string{uploadPack, receivePack, archive}, strings.TrimRight(segment, ".")):
+		case slices.Contains([]string{uploadPack, receivePack, archive}, strings.TrimRight(one, ".")):
 			return true
-		case segment == "refs" && i > 0 && segments[i-1] == "info":
+		case one == "refs" && i > 0 && segments[i-1] == "info":
 			return true
 		}
 	}
@@ -128,13 +133,13 @@ func Repository(path string) (name, wrong string) {
 	case reserved(strings.Split(strings.ToLower(name), "/")):
 		return "", "has a part of git's protocol in the repository's name"
 	}
-	for _, segment := range segments {
+	for _, one := range segments {
 		switch {
-		case segment == "" || segment == "." || segment == "..":
+		case one == "" || one == "." || one == "..":
 			return "", "has an empty segment, . or .. in the repository's name"
-		case strings.HasSuffix(strings.ToLower(segment), ".git"):
+		case strings.HasSuffix(strings.ToLower(one), ".git"):
 			return "", "has a .git in the repository's name that is not its end, or is not written so"
-		case strings.Trim(strings.ToLower(segment), nameLetters) != "":
+		case strings.Trim(strings.ToLower(one), nameLetters) != "":
 			return "", "has a character in the repository's name that is none of letters, digits and - . _ ~ + @"
 		}
 	}

@@ -23,7 +23,7 @@ func compileCredentials(c *compiler, v value) {
 	}
 	if f, given := o.fields["mode"]; given {
 		if _, ok := c.word(f, "just_in_time"); ok {
-			c.says(f, "a secret is fetched when a run first uses it, and is forgotten at its end")
+			c.says(f, "a secret is fetched before a run's first request that is read, and is forgotten at its end")
 		}
 	}
 	if f, given := o.fields["inject"]; given {
@@ -73,6 +73,12 @@ func (c *injections) injection(v value) {
 	if f, given := o.fields["git"]; given {
 		word, _ := c.word(f, string(gitwire.Fetch), string(gitwire.Push))
 		cred.Git = gitwire.Operation(word)
+	}
+	if f, given := o.fields["own_credentials"]; given {
+		word, ok := c.word(f, "refuse", "allow")
+		if cred.Own = word == "allow"; ok && cred.Own {
+			c.says(f, "requests to %s may have other credentials beside the secret, so the sandbox can use it for another account", cred.Host)
+		}
 	}
 	if f, given := o.fields["env"]; given {
 		cred.Env = c.variables(f)
@@ -128,8 +134,12 @@ func (c *injections) finish() {
 			continue
 		}
 		for _, port := range ports {
-			if cred.at(cred.Host, port) && slices.ContainsFunc(c.policy.network.deciding(cred.Host, port), func(e hostEntry) bool { return e.tcp }) {
+			switch {
+			case !slices.ContainsFunc(c.policy.network.deciding(cred.Host, port), func(e hostEntry) bool { return e.tcp }):
+			case cred.at(cred.Host, port):
 				c.fail(c.at[i].node, "%s: network_allowlist has %s with tcp: true on port %d, and nothing can be put into what nobody reads", c.at[i].path, cred.Host, port)
+			default:
+				c.open(c.at[i], "%s passes unread on port %d (tcp: true), so nobody looks there for the secret %s in what it answers", cred.Host, port, cred.Secret)
 			}
 		}
 		what := "requests"
@@ -140,7 +150,7 @@ func (c *injections) finish() {
 		if len(cred.Env) > 0 {
 			holds = "the sandbox has its placeholder in " + strings.Join(cred.Env, " and ")
 		}
-		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it; %s", what, cred.Host, cred.Secret, holds)
+		c.says(c.at[i], "%s to %s over TLS get the secret %s, as the daemon's configuration declares it, and plain HTTP to it is refused; %s", what, cred.Host, cred.Secret, holds)
 	}
 }
 

@@ -18,6 +18,8 @@ type Credential struct {
 	Env []string
 	// Git is the one operation of git's whose requests get it; "": all requests do.
 	Git gitwire.Operation
+	// Own lets requests have credentials of the sandbox's own beside it.
+	Own bool
 }
 
 // gives tells whether it lets the same secret go to the same place as another one.
@@ -38,6 +40,9 @@ func Credentials(p *Policy) []Credential {
 	all := slices.Clone(p.credentials)
 	for _, by := range p.narrowed {
 		all = slices.DeleteFunc(all, func(c Credential) bool { return !slices.ContainsFunc(by.credentials, c.gives) })
+		for i, c := range all {
+			all[i].Own = c.Own && by.credentials[slices.IndexFunc(by.credentials, c.gives)].Own
+		}
 	}
 	return all
 }

@@ -79,3 +79,23 @@ credentials: { inject: [ { host: api.example, header: Authorization, secret: one
 		t.Error(diff)
 	}
 }
+
+// TestAHostWithASecretIsReadOnItsOtherPorts: TLS is ended there too, since the same service may
+// show the secret there; but for a port that passes unread. The control is a host without one.
+func TestAHostWithASecretIsReadOnItsOtherPorts(t *testing.T) {
+	r := parsed(t, `
+network_allowlist: ["git.example:8443", "git.example:9443", { host: git.example, port: 5432, tcp: true }, "plain.example:9443"]
+credentials:
+  mode: just_in_time
+  inject:
+    - { host: "git.example:8443", secret: two }
+`).Requests()
+	for at, want := range map[int]bool{8443: true, 9443: true, 5432: false} {
+		if is := r.Judged("git.example", at); is != want {
+			t.Errorf("port %d is judged: %v", at, is)
+		}
+	}
+	if r.Judged("plain.example", 9443) {
+		t.Error("a host without a secret is judged")
+	}
+}

@@ -118,7 +118,7 @@ type gitKeys struct {
 }
 
 type credentialsKeys struct {
-	Mode           justInTime   `key:"mode" means:"A secret is fetched when a run first uses it, and is forgotten at its end."`
+	Mode           justInTime   `key:"mode" means:"A secret is fetched before a run's first request that is read, and is forgotten at its end."`
 	Inject         []injectKeys `key:"inject" means:"Which hosts get which secret."`
 	SecretScanning scanningKeys `key:"secret_scanning" means:"What becomes of secrets that are found in what leaves the sandbox. true: redacted in output, and on record in files and requests."`
 }
@@ -137,6 +137,7 @@ type injectKeys struct {
 	Header token        `key:"header" means:"The header that it is put in. The daemon's configuration must have the same one."`
 	Git    gitOperation `key:"git" means:"The one operation of git's whose requests get it: fetch, or push. All requests to the host do if absent."`
 	Env    variables    `key:"env" means:"The sandbox's variable with the placeholder, or a list of them."`
+	Own    ownWord      `key:"own_credentials" means:"Whether requests to the host may have other credentials beside it, of the sandbox's own. They are refused if absent, and cookies left out."`
 }
 
 type ruleKeys struct {

@@ -96,7 +96,7 @@ func TestMalformed(t *testing.T) {
 		{"credentials: { inject: [ { host: a.example, secret: x, env: [] } ] }\n", "p:1:61: credentials.inject[0].env must have 1 to 10 variables"},
 		{"credentials: { inject: [ { host: a.example, secret: x, env: [A, C] }, { host: b.example, secret: y, env: [B, C] } ] }\n", "p:1:71: credentials.inject[1]: the variable C is another secret's on line 1"},
 		{"credentials: { inject: [ { host: a.example, secret: /etc/shadow } ] }\n", "p:1:53: credentials.inject[0].secret: \"/etc/shadow\" may have letters, digits, - and _ only"},
-		{"credentials: { inject: [ { host: a.example, secret: x, value: s } ] }\n", "p:1:56: unknown key credentials.inject[0].value; known here: host, secret, header, git, env"},
+		{"credentials: { inject: [ { host: a.example, secret: x, value: s } ] }\n", "p:1:56: unknown key credentials.inject[0].value; known here: host, secret, header, git, env, own_credentials"},
 		{"network_allowlist: [ { host: a.example, port: 25, tcp: true } ]\ncredentials: { inject: [ { host: a.example, secret: x } ] }\n", "p:2:26: credentials.inject[0]: network_allowlist has a.example with tcp: true on port 25, and nothing can be put into what nobody reads"},
 		{"credentials: { inject: [ { host: a.example, secret: x }, { host: a.example:443, secret: x } ] }\n", "p:1:58: credentials.inject[1]: a.example gets the secret x on line 1"},
 		{"credentials: { inject: [ { host: a.example, secret: x, env: A }, { host: b.example, secret: y, env: A } ] }\n", "p:1:66: credentials.inject[1]: the variable A is another secret's on line 1"},

@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pathseg"
+)
 
 const (
 	maxGlob = 500     // bytes of a path in a document
@@ -109,14 +113,16 @@ func splitPath(path string) (segments []string, wrong string) {
 		}
 	}
 	segments = strings.Split(path[1:], "/")
-	for i, segment := range segments {
-		if segment == "" && i < len(segments)-1 {
+	for i, one := range segments {
+		if one == "" && i < len(segments)-1 {
 			return nil, "has two slashes in a row"
 		}
-		// Some servers take what is behind a semicolon for none of the name.
-		name, _, _ := strings.Cut(strings.ToLower(segment), ";")
-		if name, _, _ = strings.Cut(name, "%3b"); name == "." || name == ".." {
-			return nil, "has a segment . or .."
+		as, wrong := pathseg.Fold(one)
+		switch {
+		case wrong != "":
+			return nil, wrong
+		case pathseg.Dots(as):
+			return nil, "has a segment . or .., or what some servers take for one"
 		}
 	}
 	return segments, ""

@@ -51,6 +51,9 @@ type RequestTerms struct {
 	Git gitwire.Operation `json:"git,omitempty"`
 	// HeldPush tells that it is a push, and that a person is asked about each.
 	HeldPush bool `json:"held_push,omitempty"`
+	// ByMethod tells that the policy rules on methods, so that nothing in it may stand for
+	// another one.
+	ByMethod bool `json:"by_method,omitempty"`
 }
 
 // Limited tells whether a body may have so many bytes at most.
@@ -65,7 +68,7 @@ func (t RequestTerms) and(other RequestTerms) RequestTerms {
 	if t.Git == "" {
 		t.Git = other.Git
 	}
-	t.HeldPush = t.HeldPush || other.HeldPush
+	t.HeldPush, t.ByMethod = t.HeldPush || other.HeldPush, t.ByMethod || other.ByMethod
 	return t
 }
 
@@ -76,11 +79,14 @@ type Requests struct{ layers []*Policy }
 func (p *Policy) Requests() Requests { return Requests{p.layers()} }
 
 // Judged tells whether each request to a name on a port is judged, so that the
-// gateway ends TLS on a connection to it.
+// gateway ends TLS on a connection to it: also on the ports of a host on which it gets no
+// secret, if it gets one on another. Only what passes unread there by tcp: true still does.
 func (r Requests) Judged(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
 		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.judged)
-	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool { return c.at(name, port) })
+	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool {
+		return c.at(name, port) || c.Host == name && !slices.ContainsFunc(r.layers[0].network.deciding(name, port), func(e hostEntry) bool { return e.tcp })
+	})
 }
 
 // Git tells whether repositories at a name on a port are judged.
@@ -151,7 +157,7 @@ func judgeRequest(entries []hostEntry, name string, r Request) (Decision, Reques
 			return Decision{
 				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
 				Reason: reason("the policy's network_allowlist has such requests to %s", plain(name, 253)),
-			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns}
+			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns, ByMethod: rules.methods != nil}
 		}
 	}
 	refused := Decision{Effect: Deny, Rule: ruleRequest, ResolvedBy: ByNetwork}

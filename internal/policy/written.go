@@ -63,6 +63,7 @@ type (
 	repository      string
 	fetchWord       string
 	gitOperation    string
+	ownWord         string
 	pushWord        string
 	priority        int64
 )
@@ -137,6 +138,7 @@ func words() map[reflect.Type][]string {
 		reflect.TypeFor[presetName]():      presetNames(),
 		reflect.TypeFor[unlistedName]():    {string(Deny), string(Hold)},
 		reflect.TypeFor[gitOperation]():    {string(gitwire.Fetch), string(gitwire.Push)},
+		reflect.TypeFor[ownWord]():         {"refuse", "allow"},
 		reflect.TypeFor[fetchWord]():       {string(Allow), string(Deny)},
 		reflect.TypeFor[pushWord]():        {string(Allow), string(Hold), string(Deny)},
 		reflect.TypeFor[ageWord]():         {string(ageTrusted), string(ageFirstSeen), string(ageIgnored)},

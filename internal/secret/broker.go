@@ -23,6 +23,8 @@ const (
 	// declinedTime is how long what a host has declined is not fetched anew again, for the
 	// same reason: a sandbox has a host decline what it likes.
 	declinedTime = time.Minute
+	// maxHad bounds the different values of one secret that a run has.
+	maxHad = 64
 )
 
 // Declared is a secret as the operator declared it.
@@ -96,9 +98,16 @@ type Lease struct {
 	ctx    context.Context //nolint:containedctx // a fetch outlives the request that asked for it, and not the lease
 	end    context.CancelFunc
 
-	mu       sync.Mutex // guards both
+	mu       sync.Mutex // guards all below
 	fetches  map[string]*fetch
+	had      map[string][]had     // the values of each that were fetched since the start
 	declined map[string]time.Time // when what was fetched was dropped last, because a host had declined it
+}
+
+// had is a value that the run may have sent to a host.
+type had struct {
+	value Value
+	until time.Time // it is worth nothing from then on; zero: nobody knows of an end
 }
 
 // fetch is one time that a source is asked; whoever wants the secret meanwhile waits for it.
@@ -125,7 +134,7 @@ func (f *fetch) counts(now time.Time) bool { return f.ended() && now.Before(f.un
 // Lease begins a run's use.
 func (b *Broker) Lease() *Lease {
 	ctx, end := context.WithCancel(context.Background())
-	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}, declined: map[string]time.Time{}}
+	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}, had: map[string][]had{}, declined: map[string]time.Time{}}
 }
 
 // Value is a secret for a request to a host. It is fetched at its first use.
@@ -143,15 +152,67 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 	}
 }
 
-// Held is a secret that was fetched before and still counts.
-func (l *Lease) Held(name string) (v Value, held bool) {
+// Want is a secret that a host may get.
+type Want struct{ Name, Host string }
+
+// Had are all values that the run has had since its start, by their secrets' names. Those of
+// wants are fetched before, if they were not: other runs may have sent them to the hosts
+// before this one does. A want that its host may not have is passed over.
+func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, error) {
+	var fetches []Want
+	for _, w := range wants {
+		if d, err := l.broker.Find(w.Name, w.Host); err == nil {
+			l.fetch(d) // all side by side
+			fetches = append(fetches, w)
+		}
+	}
+	for _, w := range fetches {
+		if _, err := l.Value(ctx, w.Name, w.Host); err != nil {
+			return nil, err
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.fetches[name]
-	if f == nil || !f.counts(l.broker.now()) || f.err != nil {
-		return Value{}, false
+	all := map[string][]Value{}
+	for name, values := range l.had {
+		for _, h := range values {
+			all[name] = append(all[name], h.value)
+		}
 	}
-	return f.value, true
+	return all, nil
+}
+
+// Any tells whether the run has had any value.
+func (l *Lease) Any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.had) > 0
+}
+
+// remember keeps a value until the lease's end: a host that has it may give it back at any
+// time. Past the bound one is forgotten that has ended; without such a one the new value is
+// not used.
+func (l *Lease) remember(name string, v Value) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, all := l.broker.now(), l.had[name]
+	fresh := had{value: v}
+	if v.life > 0 {
+		fresh.until = now.Add(v.life + lateness)
+	}
+	if i := slices.IndexFunc(all, func(h had) bool { return h.value.text == v.text }); i >= 0 {
+		all[i] = fresh
+		return nil
+	}
+	if len(all) >= maxHad {
+		ended := slices.IndexFunc(all, func(h had) bool { return !h.until.IsZero() && now.After(h.until) })
+		if ended < 0 {
+			return fault.New(fault.ErrUnavailable, "the secret %q can't be had: this run has had %d values of it that may still be good, and keeps no more of them to look for; start another run", name, maxHad)
+		}
+		all = slices.Delete(all, ended, ended+1)
+	}
+	l.had[name] = append(all, fresh)
+	return nil
 }
 
 // Declined tells that a host does not take what was fetched: it may have been revoked or
@@ -174,6 +235,7 @@ func (l *Lease) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.fetches)
+	clear(l.had)
 }
 
 // fetch is one that is under way, or that still counts, or a new one.
@@ -197,7 +259,9 @@ func (l *Lease) run(f *fetch, d Declared) {
 	defer close(f.done)
 	keep := failedTime
 	f.err = errand.Try(func() (err error) {
-		f.value, err = d.fetch(l.ctx)
+		if f.value, err = d.fetch(l.ctx); err == nil {
+			err = l.remember(d.Name, f.value)
+		}
 		return err
 	})
 	switch {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,25 +63,69 @@ func TestASecretIsARuns(t *testing.T) {
 			t.Errorf("%q, %v; not %s", v.Reveal(), err, want)
 		}
 	}
-	if _, held := first.Held("one"); held || source.asked != 0 {
+	if first.Any() || source.asked != 0 {
 		t.Error("it was fetched before its use")
 	}
 	value(first, "the-secret-1")
 	value(first, "the-secret-1")
 	value(second, "the-secret-2") // not another's
-	if v, held := first.Held("one"); !held || v.Reveal() != "the-secret-1" {
-		t.Errorf("%q is held", v.Reveal())
-	}
 	clock.Time = clock.Add(time.Minute)
-	if _, held := first.Held("one"); held {
-		t.Error("an old value is held")
-	}
 	value(first, "the-secret-3") // it may have been renewed
 	first.End()
 	if v, err := first.Value(t.Context(), "one", "api.example"); err == nil || v.Reveal() != "" || !strings.Contains(fault.Sentence(err, ""), "the run has ended") {
 		t.Errorf("a run that has ended has %q, %v", v.Reveal(), err)
 	}
 	value(second, "the-secret-5")
+}
+
+// texts are what a lease has had of a secret.
+func texts(t *testing.T, l *secret.Lease, wants ...secret.Want) []string {
+	t.Helper()
+	had, err := l.Had(t.Context(), wants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, v := range had["one"] {
+		all = append(all, v.Reveal())
+	}
+	return all
+}
+
+// TestAllThatARunHasHad is known to its end, also what was renewed; and what it may have is
+// fetched before it has used it, unless its host may not have it.
+func TestAllThatARunHasHad(t *testing.T) {
+	clock, source := &at{time.Unix(1e9, 0)}, &counted{}
+	l := broker(source, clock).Lease()
+	if got := texts(t, l, secret.Want{Name: "one", Host: "evil.example"}, secret.Want{Name: "none", Host: "api.example"}); len(got) > 0 || source.asked > 0 {
+		t.Errorf("%q, asked %d times", got, source.asked)
+	}
+	if got := texts(t, l, secret.Want{Name: "one", Host: "api.example"}); !slices.Equal(got, []string{"the-secret-1"}) || !l.Any() {
+		t.Errorf("%q", got)
+	}
+	want := []string{"the-secret-1"}
+	for i := 2; i <= 64; i++ {
+		clock.Time = clock.Add(time.Minute)
+		if _, err := l.Value(t.Context(), "one", "api.example"); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprintf("the-secret-%d", i))
+	}
+	if got := texts(t, l); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	clock.Time = clock.Add(time.Minute)
+	if _, err := l.Value(t.Context(), "one", "api.example"); err == nil || !strings.Contains(fault.Sentence(err, ""), "this run has had 64 values of it") {
+		t.Errorf("one more than are kept: %v", err)
+	}
+	source.fail(true)
+	clock.Time = clock.Add(time.Minute)
+	if had, err := l.Had(t.Context(), []secret.Want{{Name: "one", Host: "api.example"}}); err == nil || had != nil {
+		t.Errorf("of a source that fails there is %v", had)
+	}
+	if l.End(); l.Any() {
+		t.Error("what has ended has secrets")
+	}
 }
 
 // TestASourceThatFails is not asked by each request, and no old value stands in for it.
@@ -124,8 +169,8 @@ func TestWhatAHostDeclinesIsFetchedAnew(t *testing.T) {
 	value(first, "the-secret-1")
 	value(second, "the-secret-2")
 	first.Declined("one")
-	if _, held := first.Held("one"); held || source.asked != 2 {
-		t.Errorf("it is held, or fetched without a use: %d", source.asked)
+	if source.asked != 2 {
+		t.Errorf("it is fetched without a use: %d", source.asked)
 	}
 	value(first, "the-secret-3")
 	value(second, "the-secret-2")

@@ -130,10 +130,18 @@ func Available() error {
 	if errno == unix.EFAULT {
 		return nil
 	}
-	if errno == unix.ENOSYS || errno == unix.EINVAL {
+	if errno == unix.ENOSYS || errno == unix.EINVAL && !modes() {
 		return ErrMissing
 	}
 	return fmt.Errorf("ask the kernel for filters of system calls: %w", errno)
+}
+
+// modes tells whether this kernel has modes of system calls at all (CONFIG_SECCOMP). One that
+// has, and that finds the question for filters invalid, has them in another form than is known
+// here: nothing says that it has none.
+func modes() bool {
+	_, _, errno := unix.Syscall(unix.SYS_PRCTL, unix.PR_GET_SECCOMP, 0, 0)
+	return errno == 0
 }
 
 // Enter gives the calls up, on all threads and in all that they start. The process must

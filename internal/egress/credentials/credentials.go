@@ -1,7 +1,8 @@
 // Package credentials has the requests of sandboxes get secrets, and no placeholder leave
 // to where its secret does not go. It asks the door once for each connection what its
 // requests get, and once for each request for the secrets themselves, of which it keeps
-// none beyond the connection: so long they are looked for in its answers.
+// none beyond the connection: so long they are looked for in its answers, with all others that
+// the run has.
 package credentials
 
 import (
@@ -28,10 +29,14 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	if err != nil {
 		return nil, withheld(err)
 	}
-	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 {
+	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 && !given.Seek && given.Withheld == "" {
 		return nil, nil //nolint:nilnil // there is nothing to see to
 	}
-	return visit{exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})}, nil
+	x := exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})
+	if given.Seek {
+		x.Seek()
+	}
+	return visit{x.Withhold(given.Withheld)}, nil
 }
 
 // withheld is the refusal of requests for which the door gives nothing.
@@ -105,7 +110,7 @@ func (k keeper) Secrets(ctx context.Context, r exchange.Request, uses []exchange
 	if err != nil {
 		return exchange.Given{}, &exchange.Refused{Sentence: withheld(err).Reason, Cause: err}
 	}
-	return exchange.Given{Secrets: a.Values, Header: a.Header}, nil
+	return exchange.Given{Secrets: a.Values, Header: a.Header, Others: a.Others}, nil
 }
 
 // Declined implements exchange.Keeper. A door that does not answer has nothing fetched anew.

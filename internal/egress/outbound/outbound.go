@@ -189,6 +189,9 @@ func mayHave(name string, a netip.Addr, private bool) error {
 	}
 	switch class := address.ClassOf(a); class {
 	case address.Public:
+		if address.Own(a) {
+			return fault.New(fault.ErrForbidden, "%s resolves to an address of this host's own, and only public addresses of others are connected to", name)
+		}
 		return nil
 	case address.Private:
 		if private {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/departure"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -13,16 +14,21 @@ type sender struct {
 	to      http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The request that it gets stays as it is: whoever
+// tells of it has no secret to tell.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	exchange := s.carrier.config.Exchange
-	if exchange != nil {
-		if err := exchange.Outgoing(r); err != nil {
-			return nil, unready(err)
+	leaving, err := departure.Of(r, func(sent *http.Request) error {
+		if exchange == nil {
+			return nil
 		}
+		return exchange.Outgoing(sent)
+	})
+	if err != nil {
+		return nil, unready(err)
 	}
 	s.carrier.passed.Add(1)
-	answer, err := s.to.RoundTrip(r)
+	answer, err := leaving.Send(s.to)
 	if err != nil {
 		watch(r, nil, err)
 		return nil, err

@@ -3,9 +3,8 @@ package requests
 import (
 	"bytes"
 	"io"
-	"mime"
 	"net/http"
-	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,16 +12,30 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
-// hold has a request keep to its terms. Where patterns are to be looked for, all of its
-// body is read first.
+// hold has a request keep to its terms, and a push that a person is asked about wait: it is
+// held to the same terms as one that may go at once.
 func (c *Carrier) hold(r *http.Request, terms policy.RequestTerms) *Refusal {
+	if terms.ByMethod {
+		if refusal := overridden(r); refusal != nil {
+			return refusal
+		}
+	}
+	refusal := c.limit(r, terms)
+	if refusal == nil && terms.HeldPush {
+		refusal = c.holdPush(r, terms)
+	}
+	return refusal
+}
+
+// limit has a request keep to what it may carry. Where patterns are to be looked for, all of
+// its body is read first.
+func (c *Carrier) limit(r *http.Request, terms policy.RequestTerms) *Refusal {
 	switch {
 	case terms.Git != "" && r.Header.Get("Upgrade") != "":
 		return &Refusal{Rule: door.RuleGit, Reason: "a request of git's asks for another protocol", Status: http.StatusBadRequest}
-	case terms.HeldPush:
-		return c.holdPush(r)
 	case !terms.Limited() && len(terms.Patterns) == 0:
 		return nil
 	case r.Header.Get("Upgrade") != "":
@@ -61,8 +74,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // search looks for the patterns in all that a request says.
 func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return &Refusal{Rule: door.RuleHostBody, Reason: "a request's body is compressed, and the policy has patterns to look for in it", Status: http.StatusUnsupportedMediaType}
+	if refusal := readable(r.Header); refusal != nil {
+		return refusal
 	}
 	patterns, err := c.patterns.of(terms.Patterns)
 	if err != nil {
@@ -97,9 +110,40 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	return nil
 }
 
-// find looks for the patterns in a request's target, header, trailer and body.
+// readable refuses a body in which patterns can't be found: one that is encoded, by any of
+// the fields that say so, or written in letters that are not read here.
+func readable(h http.Header) *Refusal {
+	refused := func(how string) *Refusal {
+		return &Refusal{Rule: door.RuleHostBody, Reason: "a request's body is " + how + ", and the policy has patterns to look for in it", Status: http.StatusUnsupportedMediaType}
+	}
+	for _, field := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
+		for _, value := range h.Values(field) {
+			for coding := range strings.SplitSeq(value, ",") {
+				if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+					return refused("compressed")
+				}
+			}
+		}
+	}
+	for _, value := range h.Values("Content-Type") {
+		for _, found := range charset.FindAllStringSubmatch(value, -1) {
+			switch strings.ToLower(found[1]) {
+			case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+			default:
+				return refused("written in another charset than UTF-8")
+			}
+		}
+	}
+	return nil
+}
+
+// charset finds what a type says of its letters, however bad the rest of it is.
+var charset = regexp.MustCompile(`(?i)charset\*?\s*=\s*(?:[a-z0-9-]*'[^']*')?["']?([^"';,\s]*)`)
+
+// find looks for the patterns in a request's target, header, trailer and body, as they are
+// written and as servers may read them.
 func find(r *http.Request, body []byte, patterns []*expression.Expression) *Refusal {
-	said := append(decoded(r, body), r.URL.RequestURI(), string(body))
+	said := []string{r.URL.RequestURI(), r.URL.Path, r.URL.RawQuery, string(body)}
 	for _, header := range []http.Header{r.Header, r.Trailer} {
 		for name, values := range header {
 			for _, value := range values {
@@ -107,29 +151,33 @@ func find(r *http.Request, body []byte, patterns []*expression.Expression) *Refu
 			}
 		}
 	}
-	for _, text := range said {
-		text = strings.ToValidUTF8(text, "\uFFFD")
-		for i, pattern := range patterns {
-			if found, _ := pattern.Find(text); found {
-				return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
+	for _, written := range said {
+		for _, text := range meanings(written) {
+			text = strings.ToValidUTF8(text, "\uFFFD")
+			for i, pattern := range patterns {
+				if found, _ := pattern.Find(text); found {
+					return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// decoded is what of a request's text is escaped, as it is meant.
-func decoded(r *http.Request, body []byte) []string {
-	said := []string{r.URL.Path}
-	if query, err := url.QueryUnescape(r.URL.RawQuery); err == nil {
-		said = append(said, query)
-	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/x-www-form-urlencoded" {
-		if form, err := url.QueryUnescape(string(body)); err == nil {
-			said = append(said, form)
+// meanings are a text, and what it is once and twice without its escapes, where a plus is a
+// plus and where it is a space. A bad escape stands for itself, and keeps no other from being
+// read: so do most servers.
+func meanings(text string) []string {
+	all := []string{text}
+	for _, meant := range []string{text, strings.ReplaceAll(text, "+", " ")} {
+		for range 3 {
+			if !slices.Contains(all, meant) {
+				all = append(all, meant)
+			}
+			meant = exchange.Unescape(meant)
 		}
 	}
-	return said
+	return all
 }
 
 func nth(i int) string {

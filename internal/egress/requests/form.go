@@ -58,24 +58,3 @@ func lower(s string) string {
 	}
 	return string(b)
 }
-
-// otherFaces are header fields by which some servers take a request for one with another
-// method, or for another place, than its first line says.
-func otherFaces() []string {
-	return []string{
-		"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Method",
-		"X-Original-Url", "X-Rewrite-Url", "X-Original-Uri", "X-Forwarded-Uri", "X-Forwarded-Prefix",
-	}
-}
-
-// twoFaced refuses a judged request that a server could take for another one.
-func twoFaced(r *http.Request) *Refusal {
-	for _, field := range otherFaces() {
-		for name := range r.Header {
-			if strings.EqualFold(strings.ReplaceAll(name, "_", "-"), field) {
-				return &Refusal{Rule: door.RuleHostHTTP, Status: http.StatusBadRequest, Reason: "a request has the field " + field + ", by which it could be taken for another one than is judged"}
-			}
-		}
-	}
-	return nil
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // maxDrained is how much of a refused push is read and thrown away, so that its client
@@ -25,10 +26,13 @@ type Push struct {
 
 // holdPush reads what a push is about to change, and waits for a person's answer. What is
 // sent then begins with the bytes that were read.
-func (c *Carrier) holdPush(r *http.Request) *Refusal {
+func (c *Carrier) holdPush(r *http.Request, terms policy.RequestTerms) *Refusal {
 	body, refusal := plainBody(r)
 	if refusal != nil {
 		return refusal
+	}
+	if terms.Limited() {
+		body = &bounded{ReadCloser: io.NopCloser(body), left: terms.MaxBody}
 	}
 	pushed, refusal := c.readPush(r, body)
 	if refusal != nil {
@@ -61,6 +65,9 @@ func (c *Carrier) readPush(r *http.Request, body io.Reader) (*gitwire.Pushed, *R
 	pushed, err := gitwire.ReadPush(body)
 	if unread, is := errors.AsType[*gitwire.Malformed](err); is {
 		return nil, &Refusal{Rule: door.RuleGit, Reason: unread.What, pushed: pushed}
+	}
+	if refusal, ok := asRefusal(err); ok {
+		return nil, refusal
 	}
 	if err != nil {
 		return nil, &Refusal{Rule: door.RuleHostHTTP, Reason: "a request's body did not end", Status: http.StatusBadRequest}

@@ -25,8 +25,10 @@ const (
 // codingOf is how a body is encoded: "" not at all. why is what keeps it from being read.
 func codingOf(h http.Header) (coding, why string) {
 	for _, field := range []string{"Grpc-Encoding", "Connect-Content-Encoding"} {
-		if c := h.Get(field); c != "" && !strings.EqualFold(c, "identity") {
-			return "", "its messages are encoded (" + excerpt.Of(c, 40) + ")"
+		for _, c := range h.Values(field) {
+			if c != "" && !strings.EqualFold(strings.TrimSpace(c), "identity") {
+				return "", "its messages are encoded (" + excerpt.Of(c, 40) + ")"
+			}
 		}
 	}
 	var all []string

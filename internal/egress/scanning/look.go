@@ -49,7 +49,7 @@ func (l *look) suspect() bool {
 	u := l.request.URL
 	texts := []string{u.EscapedPath(), u.Path, u.RawQuery}
 	for part := range strings.FieldsFuncSeq(u.RawQuery, func(c rune) bool { return c == '&' || c == '=' }) {
-		if meant, err := url.QueryUnescape(part); err == nil && meant != part {
+		if meant := exchange.UnescapeForm(part); meant != part {
 			texts = append(texts, meant)
 		}
 	}
@@ -114,15 +114,12 @@ func (l *look) query() error {
 	}
 	fields := strings.Split(clean, "&")
 	for i, field := range fields {
-		if !strings.ContainsAny(field, "%+") {
+		if !strings.ContainsAny(field, `%+\&`) {
 			continue
 		}
 		parts := strings.SplitN(field, "=", 2)
 		for j, part := range parts {
-			meant, err := url.QueryUnescape(part)
-			if err != nil {
-				continue // who reads it can't either
-			}
+			meant := exchange.UnescapeForm(part)
 			redacted, err := l.text("query", meant, false)
 			if err != nil {
 				return err

@@ -58,6 +58,8 @@ type Credential struct {
 	Placeholder string `json:"placeholder"`
 	// Git is the one operation of git's whose requests get it; "": all requests do.
 	Git gitwire.Operation `json:"git,omitempty"`
+	// Own lets credentials of the client's own through, beside this one.
+	Own bool `json:"own,omitempty"`
 	Manner
 }
 
@@ -84,8 +86,11 @@ type Use struct {
 // Given is what a request gets.
 type Given struct {
 	// Secrets are by their names. Of one that signs it is what of it the host gets, "" if
-	// that is nothing. Others may come with them: what must not be in the answer either.
+	// that is nothing.
 	Secrets map[string]string
+	// Others are by their names what must not be in the answer either: values that the run
+	// had before, and those that it may get.
+	Others map[string][]string
 	// Header is set in the request: its signature.
 	Header http.Header
 }

@@ -132,19 +132,6 @@ type place struct {
 	caseless    bool
 }
 
-// has tells whether one of the forms is in it, as it is or escaped.
-func (p place) has(forms []string) bool {
-	if p.caseless {
-		text := strings.ToLower(unescaped(p.text))
-		return slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(text, strings.ToLower(f)) })
-	}
-	if containsAny(forms, p.text) {
-		return true
-	}
-	meant := unescaped(p.text)
-	return meant != p.text && containsAny(forms, meant)
-}
-
 // texts are all texts of a request, as they are and as they are read.
 func (d draft) texts() []place {
 	query, err := url.QueryUnescape(d.URL.RawQuery)

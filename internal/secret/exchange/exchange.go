@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,28 +23,39 @@ const readable = "identity"
 // Exchange is what goes between a sandbox and one host. It is safe for concurrent use.
 type Exchange struct {
 	credentials []Credential
-	strays      []stray
+	strays      *needles // placeholders of the run, as they must not leave
+	caseless    *needles // the same, where capitals are not kept
+	seeks       bool
+	withheld    string // why nothing is sent; "": it is
 	keeper      Keeper
 
-	mu       sync.Mutex // guards both
-	underway int        // requests that have secrets and have not ended
-	needles  map[string][]string
-}
-
-// stray is a placeholder of the run, as it must not leave.
-type stray struct {
-	secret string
-	forms  []string
+	mu       sync.Mutex          // guards all below
+	underway int                 // requests that have secrets and have not ended
+	values   map[string][]string // of secrets, by their names
+	known    *needles            // the values; nil: they have to be made of them
 }
 
 // New is the exchange with a host that gets these credentials: none, of most hosts.
 // placeholders are all of the run, by their secrets' names.
 func New(credentials []Credential, placeholders map[string]string, keeper Keeper) *Exchange {
-	e := &Exchange{credentials: credentials, keeper: keeper, needles: map[string][]string{}}
-	for _, secret := range slices.Sorted(maps.Keys(placeholders)) {
-		text := placeholders[secret]
-		e.strays = append(e.strays, stray{secret, formsOf(text)})
+	strays := map[string][]string{}
+	for secret, text := range placeholders {
+		strays[secret] = []string{text}
 	}
+	e := &Exchange{credentials: credentials, keeper: keeper, values: map[string][]string{}, strays: newNeedles(strays), seeks: len(credentials) > 0}
+	e.caseless = e.strays.caseless()
+	return e
+}
+
+// Seek has the answers looked through for the run's secrets although the host gets none.
+func (e *Exchange) Seek() *Exchange {
+	e.seeks = true
+	return e
+}
+
+// Withhold has every request refused with a sentence; "" has none.
+func (e *Exchange) Withhold(sentence string) *Exchange {
+	e.withheld = sentence
 	return e
 }
 
@@ -71,26 +81,40 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if leak, left := e.left(rehearsal); left {
 		return &Refused{Sentence: e.keeper.Leaked(r.Context(), said, leak), Leak: true}
 	}
-	if len(e.credentials) > 0 {
-		given, err := e.keeper.Secrets(r.Context(), said, uses)
-		if err != nil {
-			return &Refused{Sentence: sentence(err), Cause: err}
-		}
-		e.begin(r.Context())
-		if err := e.know(uses, given); err != nil {
+	if e.withheld != "" {
+		return &Refused{Sentence: e.withheld}
+	}
+	if err := e.own(r); err != nil {
+		return err
+	}
+	if e.seeks {
+		if body, err = e.fill(draft{r, body, whole}, said, credentials, uses, len(signing) > 0); err != nil {
 			return err
 		}
-		sent := draft{r, body, whole}
-		sent.put(credentials, given.Secrets)
-		if len(signing) > 0 {
-			sign(r, given.Header)
-		}
-		body = sent.body
-		remember(r, uses)
-		r.Header.Set("Accept-Encoding", readable) // or nothing could be found in the answer
 	}
 	e.send(r, said, body, whole)
 	return nil
+}
+
+// fill puts secrets into a request, and has it ask for an answer in which they can be found.
+// It gives the body that it has then, if that was read.
+func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
+	r := sent.Request
+	given, err := e.keeper.Secrets(r.Context(), said, uses)
+	if err != nil {
+		return nil, &Refused{Sentence: sentence(err), Cause: err}
+	}
+	e.begin(r.Context())
+	if err := e.know(uses, given); err != nil {
+		return nil, err
+	}
+	sent.put(credentials, given.Secrets)
+	if signed {
+		sign(r, given.Header)
+	}
+	remember(r, uses, signed)
+	askReadable(r, signed)
+	return sent.body, nil
 }
 
 // sentence is what a client may read of why a secret can't be had.
@@ -142,7 +166,8 @@ func (e *Exchange) begin(request context.Context) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if e.underway--; e.underway == 0 {
-			clear(e.needles)
+			clear(e.values)
+			e.known = nil
 		}
 	})
 }
@@ -157,12 +182,32 @@ func (e *Exchange) know(uses []Use, given Given) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, secret := range given.Secrets {
-		if secret != "" && e.needles[secret] == nil {
-			e.needles[secret] = formsOf(secret) // also the one before, if it was renewed
+	for name, secret := range given.Secrets {
+		e.remember(name, secret)
+	}
+	for name, all := range given.Others {
+		for _, secret := range all {
+			e.remember(name, secret)
 		}
 	}
 	return nil
+}
+
+// remember remembers one value, also beside the one before if it was renewed. mu is held.
+func (e *Exchange) remember(name, secret string) {
+	if secret != "" && !slices.Contains(e.values[name], secret) {
+		e.values[name], e.known = append(e.values[name], secret), nil
+	}
+}
+
+// sought are the values that must not be in an answer.
+func (e *Exchange) sought() *needles {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known == nil {
+		e.known = newNeedles(e.values)
+	}
+	return e.known
 }
 
 // send gives the request its body, watched for placeholders.
@@ -173,90 +218,25 @@ func (e *Exchange) send(r *http.Request, said Request, body []byte, whole bool) 
 		r.Header.Del("Content-Length")
 		return // it was looked at
 	}
-	if r.Body == nil || r.Body == http.NoBody || len(e.strays) == 0 {
+	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 {
 		return
 	}
-	o := &outgoing{Closer: r.Body, request: r, exchange: e, from: r.Body, said: said}
-	for _, s := range e.strays {
-		o.scan.needles = append(o.scan.needles, s.forms...)
-	}
-	o.meant.needles = o.scan.needles
-	r.Body = o
+	r.Body = &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
 }
 
 // left finds a placeholder that is left in a request.
 func (e *Exchange) left(d draft) (Leak, bool) {
-	for _, s := range e.strays {
-		for _, at := range d.texts() {
-			if at.has(s.forms) {
-				return Leak{s.secret, at.where}, true
-			}
+	if len(e.strays.all) == 0 {
+		return Leak{}, false
+	}
+	for _, at := range d.texts() {
+		of := e.strays.in(at.text)
+		if at.caseless {
+			of = e.caseless.in(strings.ToLower(at.text))
+		}
+		if of != "" {
+			return Leak{of, at.where}, true
 		}
 	}
 	return Leak{}, false
-}
-
-// usesKey is under what a request's context has the secrets that it got.
-type usesKey struct{}
-
-// remember has a request's answer know what it got.
-func remember(r *http.Request, uses []Use) {
-	var secrets []string
-	for _, u := range uses {
-		if !slices.Contains(secrets, u.Secret) {
-			secrets = append(secrets, u.Secret)
-		}
-	}
-	*r = *r.WithContext(context.WithValue(r.Context(), usesKey{}, secrets))
-}
-
-// Incoming takes the secrets out of a host's answer. An error is a Refused.
-func (e *Exchange) Incoming(a *http.Response) error {
-	if a.StatusCode == http.StatusUnauthorized && a.Request != nil {
-		if secrets, _ := a.Request.Context().Value(usesKey{}).([]string); len(secrets) > 0 {
-			e.keeper.Declined(a.Request.Context(), secrets)
-		}
-	}
-	needles := e.known()
-	if len(needles) == 0 {
-		return nil
-	}
-	for _, encoding := range a.Header.Values("Content-Encoding") {
-		if !strings.EqualFold(strings.TrimSpace(encoding), "identity") {
-			return &Refused{Sentence: "the host encodes its answer although it was asked not to, so nobody can see whether a credential is in it"}
-		}
-	}
-	a.Status = masked(needles, a.Status)
-	maskHeader(needles, a.Header)
-	in := &incoming{from: a.Body, answer: a, scan: scan{needles: needles}}
-	if both, is := a.Body.(io.ReadWriteCloser); is { // of a connection that goes on in another protocol
-		a.Body = struct {
-			*incoming
-			io.Writer
-		}{in, both}
-		return nil
-	}
-	a.Body = in
-	return nil
-}
-
-// Informational takes the secrets out of the head of an answer before the answer.
-func (e *Exchange) Informational(h http.Header) { maskHeader(e.known(), h) }
-
-func (e *Exchange) known() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var all []string
-	for _, forms := range e.needles {
-		all = append(all, forms...)
-	}
-	return all
-}
-
-func maskHeader(needles []string, h http.Header) {
-	for _, values := range h {
-		for i, v := range values {
-			values[i] = masked(needles, v)
-		}
-	}
 }

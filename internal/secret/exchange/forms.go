@@ -29,11 +29,14 @@ func formsOf(text string) []string {
 	}
 	for before := range 3 {
 		std := aligned(text, before)
-		forms = append(forms, std, strings.NewReplacer("+", "-", "/", "_").Replace(std))
+		forms = append(forms, std, urlLetters(std))
 	}
 	slices.Sort(forms)
 	return slices.Compact(forms)
 }
+
+// urlLetters is base64 with the letters that it has in URLs.
+func urlLetters(std string) string { return strings.NewReplacer("+", "-", "/", "_").Replace(std) }
 
 // aligned is the text in base64 as it is behind so many bytes: the letters that depend on
 // nothing else.

@@ -1,112 +1,74 @@
 package exchange
 
-import (
-	"bytes"
-	"strings"
-)
-
 // hush is the least of a needle that is held back when a stream has no more for now. Less
 // than that is found too often in what is something else, and a client that waits for it
 // would wait for ever; if it was a needle's beginning after all, only the rest is masked.
 const hush = 4
 
-// scan looks for needles in a stream, across the borders of what is read at a time.
+// pieceSize bounds what of a stream is looked through at a time, in bytes: its views take
+// many times as much.
+const pieceSize = 8 << 10
+
+// Of a stream so many bytes are kept at most while something may have begun in them, beside so
+// many for each byte of the longest needle: as much as an escape of an escape is long. Without
+// an end, blanks behind base64 would have all of the stream kept, and looked through again with
+// each piece.
+const (
+	keptAlways  = 4 << 10
+	keptPerByte = 24
+)
+
+// mask is what each byte of a needle becomes, so that a text keeps its length, whatever its
+// encoding.
+const mask = 'x'
+
+// scan looks for needles in a stream, across the borders of what is read at a time, in each
+// of the ways in which it can be read: see looker.
 type scan struct {
-	needles []string
+	needles *needles
 	buf     []byte // passed on bytes that a needle may begin with, then held ones
 	passed  int    // of buf: how many were passed on
 	out     []byte // what the last take gave
 }
 
-// found is a place in what is taken in.
-type found struct {
-	from, to int
-	needle   string
+// take takes more of the stream in. It gives what can be passed on, in which each needle
+// is masked by as many letters, and what one that was found is of, "" if there is none. The
+// result is the caller's until the next call. At the end (last) nothing is held.
+func (s *scan) take(more []byte, last bool) (out []byte, of string) {
+	if len(s.needles.all) == 0 {
+		return more, ""
+	}
+	s.out = s.out[:0]
+	for len(more) > pieceSize {
+		if hit := s.piece(more[:pieceSize], false); hit != "" {
+			of = hit
+		}
+		more = more[pieceSize:]
+	}
+	if hit := s.piece(more, last); hit != "" {
+		of = hit
+	}
+	return s.out, of
 }
 
-// take takes more of the stream in. It gives what can be passed on, in which each needle
-// is masked by as many letters, and one that was found, "" if none. The result is the
-// caller's until the next call. At the end (last) nothing is held.
-func (s *scan) take(more []byte, last bool) (out []byte, hit string) {
+func (s *scan) piece(more []byte, last bool) (of string) {
 	s.buf = append(s.buf, more...)
-	places := s.find()
-	behind := 0 // what begins before it is masked already
-	for _, p := range places {
-		behind, hit = max(behind, p.to), p.needle
+	l := look(s.needles, s.buf, last)
+	defer l.forget()
+	bound := len(s.buf) - keptAlways - keptPerByte*s.needles.most
+	hold, keep := max(l.hold, bound), max(min(l.keep, l.hold), bound)
+	if last {
+		hold, keep = len(s.buf), len(s.buf)
 	}
-	begun := s.begun(behind)
-	hold := begun
-	if hold < hush || last {
-		hold = 0
-	}
-	s.out = append(s.out[:0], s.buf...)
-	for _, p := range places {
-		for i := p.from; i < p.to; i++ {
-			s.out[i] = 'x'
+	end := max(hold, s.passed)
+	begin := len(s.out) - s.passed // of buf in out
+	s.out = append(s.out, s.buf[s.passed:end]...)
+	for _, found := range l.found {
+		for i := max(found.from, s.passed); i < min(found.to, end); i++ {
+			s.out[begin+i] = mask
 		}
 	}
-	end := max(len(s.buf)-hold, s.passed)
-	out = s.out[s.passed:end]
-	keep := len(s.buf) - begun
 	s.passed = end - keep
 	s.buf = append(s.buf[:0], s.buf[keep:]...)
-	return out, hit
-}
-
-// find gives the needles' places, those of all needles.
-func (s *scan) find() []found {
-	var places []found
-	for _, needle := range s.needles {
-		for from := 0; ; {
-			i := bytes.Index(s.buf[from:], []byte(needle))
-			if i < 0 {
-				break
-			}
-			places = append(places, found{from + i, from + i + len(needle), needle})
-			from += i + 1
-		}
-	}
-	return places
-}
-
-// begun is the length of the longest end of what is there, behind a place, that a needle
-// begins with.
-func (s *scan) begun(behind int) int {
-	longest := 0
-	for _, needle := range s.needles {
-		start := max(behind, len(s.buf)-len(needle)+1)
-		for start < len(s.buf)-longest {
-			i := bytes.IndexByte(s.buf[start:], needle[0])
-			if i < 0 {
-				break
-			}
-			start += i
-			if rest := s.buf[start:]; len(rest) > longest && strings.HasPrefix(needle, string(rest)) {
-				longest = len(rest)
-				break
-			}
-			start++
-		}
-	}
-	return longest
-}
-
-// masked is a whole text without needles.
-func masked(needles []string, text string) string {
-	s := scan{needles: needles}
-	out, hit := s.take([]byte(text), true)
-	if hit == "" {
-		return text
-	}
-	return string(out)
-}
-
-// containsAny tells which of the needles a text has.
-func containsAny(needles []string, text string) bool {
-	for _, n := range needles {
-		if strings.Contains(text, n) {
-			return true
-		}
-	}
-	return false
+	return l.of
 }

@@ -1,22 +1,21 @@
 package exchange
 
 import (
+	"context"
 	"io"
 	"net/http"
-	"slices"
 )
 
 // outgoing is a body on its way to a host. A placeholder in it ends the request before
 // more than the placeholder's beginning has left.
 type outgoing struct {
 	io.Closer
-	request  *http.Request
+	context  context.Context //nolint:containedctx // the request's
+	trailer  http.Header     // the request's, which comes behind the body
 	exchange *Exchange
 	from     io.Reader
 	said     Request
 	scan     scan
-	plain    unescaper
-	meant    scan // of what plain reads, in which nothing is held
 	ready    []byte
 	err      error
 }
@@ -25,16 +24,13 @@ type outgoing struct {
 func (o *outgoing) Read(p []byte) (int, error) {
 	for len(o.ready) == 0 && o.err == nil && len(p) > 0 {
 		n, err := o.from.Read(p)
-		out, hit := o.scan.take(p[:n], err != nil)
-		if hit == "" {
-			hit = o.escaped(p[:n], err != nil)
-		}
+		out, of := o.scan.take(p[:n], err != nil)
 		where := "body"
-		if err != nil && hit == "" {
-			hit, where = o.inTrailer(), "trailer"
+		if err != nil && of == "" {
+			of, where = o.inTrailer(), "trailer"
 		}
-		if hit != "" {
-			o.err = o.refuse(hit, where)
+		if of != "" {
+			o.err = &Refused{Sentence: o.exchange.keeper.Leaked(o.context, o.said, Leak{of, where}), Leak: true}
 			return 0, o.err
 		}
 		o.ready, o.err = out, err
@@ -47,46 +43,16 @@ func (o *outgoing) Read(p []byte) (int, error) {
 	return n, o.err
 }
 
-// escaped looks for placeholders with escaped letters. Where nothing is escaped, only what
-// one can lie across is looked at: the rest was, as it stands.
-func (o *outgoing) escaped(more []byte, last bool) (hit string) {
-	meant, same := o.plain.take(more, last)
-	longest := 0
-	for _, needle := range o.meant.needles {
-		longest = max(longest, len(needle))
-	}
-	if same && len(meant) > 2*longest {
-		if _, hit = o.meant.take(meant[:longest], false); hit != "" {
-			return hit
-		}
-		meant, o.meant = meant[len(meant)-longest:], scan{needles: o.meant.needles}
-	}
-	_, hit = o.meant.take(meant, last)
-	return hit
-}
-
-// inTrailer is a placeholder that came behind the body; "" if there is none.
+// inTrailer is whose placeholder came behind the body; "" if there is none.
 func (o *outgoing) inTrailer() string {
-	for _, values := range o.request.Trailer {
-		for _, v := range values {
-			for _, needle := range o.scan.needles {
-				if (place{text: v}).has([]string{needle}) {
-					return needle
-				}
+	for name, values := range o.trailer {
+		for _, v := range append(values, name) {
+			if of := o.exchange.strays.in(v); of != "" {
+				return of
 			}
 		}
 	}
 	return ""
-}
-
-func (o *outgoing) refuse(needle, where string) error {
-	leak := Leak{Where: where}
-	for _, s := range o.exchange.strays {
-		if slices.Contains(s.forms, needle) {
-			leak.Secret = s.secret
-		}
-	}
-	return &Refused{Sentence: o.exchange.keeper.Leaked(o.request.Context(), o.said, leak), Leak: true}
 }
 
 // incoming is the body of an answer, without secrets.

@@ -1,114 +1,206 @@
 package exchange
 
-import "strings"
+import (
+	"html"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
-// unescaper reads a stream as it is meant by who escapes some of its characters: for a URL
-// (%41), in JSON and the like (\u0041, \x41, \/, however many backslashes), and in markup
-// (&#65; and &#x41;). What is no escape stays. It does so twice, so that escapes of escapes
-// are read, too. The zero value is at the beginning of a stream.
-type unescaper struct{ first, second unescaping }
+// Bounds of an escape: no escape of a letter is longer, and no name of one.
+const (
+	maxEscape = 40
+	maxName   = 34
+)
 
-// take takes more of the stream in, and gives what it is read as; same tells that this is
-// what was taken in. At the end (last) nothing is kept. The result is the caller's until the
-// next call.
-func (u *unescaper) take(more []byte, last bool) (meant []byte, same bool) {
-	once, first := u.first.take(more, last)
-	meant, second := u.second.take(once, last)
-	return meant, first && second
-}
-
-// unescaped is a whole text, as unescaper reads it.
-func unescaped(text string) string {
-	if !strings.ContainsAny(text, `%\&`) {
-		return text
-	}
-	meant, _ := (&unescaper{}).take([]byte(text), true)
-	return string(meant)
-}
-
-// unescaping reads escapes once.
-type unescaping struct {
-	kept []byte // the beginning of an escape
-	out  []byte
-}
-
-// maxEscape bounds what is kept for its end: no escape of a letter is longer.
-const maxEscape = 16
-
-func (u *unescaping) take(more []byte, last bool) (meant []byte, same bool) {
-	u.out = u.out[:0]
-	buf := more
-	if len(u.kept) > 0 {
-		u.kept = append(u.kept, more...)
-		buf = u.kept
-	}
-	same = len(u.kept) == 0
-	from := 0 // what is before it is in out
-	for i := nextEscape(buf, 0); i < len(buf); {
-		c, n := escape(buf[i:])
-		switch {
-		case n > 0:
-			u.out = append(append(u.out, buf[from:i]...), c)
-			from, same = i+n, false
-			i = nextEscape(buf, from)
-		case n < 0 && !last && len(buf)-i < maxEscape:
-			u.out = append(u.out, buf[from:i]...)
-			u.kept = append(u.kept[:0], buf[i:]...)
-			return u.out, false
-		default:
-			i = nextEscape(buf, i+1)
-		}
-	}
-	if same {
-		return more, true
-	}
-	u.out = append(u.out, buf[from:]...)
-	u.kept = u.kept[:0]
-	return u.out, false
-}
+// begins are the bytes with which an escape may begin.
+var begins = [256]bool{'%': true, '\\': true, '&': true, 0: true, '=': true, 0xc2: true, 0xe2: true, 0xef: true} //nolint:gochecknoglobals // a constant
 
 // nextEscape is where the next escape may begin, or the length.
 func nextEscape(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
-		if c := b[i]; c == '%' || c == '\\' || c == '&' {
+		if begins[b[i]] {
 			return i
 		}
 	}
 	return len(b)
 }
 
-// escape reads the escape with which a text begins: what it means and how long it is; 0: it
-// is none; below 0: it may be the beginning of one. A character beyond ASCII is a 0.
-func escape(b []byte) (meant byte, n int) {
+// escape reads the escape with which a text begins, as it is meant by who escapes some of
+// its characters: for a URL (%41, %u0041), in JSON and the like (\u0041, \u{41}, \x41, \101,
+// \/, \n, \$, however many backslashes), and in markup (&#65; and &#x41; with and without their
+// semicolons, &amp;). What stands between letters and is not seen means nothing: see unseen. It
+// gives the bytes that are meant and how long the escape is; 0: it is none; below 0: it may be
+// the beginning of one.
+func escape(b []byte) (meant [4]byte, size, n int) {
 	switch b[0] {
 	case '%':
-		return digits(b, 1, 2)
+		return percent(b)
 	case '&':
 		return reference(b)
+	case '\\':
+		return backslash(b)
 	}
+	return meant, 0, unseen(b)
+}
+
+// unseens stand between letters without being seen: the zero bytes of UTF-16 and UTF-32, soft
+// hyphens, characters without width, and a line's end in quoted-printable.
+var unseens = []string{ //nolint:gochecknoglobals // a constant
+	"\x00", "\u00ad", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2060", "\ufeff", "=\n", "=\r\n",
+}
+
+// unseen is the length of such a one at a text's beginning; 0: there is none; below 0: it may
+// be the beginning of one.
+func unseen(b []byte) int {
+	n := 0
+	for _, one := range unseens {
+		switch head := b[:min(len(b), len(one))]; {
+		case string(head) == one:
+			return len(one)
+		case string(head) == one[:len(head)]:
+			n = -1
+		}
+	}
+	return n
+}
+
+// escapeIn is escape in a text that may end here: what is only the beginning of an escape
+// then stands for itself, but for one that needs no end.
+func escapeIn(b []byte, last bool) (meant [4]byte, size, n int) {
+	meant, size, n = escape(b)
+	if n >= 0 || !last {
+		return meant, size, n
+	}
+	const end = ' '
+	meant, size, n = escape(append(slices.Clone(b[:min(len(b), maxEscape)]), end))
+	return meant, size, max(n, 0)
+}
+
+// percent reads an escape for a URL.
+func percent(b []byte) (meant [4]byte, size, n int) {
+	if len(b) > 1 && (b[1] == 'u' || b[1] == 'U') {
+		value, n := digits(b, 2, 4)
+		return character(value, n)
+	}
+	value, n := digits(b, 1, 2)
+	meant[0] = byte(value)
+	return meant, 1, n
+}
+
+// backslash reads an escape as programs and JSON have it.
+func backslash(b []byte) (meant [4]byte, size, n int) {
 	i := 1
-	for i < len(b) && b[i] == '\\' && i < maxEscape/2 {
+	for i < len(b) && b[i] == '\\' && i < maxEscape/4 {
 		i++
 	}
 	if i == len(b) {
-		return 0, -1
+		return meant, 0, -1
 	}
-	switch b[i] {
-	case '/':
-		return '/', i + 1
+	switch c := b[i]; c {
+	case '\n': // a line that goes on
+		return meant, 0, i + 1
+	case 'n':
+		meant[0] = '\n'
+	case 'r':
+		meant[0] = '\r'
+	case 't':
+		meant[0] = '\t'
+	case 'b', 'f':
+		meant[0] = '\f'
 	case 'x':
-		return digits(b, i+1, 2)
+		value, n := digits(b, i+1, 2)
+		if n == 0 {
+			return braced(b, i+1)
+		}
+		return character(value, n)
 	case 'u':
-		return digits(b, i+1, 4)
+		if i+1 < len(b) && b[i+1] == '{' {
+			return braced(b, i+1)
+		}
+		return unicodeEscape(b, i)
+	case 'U':
+		value, n := digits(b, i+1, 8)
+		return character(value, n)
+	case '0', '1', '2', '3':
+		return octal(b, i)
+	default: // shells and patterns have one before whatever they would read otherwise
+		if c < '!' || c > '~' || c == '\\' || letterOrDigit(c) {
+			return meant, 0, 0
+		}
+		meant[0] = c
 	}
-	return 0, 0
+	return meant, 1, i + 1
+}
+
+func letterOrDigit(c byte) bool { return digit(c) >= 0 || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// braced reads digits in braces.
+func braced(b []byte, at int) (meant [4]byte, size, n int) {
+	const most = 8 // digits
+	value := 0
+	for i := at; i <= at+most+1; i++ {
+		switch {
+		case i == len(b):
+			return meant, 0, -1
+		case i == at && b[i] == '{':
+		case i > at+1 && b[i] == '}':
+			return character(value, i+1)
+		case i == at || digit(b[i]) < 0:
+			return meant, 0, 0
+		default:
+			value = min(value<<4|digit(b[i]), utf8.MaxRune+1)
+		}
+	}
+	return meant, 0, 0
+}
+
+// unicodeEscape reads four digits behind a u, or twice so many of a character that takes two.
+func unicodeEscape(b []byte, at int) (meant [4]byte, size, n int) {
+	value, n := digits(b, at+1, 4)
+	if n <= 0 || !utf16.IsSurrogate(rune(value)) {
+		return character(value, n)
+	}
+	next := n
+	for next < len(b) && b[next] == '\\' && next < n+maxEscape/4 {
+		next++
+	}
+	switch {
+	case next == len(b):
+		return meant, 0, -1
+	case next == n || b[next] != 'u':
+		return character(value, n)
+	}
+	low, end := digits(b, next+1, 4)
+	if end < 0 {
+		return meant, 0, -1
+	}
+	if both := utf16.DecodeRune(rune(value), rune(low)); end > 0 && both != utf8.RuneError {
+		return character(int(both), end)
+	}
+	return character(value, n)
+}
+
+// octal reads three digits.
+func octal(b []byte, at int) (meant [4]byte, size, n int) {
+	value := 0
+	for i := at; i < at+3; i++ {
+		if i == len(b) {
+			return meant, 0, -1
+		}
+		if b[i] < '0' || b[i] > '7' {
+			return meant, 0, 0
+		}
+		value = value*8 + int(b[i]-'0')
+	}
+	meant[0] = byte(value)
+	return meant, 1, at + 3
 }
 
 // digits reads so many hexadecimal digits from a place on.
-func digits(b []byte, from, many int) (meant byte, n int) {
-	value := 0
+func digits(b []byte, from, many int) (value, n int) {
 	for i := from; i < from+many; i++ {
-		if i == len(b) {
+		if i >= len(b) {
 			return 0, -1
 		}
 		d := digit(b[i])
@@ -117,43 +209,80 @@ func digits(b []byte, from, many int) (meant byte, n int) {
 		}
 		value = value<<4 | d
 	}
-	return ascii(value), from + many
+	return value, from + many
 }
 
-// reference reads a numeric character reference.
-func reference(b []byte) (meant byte, n int) {
-	const most = 8 // digits
+// character is what an escape of so many bytes means.
+func character(value, n int) (meant [4]byte, size, length int) {
+	if n <= 0 {
+		return meant, 0, n
+	}
+	return meant, utf8.EncodeRune(meant[:], rune(value)), n
+}
+
+// reference reads a character reference of markup.
+func reference(b []byte) (meant [4]byte, size, n int) {
+	if len(b) < 2 {
+		return meant, 0, -1
+	}
+	if b[1] != '#' {
+		return named(b)
+	}
+	const most = 30 // digits, of which the first may be zeros
 	base, i := 10, 2
-	switch {
-	case len(b) < 2:
-		return 0, -1
-	case b[1] != '#':
-		return 0, 0
-	case len(b) > 2 && (b[2] == 'x' || b[2] == 'X'):
+	if len(b) > 2 && (b[2] == 'x' || b[2] == 'X') {
 		base, i = 16, 3
 	}
-	value := 0
-	for from := i; i < len(b) && i < from+most; i++ {
+	value, from := 0, i
+	for ; i < len(b) && i < from+most; i++ {
 		d := digit(b[i])
 		if d < 0 || d >= base {
-			if b[i] == ';' && i > from {
-				return ascii(value), i + 1
-			}
-			return 0, 0
+			break
 		}
-		value = min(value*base+d, 1<<20)
+		value = min(value*base+d, utf8.MaxRune+1)
 	}
-	if i == len(b) {
-		return 0, -1
+	switch {
+	case i == len(b):
+		return meant, 0, -1
+	case i == from || value > utf8.MaxRune:
+		return meant, 0, 0
+	case b[i] == ';':
+		i++
 	}
-	return 0, 0
+	return character(value, i)
 }
 
-func ascii(value int) byte {
-	if value > 0x7f {
-		return 0
+// named reads a reference by a name. Without its semicolon it is one of the four that
+// readers take so.
+func named(b []byte) (meant [4]byte, size, n int) {
+	i := 1
+	for i < len(b) && i < maxName && letterOrDigit(b[i]) {
+		i++
 	}
-	return byte(value)
+	switch {
+	case i == len(b) && i < maxName:
+		return meant, 0, -1
+	case i < len(b) && b[i] == ';' && i > 1:
+		i++
+	default:
+		i = 1 + slices.Max([]int{0, legacy(b[1:i], "amp"), legacy(b[1:i], "lt"), legacy(b[1:i], "gt"), legacy(b[1:i], "quot")})
+	}
+	if i == 1 {
+		return meant, 0, 0
+	}
+	said := string(b[:i])
+	if text := html.UnescapeString(said); text != said && len(text) <= len(meant) {
+		return [4]byte([]byte(text + "\x00\x00\x00\x00")), len(text), i
+	}
+	return meant, 0, 0
+}
+
+// legacy is the length of a name with which a text begins, 0 if it does not.
+func legacy(b []byte, name string) int {
+	if len(b) >= len(name) && (string(b[:len(name)]) == name) {
+		return len(name)
+	}
+	return 0
 }
 
 func digit(c byte) int {

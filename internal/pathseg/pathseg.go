@@ -1,0 +1,78 @@
+// Package pathseg reads segments of paths as servers may read them that are not particular:
+// they decode more than once, trim spaces, and take characters for others. It is pure.
+package pathseg
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Fold is a segment of a path as it is sent, as the least particular server reads it: decoded,
+// in the one form of characters that look alike, without parameters, spaces and what has no
+// width, in lower case. wrong says in a few words why servers would not agree about it.
+func Fold(segment string) (folded, wrong string) {
+	text := segment
+	for range 3 {
+		decoded := unescape(text)
+		if decoded == text {
+			break
+		}
+		text = decoded
+	}
+	if !utf8.ValidString(text) {
+		return "", "escapes what is no UTF-8"
+	}
+	plain := norm.NFKC.String(text)
+	if strings.ContainsAny(plain, "/\\") && !strings.ContainsAny(text, "/\\") {
+		return "", "has a character that some servers take for a slash"
+	}
+	name, _, _ := strings.Cut(plain, ";")
+	folded = strings.Map(func(c rune) rune {
+		switch {
+		case c == '+' || unicode.IsSpace(c) || unicode.IsControl(c) || unicode.Is(unicode.Cf, c):
+			return -1
+		case c == '\u3002': // of which NFKC makes no dot, as others do
+			return '.'
+		}
+		return unicode.ToLower(c)
+	}, name)
+	return folded, ""
+}
+
+// Dots tells whether a folded segment is the place itself, or one above it.
+func Dots(folded string) bool { return folded != "" && strings.Trim(folded, ".") == "" }
+
+// unescape decodes once. A bad escape stands for itself.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var out []byte
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			high, low := unhex(s[i+1]), unhex(s[i+2])
+			if high >= 0 && low >= 0 {
+				out = append(out, byte(high<<4|low))
+				i += 2
+				continue
+			}
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+func unhex(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

@@ -1,0 +1,126 @@
+package exchange
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// gotKey is under what a request's context has what it got.
+type gotKey struct{}
+
+// got is what a request got that its answer has to be judged by.
+type got struct {
+	secrets []string // by name
+	signed  bool     // what it asks for is signed, so that nothing of it could be left out
+}
+
+// remember has a request's answer know what it got.
+func remember(r *http.Request, uses []Use, signed bool) {
+	g := got{signed: signed}
+	for _, u := range uses {
+		if !slices.Contains(g.secrets, u.Secret) {
+			g.secrets = append(g.secrets, u.Secret)
+		}
+	}
+	*r = *r.WithContext(context.WithValue(r.Context(), gotKey{}, g))
+}
+
+// askReadable has a request ask for an answer in which secrets can be found: whole, and
+// encoded in no way. Of a signed one the part stays that it asks for: clients would take all
+// for that part.
+func askReadable(r *http.Request, signed bool) {
+	for name := range r.Header {
+		if slices.Contains([]string{"A-Im", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Available-Dictionary"}, http.CanonicalHeaderKey(name)) {
+			delete(r.Header, name)
+		}
+	}
+	r.Header.Set("Accept-Encoding", readable)
+	if !signed {
+		r.Header.Del("Range")
+		r.Header.Del("If-Range")
+	}
+}
+
+// Incoming takes the secrets out of a host's answer. An error is a Refused.
+func (e *Exchange) Incoming(a *http.Response) error {
+	var asked got
+	if a.Request != nil {
+		asked, _ = a.Request.Context().Value(gotKey{}).(got)
+	}
+	if a.StatusCode == http.StatusUnauthorized && len(asked.secrets) > 0 {
+		e.keeper.Declined(a.Request.Context(), asked.secrets)
+	}
+	sought := e.sought()
+	if e.seeks && len(sought.all) > 0 {
+		if why := unreadable(a, asked.signed); why != "" {
+			return &Refused{Sentence: "the host " + why + " although it was asked not to, so nobody can see whether a credential is in it"}
+		}
+		a.Status = sought.masked(a.Status)
+		maskHeader(sought, a.Header)
+	}
+	if both, is := a.Body.(io.ReadWriteCloser); is && a.StatusCode == http.StatusSwitchingProtocols {
+		a.Body = e.messages(a, both, sought)
+		return nil
+	}
+	if len(sought.all) > 0 {
+		a.Body = &incoming{from: a.Body, answer: a, scan: scan{needles: sought}}
+	}
+	return nil
+}
+
+// unreadable is why a secret can't be found in an answer; "": it can be.
+func unreadable(a *http.Response, part bool) string {
+	for _, field := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
+		if codings(a.Header.Values(field)) != nil {
+			return "encodes its answer"
+		}
+	}
+	kind := strings.ToLower(strings.Join(a.Header.Values("Content-Type"), ","))
+	switch {
+	case a.StatusCode == http.StatusIMUsed:
+		return "answers with what has changed alone"
+	case !part && (a.StatusCode == http.StatusPartialContent || strings.Contains(kind, "multipart/byteranges")):
+		return "answers with a part of what it has"
+	case a.StatusCode == http.StatusSwitchingProtocols && codings(a.Header.Values("Sec-Websocket-Extensions")) != nil:
+		return "extends WebSocket"
+	}
+	return ""
+}
+
+// codings are those of a field's values that are one.
+func codings(values []string) []string {
+	var all []string
+	for _, value := range values {
+		for one := range strings.SplitSeq(strings.ToLower(value), ",") {
+			if one = strings.TrimSpace(one); one != "" && one != readable {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// Informational takes the secrets out of the head of an answer before the answer.
+func (e *Exchange) Informational(h http.Header) { maskHeader(e.sought(), h) }
+
+// maskHeader masks values. A field whose name has a secret goes: no name can be masked that
+// somebody still knows.
+func maskHeader(sought *needles, h http.Header) {
+	if len(sought.all) == 0 {
+		return
+	}
+	caseless := sought.caseless()
+	for name, values := range h {
+		lower := strings.ToLower(name)
+		if caseless.in(lower) != "" || sought.in(lower) != "" || sought.in(name) != "" {
+			delete(h, name)
+			continue
+		}
+		for i, v := range values {
+			values[i] = sought.masked(v)
+		}
+	}
+}

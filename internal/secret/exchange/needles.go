@@ -1,0 +1,233 @@
+package exchange
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// shortest is the least length of a form of a text that is looked for, unless the text
+// itself is shorter: a shorter one is found in what is something else.
+const shortest = 8
+
+// needle is a text that is looked for, and what it is of.
+type needle struct{ text, of string }
+
+// needles are looked for all at once, by the algorithm of Wu and Manber: a table says by
+// three bytes how far the next place is at which a needle's first bytes can end. It is
+// not changed once it is made.
+type needles struct {
+	all         []needle
+	least, most int              // bytes of the shortest, and of the longest
+	skip        []uint8          // by a hash; 0: a needle's first bytes may end here
+	ends        map[uint32][]int // which of all, by a hash
+	first       [256][]int       // which of all, by the first byte
+}
+
+const (
+	hashed = 1 << 12
+	block  = 3 // bytes of a hash
+)
+
+func hash(b []byte) uint32 {
+	return (uint32(b[0])<<8 ^ uint32(b[1])<<4 ^ uint32(b[2])) % hashed
+}
+
+// newNeedles are the texts as they are written before anything escapes or encodes them,
+// by what they are of.
+func newNeedles(texts map[string][]string) *needles {
+	n := &needles{}
+	for of, some := range texts {
+		for _, text := range some {
+			for _, meant := range meanings(text) {
+				n.all = append(n.all, needle{meant, of})
+			}
+		}
+	}
+	if len(n.all) == 0 {
+		return n
+	}
+	slices.SortFunc(n.all, func(a, b needle) int { return strings.Compare(a.text+"\x00"+a.of, b.text+"\x00"+b.of) })
+	n.all = slices.Compact(n.all)
+	n.index()
+	return n
+}
+
+// meanings are a text, and what unescaping makes of it and of its form in JSON: where it
+// has a backslash or an ampersand of its own, that is what a reader of escapes sees.
+func meanings(text string) []string {
+	all := append([]string{text, strings.ReplaceAll(text, " ", "+")}, charsets(text)...) // as forms write a space
+	// Lists and queries double a quote, shells leave it for a moment. An equals sign at the end may be part of a line's end.
+	all = append(all, strings.ReplaceAll(text, `"`, `""`), strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.TrimRight(text, "="))
+	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
+		all = append(all, string(quoted[1:len(quoted)-1]))
+	}
+	for i := 0; i < len(all); i++ {
+		if meant := unescapedOnce(all[i]); !slices.Contains(all, meant) {
+			all = append(all, meant)
+		}
+	}
+	for before := range 3 { // a part of a text in base64, of which the decoder makes other letters
+		std := aligned(text, before)
+		all = append(all, std, urlLetters(std))
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return len(s) < block || len(s) < min(shortest, len(text)) })
+}
+
+// charsets are a text as it is written where letters are not those of UTF-8, or are taken for
+// others: in UTF-16, in Latin-1, as such a text read by one who does not know, with marks for
+// what is no text, and in quoted-printable.
+func charsets(text string) []string {
+	var latin, misread, printable []byte
+	for _, c := range []byte(text) {
+		misread = utf8.AppendRune(misread, rune(c))
+		if c == '=' || c >= utf8.RuneSelf {
+			printable = fmt.Appendf(printable, "=%02X", c)
+			continue
+		}
+		printable = append(printable, c)
+	}
+	for _, c := range text {
+		if c > 0xff {
+			latin = []byte(text)
+			break
+		}
+		latin = append(latin, byte(c))
+	}
+	var little, big []byte
+	if string(latin) != text { // of plain letters all but the zero bytes are the same
+		for _, unit := range utf16.Encode([]rune(text)) {
+			little, big = binary.LittleEndian.AppendUint16(little, unit), binary.BigEndian.AppendUint16(big, unit)
+		}
+	}
+	return []string{string(latin), string(misread), string(printable), string([]rune(text)), string(little), string(big)}
+}
+
+func (n *needles) index() {
+	if len(n.all) == 0 {
+		return
+	}
+	n.least = len(n.all[0].text)
+	for i, one := range n.all {
+		n.least, n.most = min(n.least, len(one.text)), max(n.most, len(one.text))
+		n.first[one.text[0]] = append(n.first[one.text[0]], i)
+	}
+	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
+	farthest := min(n.least-block+1, 255)
+	for h := range n.skip {
+		n.skip[h] = uint8(farthest)
+	}
+	for i, one := range n.all {
+		for end := block; end <= n.least; end++ {
+			h := hash([]byte(one.text[end-block : end]))
+			n.skip[h] = uint8(min(int(n.skip[h]), n.least-end))
+			if end == n.least {
+				n.ends[h] = append(n.ends[h], i)
+			}
+		}
+	}
+}
+
+// find visits each place of b that has a needle.
+func (n *needles) find(b []byte, visit func(from, to int, of string)) {
+	for end := n.least; end <= len(b); {
+		h := hash(b[end-block:])
+		if by := n.skip[h]; by > 0 {
+			end += int(by)
+			continue
+		}
+		from := end - n.least
+		for _, i := range n.ends[h] {
+			if one := n.all[i]; len(b)-from >= len(one.text) && string(b[from:from+len(one.text)]) == one.text {
+				visit(from, from+len(one.text), one.of)
+			}
+		}
+		end++
+	}
+}
+
+// begun is the length of the longest end of b with which a needle begins.
+func (n *needles) begun(b []byte) int {
+	for at := max(0, len(b)-n.most+1); at < len(b); at++ {
+		for _, i := range n.first[b[at]] {
+			if text, rest := n.all[i].text, b[at:]; len(rest) < len(text) && text[:len(rest)] == string(rest) {
+				return len(rest)
+			}
+		}
+	}
+	return 0
+}
+
+// caseless are the same in lower case.
+func (n *needles) caseless() *needles {
+	lower := &needles{}
+	for _, one := range n.all {
+		lower.all = append(lower.all, needle{strings.ToLower(one.text), one.of})
+	}
+	lower.index()
+	return lower
+}
+
+// in is what a needle in a text is of, however it is escaped or encoded there; "": there
+// is none.
+func (n *needles) in(text string) (of string) {
+	if len(n.all) == 0 || len(text) < n.least {
+		return ""
+	}
+	_, of = (&scan{needles: n}).take([]byte(text), true)
+	return of
+}
+
+// masked is a text without needles.
+func (n *needles) masked(text string) string {
+	if len(n.all) == 0 || len(text) < n.least {
+		return text
+	}
+	out, of := (&scan{needles: n}).take([]byte(text), true)
+	if of == "" {
+		return text
+	}
+	return string(out)
+}
+
+// unescapedOnce is a whole text without its escapes, where that is text.
+func unescapedOnce(text string) string {
+	if out := Unescape(text); utf8.ValidString(out) {
+		return out
+	}
+	return text
+}
+
+// Unescape is a text without its escapes: those of URLs, of JSON and the like, and of
+// markup. What is no escape stands for itself, as with servers that are not particular.
+func Unescape(text string) string {
+	var out []byte
+	for b := []byte(text); len(b) > 0; {
+		next := nextEscape(b, 0)
+		out, b = append(out, b[:next]...), b[next:]
+		if len(b) == 0 {
+			break
+		}
+		meant, size, n := escapeIn(b, true)
+		if n <= 0 {
+			out, b = append(out, b[0]), b[1:]
+			continue
+		}
+		out, b = append(out, meant[:size]...), b[n:]
+	}
+	return string(out)
+}
+
+// UnescapeForm is Unescape of a part of a query or form, in which a plus is a space.
+func UnescapeForm(text string) string { return Unescape(strings.ReplaceAll(text, "+", " ")) }
+
+// Finder finds texts in an answer, in all the ways in which an Exchange would.
+func Finder(texts ...string) func(answer []byte) bool {
+	n := newNeedles(map[string][]string{"a secret": texts})
+	return func(answer []byte) bool { return n.in(string(answer)) != "" }
+}

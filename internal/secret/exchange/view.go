@@ -1,0 +1,360 @@
+package exchange
+
+import (
+	"slices"
+	"sync"
+)
+
+// Bounds of how deeply what is escaped and encoded is read.
+const (
+	maxUnescaped = 2 // escapes of escapes
+	maxDecoded   = 2 // base64 or hexadecimal of one another
+	maxDepth     = 3 // both together
+)
+
+// view is a piece of a stream as it is read: as it is, unescaped, or decoded.
+type view struct {
+	b []byte
+	// Where in the piece each byte is from; both nil: where it is.
+	from, to []int32
+	open     bool // what comes next in the stream goes on with it
+	// How often it was unescaped, and decoded.
+	unescaped, decoded int
+}
+
+func (v view) start(i int) int {
+	if v.from == nil {
+		return i
+	}
+	return int(v.from[i])
+}
+
+func (v view) end(i int) int {
+	if v.to == nil {
+		return i + 1
+	}
+	return int(v.to[i])
+}
+
+// add adds a byte that is made of those from one to another of a view.
+func (v *view) add(c byte, of view, first, last int) {
+	v.b = append(v.b, c)
+	v.from, v.to = append(v.from, int32(of.start(first))), append(v.to, int32(of.end(last)))
+}
+
+// span is a part of a piece.
+type span struct{ from, to int }
+
+// looker looks through one piece of a stream, in all its views.
+type looker struct {
+	needles *needles
+	found   []span // of needles
+	of      string // what one of these is of
+	hold    int    // from where on nothing may be passed on yet
+	keep    int    // from where on the next piece has to know it
+
+	views [maxDepth + 1]view  // whose memory is used again, by depth
+	runs  [maxDepth + 1]coded // as above
+}
+
+// coded are the letters of base64 in a view, by their values, with ends of runs between.
+type coded struct {
+	values []byte
+	at     []int32
+}
+
+// endOfRun is where letters do not go on.
+const endOfRun = 0xff
+
+var lookers = sync.Pool{New: func() any { return &looker{} }} //nolint:gochecknoglobals // memory, for all alike
+
+// look looks through a piece. The result is to be forgotten.
+func look(n *needles, piece []byte, last bool) *looker {
+	l := lookers.Get().(*looker)
+	l.needles, l.found, l.of, l.hold, l.keep = n, l.found[:0], "", len(piece), len(piece)
+	l.through(view{b: piece, open: !last}, 0)
+	l.merge()
+	return l
+}
+
+// forget has what was looked through not lie about.
+func (l *looker) forget() {
+	l.needles = nil
+	for i := range l.views {
+		clear(l.views[i].b[:cap(l.views[i].b)])
+		clear(l.runs[i].values[:cap(l.runs[i].values)])
+	}
+	lookers.Put(l)
+}
+
+// through looks for needles in a view, and in the views of it.
+func (l *looker) through(v view, depth int) {
+	l.needles.find(v.b, func(from, to int, of string) {
+		l.found, l.of = append(l.found, span{v.start(from), v.end(to - 1)}), of
+	})
+	if v.open {
+		if n := l.needles.begun(v.b); n > 0 {
+			l.begun(v.start(len(v.b)-n), n >= hush)
+		}
+	}
+	if depth == maxDepth {
+		return
+	}
+	if v.unescaped < maxUnescaped {
+		l.unescape(v, depth+1)
+	}
+	if v.decoded < maxDecoded {
+		l.decode(v, depth+1)
+	}
+}
+
+// begun takes that something may begin in the piece and go on behind it.
+func (l *looker) begun(at int, held bool) {
+	l.keep = min(l.keep, at)
+	if held {
+		l.hold = min(l.hold, at)
+	}
+}
+
+// unescape looks at what a view means to who reads its escapes.
+func (l *looker) unescape(v view, depth int) {
+	i := nextEscape(v.b, 0)
+	if i == len(v.b) {
+		return
+	}
+	u := &l.views[depth]
+	u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
+	changed, end, done := false, len(v.b), 0
+	for i < end {
+		meant, size, n := escapeIn(v.b[i:], !v.open)
+		switch {
+		case n > 0:
+			u.same(v, done, i)
+			for _, c := range meant[:size] {
+				u.add(c, v, i, i+n-1)
+			}
+			changed, done = true, i+n
+			i = nextEscape(v.b, done)
+		case n < 0 && len(v.b)-i < maxEscape:
+			l.begun(v.start(i), false)
+			changed, end = true, i
+		default:
+			i = nextEscape(v.b, i+1)
+		}
+	}
+	if !changed {
+		return
+	}
+	u.same(v, done, end)
+	l.through(view{u.b, u.from, u.to, v.open, v.unescaped + 1, v.decoded}, depth)
+}
+
+// same adds what stands for itself.
+func (v *view) same(of view, from, to int) {
+	v.b = append(v.b, of.b[from:to]...)
+	if of.from != nil {
+		v.from, v.to = append(v.from, of.from[from:to]...), append(v.to, of.to[from:to]...)
+		return
+	}
+	for i := from; i < to; i++ {
+		v.from, v.to = append(v.from, int32(i)), append(v.to, int32(i+1))
+	}
+}
+
+// sextets are the values of base64's letters, in both alphabets.
+var sextets = func() (all [256]byte) { //nolint:gochecknoglobals // a constant
+	for i := range all {
+		all[i] = endOfRun
+	}
+	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		all[c] = byte(i)
+	}
+	all['-'], all['_'] = all['+'], all['/']
+	return all
+}()
+
+// nibble is the value of a hexadecimal digit, of which the value in base64 is known.
+func nibble(sextet byte) (value byte, is bool) {
+	switch {
+	case sextet < 6:
+		return sextet + 10, true
+	case 26 <= sextet && sextet < 32:
+		return sextet - 26 + 10, true
+	case 52 <= sextet && sextet < 62:
+		return sextet - 52, true
+	}
+	return 0, false
+}
+
+// decode looks at what a view means to who decodes base64 or hexadecimal in it, at any
+// alignment and with line breaks in it.
+func (l *looker) decode(v view, depth int) {
+	r := &l.runs[depth]
+	open := r.read(v, l.needles.least*4/3)
+	if len(r.values) == 0 {
+		return
+	}
+	for phase := range 4 {
+		u := &l.views[depth]
+		u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
+		left := r.base64(v, u, phase)
+		if open && left >= 0 {
+			l.begun(v.start(left), false)
+		}
+		l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1}, depth)
+	}
+	for phase := range 2 {
+		u := &l.views[depth]
+		u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
+		left := r.hexadecimal(v, u, phase, 2*l.needles.least, open)
+		if open && left >= 0 {
+			l.begun(v.start(left), false)
+		}
+		if len(u.b) > 0 {
+			l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1}, depth)
+		}
+	}
+}
+
+// read reads the runs of at least so many letters. open tells that the last goes on behind
+// the view.
+func (r *coded) read(v view, least int) (open bool) {
+	r.values, r.at = r.values[:0], r.at[:0]
+	begin := 0
+	for i := 0; i < len(v.b); i++ {
+		if s := sextets[v.b[i]]; s != endOfRun {
+			r.values, r.at = append(r.values, s), append(r.at, int32(i))
+			continue
+		}
+		if len(r.values) == begin {
+			continue
+		}
+		next := afterBreak(v.b, i)
+		if next == len(v.b) && next > i && v.open {
+			return true
+		}
+		if next > i && next < len(v.b) && sextets[v.b[next]] != endOfRun {
+			i = next - 1
+			continue
+		}
+		if len(r.values)-begin < least {
+			r.values, r.at = r.values[:begin], r.at[:begin]
+			continue
+		}
+		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(i))
+		begin = len(r.values)
+	}
+	if len(r.values) == begin {
+		return false
+	}
+	if !v.open && len(r.values)-begin < least {
+		r.values, r.at = r.values[:begin], r.at[:begin]
+		return false
+	}
+	if !v.open {
+		r.values, r.at = append(r.values, endOfRun), append(r.at, int32(len(v.b)-1))
+	}
+	return v.open
+}
+
+// afterBreak is the place behind a line's end and what indents the next line, or the place
+// itself.
+func afterBreak(b []byte, i int) int {
+	if b[i] != '\n' && b[i] != '\r' {
+		return i
+	}
+	for i < len(b) && (b[i] == '\n' || b[i] == '\r' || b[i] == ' ' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// base64 decodes all runs, leaving so many letters of each out at first. left is where
+// letters begin at the end that are no whole group yet, below 0 if there are none.
+func (r *coded) base64(v view, u *view, phase int) (left int) {
+	left = -1
+	for begin := 0; begin < len(r.values); {
+		end := begin
+		for end < len(r.values) && r.values[end] != endOfRun {
+			end++
+		}
+		i := begin + phase
+		for ; i+3 < end; i += 4 {
+			g, at := r.values[i:i+4], r.at[i:i+4]
+			first, second := int32(v.start(int(at[0]))), int32(v.end(int(at[1])))
+			third, fourth := int32(v.end(int(at[2]))), int32(v.end(int(at[3])))
+			u.b = append(u.b, g[0]<<2|g[1]>>4, g[1]<<4|g[2]>>2, g[2]<<6|g[3])
+			u.from, u.to = append(u.from, first, first, first), append(u.to, second, third, fourth)
+		}
+		if i < end {
+			left = int(r.at[i])
+		}
+		if i+1 < end {
+			u.add(r.values[i]<<2|r.values[i+1]>>4, v, left, int(r.at[i+1]))
+		}
+		if i+2 < end {
+			u.add(r.values[i+1]<<4|r.values[i+2]>>2, v, left, int(r.at[i+2]))
+		}
+		if end < len(r.values) {
+			u.add(0, v, int(r.at[end]), int(r.at[end])) // which no needle has
+			left = -1
+		}
+		begin = end + 1
+	}
+	return left
+}
+
+// hexadecimal is base64 of the parts of runs that are digits.
+func (r *coded) hexadecimal(v view, u *view, phase, least int, open bool) (left int) {
+	for begin := 0; begin < len(r.values); begin++ {
+		end := begin
+		for end < len(r.values) {
+			if _, is := nibble(r.values[end]); !is {
+				break
+			}
+			end++
+		}
+		last := end == len(r.values) && open
+		if end-begin < least && !last {
+			begin = end
+			continue
+		}
+		i := begin + phase
+		for ; i+1 < end; i += 2 {
+			high, _ := nibble(r.values[i])
+			low, _ := nibble(r.values[i+1])
+			u.add(high<<4|low, v, int(r.at[i]), int(r.at[i+1]))
+		}
+		switch {
+		case last && i < end:
+			return int(r.at[i])
+		case last:
+			return -1
+		}
+		u.add(0, v, int(r.at[end-1]), int(r.at[end-1]))
+		begin = end
+	}
+	return -1
+}
+
+// merge sorts what was found, and has nothing begin within it: what does is masked already.
+func (l *looker) merge() {
+	slices.SortFunc(l.found, func(a, b span) int { return a.from - b.from })
+	merged := l.found[:0]
+	for _, s := range l.found {
+		if last := len(merged) - 1; last >= 0 && s.from <= merged[last].to {
+			merged[last].to = max(merged[last].to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	l.found = merged
+	for _, s := range l.found {
+		if s.from < l.keep && l.keep < s.to {
+			l.keep = s.to
+		}
+		if s.from < l.hold && l.hold < s.to {
+			l.hold = s.to
+		}
+	}
+}

@@ -166,7 +166,7 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 	known := evidence.Evidence{Findings: []string{"one thing"}}
 	meanwhile := map[string]struct {
 		happens  func(q *approval.Queue, h held) error
-		refused  string // what the sentence says; "": it is no change
+		refused  string         // what the sentence says; "": it is no change
 		outsider approval.Asker // whose run may not be let in
 	}{
 		"nothing": {happens: func(*approval.Queue, held) error { return nil }},

@@ -43,6 +43,7 @@ type passage struct {
 	over      bool
 	far       []net.Conn // to the host; several in turn, if its client speaks HTTP
 	seq       uint64     // of the record that it began; 0: there is none
+	last      uint64     // the same, also once that connection has ended
 	began     time.Time
 	address   string // of the last of far
 	problem   string // why it ended, if not by its ends
@@ -59,6 +60,10 @@ func (s *stream) connectHost(ctx context.Context, name string, port int, a door.
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
+		return
+	}
+	if full := s.router.reports.full(s.sandbox); full != "" {
+		s.reply(channel.Reply{Error: full})
 		return
 	}
 	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
@@ -172,11 +177,23 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 		return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 	}
 	p.target = target
-	p.mu.Lock()
-	p.seq, p.began = a.Seq, time.Now()
-	p.mu.Unlock()
-	p.router.passages.add(p)
+	if !p.begin(a.Seq) {
+		p.disconnected(ctx)
+		return net.ErrClosed
+	}
 	return nil
+}
+
+// begin takes the record that the connection to the host began. false: the guest has gone
+// meanwhile, and nobody else will tell that the connection has ended.
+func (p *passage) begin(seq uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq, p.last, p.began = seq, seq, time.Now()
+	if !p.over {
+		p.router.passages.add(p) // before stop can have begun, so that finish removes it
+	}
+	return !p.over
 }
 
 // refuse records that the connection is refused, and gives the sentence for the guest.
@@ -242,20 +259,19 @@ func (p *passage) disconnected(ctx context.Context) {
 		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Swap(0), BytesIn: p.in.Swap(0),
 		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached,
 	}
-	begun, carrier := !p.began.IsZero(), p.carrier
+	begun, carrier, last := !p.began.IsZero(), p.carrier, p.last
 	p.seq, p.began = 0, time.Time{}
 	p.mu.Unlock()
-	if !begun {
-		return
+	r := report{seq: last}
+	if carrier != nil && last != 0 {
+		r.requests = carrier.Done()
 	}
-	ctx, cancel := recording(ctx)
-	defer cancel()
-	if carrier != nil {
-		d.Requests = carrier.Passed() - p.told
-		p.told += d.Requests
-		p.tellRequests(ctx, d.Seq, carrier.Done())
+	if begun {
+		if carrier != nil {
+			d.Requests = carrier.Passed() - p.told
+			p.told += d.Requests
+		}
+		r.end = &d
 	}
-	if err := p.router.door.Disconnected(ctx, d); err != nil {
-		p.router.log.Debug("the end of a connection is not on record", "sandbox", p.sandbox, "error", err) // its sandbox has gone
-	}
+	p.router.tell(ctx, p.sandbox, r)
 }

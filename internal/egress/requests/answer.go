@@ -81,7 +81,7 @@ func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
 // refuse answers with why a request is not passed on, which is on record by then. The
 // connection goes on unless the client has shown that it does not know whom it talks to.
 func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
-	request := r.Method + " " + r.URL.EscapedPath()
+	request := toldOf(r.Method, maxMethod) + " " + toldOf(r.URL.EscapedPath(), maxTold)
 	if refusal.Rule == door.RuleHostHTTP || refusal.Rule == door.RuleHostUnreached {
 		request = "" // they are one, whatever was asked for
 	}

@@ -86,6 +86,7 @@ type Carrier struct {
 
 	patterns patterns
 	done     done
+	handlers handlers
 }
 
 // New makes one.
@@ -94,8 +95,12 @@ func New(c Config) *Carrier { return &Carrier{config: c} }
 // Passed is how many requests were passed on.
 func (c *Carrier) Passed() int64 { return c.passed.Load() }
 
-// Serve carries a connection until it ends; said is what was read of it already.
+// Serve carries a connection until it ends; said is what was read of it already. What became
+// of its requests is in Done when it returns: nothing of them goes on behind it.
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.handlers.end() // the server does not wait for those of HTTP/2, nor for those that have taken the connection
+	defer cancel()
 	c.guest = guest
 	one := newSingle(guest, said)
 	unread := c.unread(ctx, one)
@@ -163,6 +168,10 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unread.told.Store(true)
+		if !c.handlers.begin() {
+			panic(http.ErrAbortHandler) // the connection has ended
+		}
+		defer c.handlers.done()
 		judged, refusal := c.check(r)
 		if refusal != nil {
 			c.refuse(w, r, refusal)

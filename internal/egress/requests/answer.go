@@ -19,10 +19,13 @@ type sender struct {
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	exchange := s.carrier.config.Exchange
 	leaving, err := departure.Of(r, func(sent *http.Request) error {
-		if exchange == nil {
-			return nil
+		if exchange != nil {
+			if err := exchange.Outgoing(sent); err != nil {
+				return err
+			}
 		}
-		return exchange.Outgoing(sent)
+		leave(sent)
+		return nil
 	})
 	if err != nil {
 		return nil, unready(err)

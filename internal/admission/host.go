@@ -97,13 +97,20 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		return door.Answer{}, err
 	}
 	t.hosts.Begin(r, ask.Addresses)
-	if err := ctx.Err(); err != nil { // the gateway gave the question up, and will never tell the end
-		if began, gone := t.hosts.End(r.Seq); gone == nil {
-			err = errors.Join(err, t.endConnection(ctx, began, "the gateway did not wait for the answer", nil))
-		}
-		return door.Answer{}, err
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, hostRequests{t}.awaited(ctx, r.Seq)
+}
+
+// awaited ends a connection whose asker has given the question up: he will never tell the end.
+func (h hostRequests) awaited(ctx context.Context, seq uint64) error {
+	t := h.t
+	err := ctx.Err()
+	if err == nil {
+		return nil
 	}
-	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+	if began, gone := t.hosts.End(seq); gone == nil { // else somebody has ended it meanwhile
+		err = errors.Join(err, t.endConnection(ctx, began, "the gateway did not wait for the answer", nil))
+	}
+	return err
 }
 
 func hostDetail(name string, port int) map[string]string {

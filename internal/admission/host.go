@@ -26,6 +26,7 @@ const settleTime = 500 * time.Millisecond
 const (
 	detailRequests = "requests"
 	requestsJudged = "judged"
+	detailDials    = "dials" // connections to the host, of one of the guest's
 )
 
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
@@ -240,6 +241,9 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	how := map[string]string{
 		records.DetailBytesOut: strconv.FormatInt(d.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(d.BytesIn, 10),
 		detailTook: strconv.FormatInt(d.Milliseconds, 10),
+	}
+	if d.Dials > 1 {
+		how[detailDials] = strconv.FormatInt(d.Dials, 10)
 	}
 	if d.Address != "" {
 		how[records.DetailAddress] = excerpt.Of(d.Address, 64)

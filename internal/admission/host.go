@@ -26,6 +26,7 @@ const settleTime = 500 * time.Millisecond
 const (
 	detailRequests = "requests"
 	requestsJudged = "judged"
+	detailDials    = "dials" // connections to the host, of one of the guest's
 )
 
 // judgeHost judges a name on a port; port 0 is a DNS question. The protocol counts only if
@@ -97,7 +98,20 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		return door.Answer{}, err
 	}
 	t.hosts.Begin(r, ask.Addresses)
-	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, hostRequests{t}.awaited(ctx, r.Seq)
+}
+
+// awaited ends a connection whose asker has given the question up: he will never tell the end.
+func (h hostRequests) awaited(ctx context.Context, seq uint64) error {
+	t := h.t
+	err := ctx.Err()
+	if err == nil {
+		return nil
+	}
+	if began, gone := t.hosts.End(seq); gone == nil { // else somebody has ended it meanwhile
+		err = errors.Join(err, t.endConnection(ctx, began, "the gateway did not wait for the answer", nil))
+	}
+	return err
 }
 
 func hostDetail(name string, port int) map[string]string {
@@ -224,11 +238,12 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	if err != nil {
 		return err
 	}
-	t.hosts.Carry(d.BytesOut)
-	t.hosts.Carry(d.BytesIn)
 	how := map[string]string{
 		records.DetailBytesOut: strconv.FormatInt(d.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(d.BytesIn, 10),
 		detailTook: strconv.FormatInt(d.Milliseconds, 10),
+	}
+	if d.Dials > 1 {
+		how[detailDials] = strconv.FormatInt(d.Dials, 10)
 	}
 	if d.Address != "" {
 		how[records.DetailAddress] = excerpt.Of(d.Address, 64)
@@ -236,16 +251,24 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	if began.Detail[detailRequests] != "" {
 		how[detailRequests] = strconv.FormatInt(d.Requests, 10)
 	}
-	if err := t.endConnection(ctx, began, excerpt.Of(d.Problem, 1_024), how); err != nil || !d.Unreached {
+	if d.Unreached { // first, or the end would not be told again if this fails
+		port, _ := strconv.Atoi(began.Detail[records.DetailPort]) // written by hostDetail
+		refused := policy.Decision{Effect: policy.Deny, Rule: door.RuleHostUnreached, ResolvedBy: policy.ByNetwork, Reason: d.Problem}
+		if _, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port); err != nil {
+			t.hosts.Resume(d.Seq)
+			return err
+		}
+	}
+	if err := t.endConnection(ctx, began, excerpt.Of(d.Problem, 1_024), how); err != nil {
 		return err
 	}
-	port, _ := strconv.Atoi(began.Detail[records.DetailPort]) // written by hostDetail
-	refused := policy.Decision{Effect: policy.Deny, Rule: door.RuleHostUnreached, ResolvedBy: policy.ByNetwork, Reason: d.Problem}
-	_, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port)
-	return err
+	t.hosts.Carry(d.BytesOut)
+	t.hosts.Carry(d.BytesIn)
+	return nil
 }
 
-// endConnection puts on record that a connection has ended, and how.
+// endConnection puts on record that a connection has ended, and how. If that can't be written
+// the connection goes on, for whoever tells it again.
 func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem string, how map[string]string) error {
 	r := began
 	r.Outcome, r.Reason = audit.Finished, problem
@@ -254,6 +277,9 @@ func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem 
 	r.Detail[records.DetailBegan] = strconv.FormatUint(began.Seq, 10)
 	r.Seq, r.Time = 0, time.Time{}
 	_, err := t.book.Append(ctx, r)
+	if err != nil {
+		t.hosts.Resume(began.Seq)
+	}
 	return err
 }
 

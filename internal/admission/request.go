@@ -30,6 +30,7 @@ func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.Reque
 	if err != nil {
 		return door.RequestAnswer{}, err
 	}
+	ctx = context.WithoutCancel(ctx) // that its client does not wait keeps no refusal from the record
 	d, err := t.judgeHost(ctx, ask.Name, ask.Port, "")
 	if err != nil {
 		return door.RequestAnswer{}, err
@@ -51,14 +52,20 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 	if err != nil {
 		return err
 	}
-	one, goesOn := t.hosts.Known(done.Connection)
-	if !goesOn {
-		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox that goes on", done.Connection)
+	t.requests.telling.Lock() // the same can be told twice at a time
+	defer t.requests.telling.Unlock()
+	one, known := t.hosts.Known(done.Connection)
+	if !known {
+		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox of which more is taken", done.Connection)
 	}
 	for _, request := range done.Requests {
+		if t.hosts.Told(one, request.Number) {
+			continue
+		}
 		if err := (hostRequests{t}).record(ctx, one.Record, request); err != nil {
 			return err
 		}
+		t.hosts.Tell(one, request.Number)
 	}
 	return nil
 }
@@ -75,7 +82,7 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 		r.Outcome, r.Rule = audit.Exceeded, ruleRequestsQuota
 		r.Reason = "more requests were made than are recorded one by one; the end of each connection tells how many"
 		_, err := t.book.Append(ctx, r)
-		return err
+		return t.requests.undone(own, err)
 	}
 	r.Outcome, r.Rule, r.Reason = audit.Finished, excerpt.Of(request.Rule, 300), excerpt.Of(request.Problem, 1_024)
 	r.Detail = map[string]string{
@@ -88,5 +95,5 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 	}
 	maps.Copy(r.Detail, map[string]string{records.DetailName: began.Detail[records.DetailName], records.DetailPort: began.Detail[records.DetailPort]})
 	_, err := t.book.Append(ctx, r)
-	return err
+	return t.requests.undone(own, err)
 }

@@ -13,6 +13,8 @@ const ruleRequestsQuota = "quota.requests"
 // requests counts those of one sandbox that have a record of their own. Safe for
 // concurrent use.
 type requests struct {
+	telling sync.Mutex // held while what became of some is recorded
+
 	mu   sync.Mutex // guards all below
 	own  int
 	told bool // that there are more
@@ -28,6 +30,21 @@ func (q *requests) take(most int) (own, tell bool) {
 	}
 	tell, q.told = !q.told, true
 	return false, tell
+}
+
+// undone gives back what take counted if that could not be recorded: it is told again then.
+func (q *requests) undone(own bool, err error) error {
+	if err == nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if own {
+		q.own--
+	} else {
+		q.told = false
+	}
+	return err
 }
 
 // replay takes a record of the network from the log.

@@ -190,6 +190,9 @@ func (p Paths) Tokens() string { return filepath.Join(p.State, "tokens.db") }
 // AccessKey is the key that sandboxes' access tokens are made with.
 func (p Paths) AccessKey() string { return filepath.Join(p.State, "access.key") }
 
+// Unended is what the log says has begun and has not ended.
+func (p Paths) Unended() string { return filepath.Join(p.State, "unended.json") }
+
 // FindingsKey is the key that digests of found secrets are made with.
 func (p Paths) FindingsKey() string { return filepath.Join(p.State, "findings.key") }
 

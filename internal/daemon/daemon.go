@@ -20,7 +20,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
@@ -69,6 +68,7 @@ type Daemon struct {
 	nursery     nursery // sees to it that it is there
 	log         *audit.FileLog
 	secretForms *scan.Set // by which text is kept without secrets
+	lost        *lost
 	records     audit.Log // log, for what is appended: counted, and without secrets in it
 	clock       *clock.Clock
 	time        timekeeper // tells of it
@@ -133,6 +133,7 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"start the gateway", d.startGateway},
 		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},
+		{"end what was cut off", func(ctx context.Context) error { d.lost.endFirst(ctx, followed(d), d.opts.Log); return nil }},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen for the operator", d.listenAdmin},
 		{"open the tokens and policies", d.openClients},
@@ -166,11 +167,10 @@ func (d *Daemon) prepare(ctx context.Context) error {
 }
 
 func (d *Daemon) openLog(ctx context.Context) error {
-	err := d.openAudit(ctx)
+	err := openRecords(ctx, d)
 	if err != nil {
 		return err
 	}
-	d.records = watched.Log(records.Masked(d.log, d.secretForms), d.telemetry)
 	d.openIndex()
 	d.authority, err = authority.Open(d.opts.Paths.Authority())
 	if err != nil {
@@ -278,6 +278,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
+	defer d.lost.keep(ctx, followed(d), d.opts.Log)()
 	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keep(ctx)()
 	defer poolTargets{
 		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,

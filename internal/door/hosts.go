@@ -74,6 +74,7 @@ type Disconnection struct {
 	BytesIn      int64  `json:"bytes_in"`
 	Milliseconds int64  `json:"milliseconds"`
 	Requests     int64  `json:"requests,omitempty"` // that were passed on, where they are read
+	Dials        int64  `json:"dials,omitempty"`    // connections to the host, if there were several in turn
 	Problem      string `json:"problem,omitempty"`  // why it ended, if not by its own ends
 	// Unreached tells that none of the addresses could be connected to.
 	Unreached bool `json:"unreached,omitempty"`

@@ -37,6 +37,9 @@ type RequestsDone struct {
 
 // RequestDone is one of them.
 type RequestDone struct {
+	// Number is the request's among those of its client's connection that have ended, from 1
+	// on. One that is told twice is recorded once.
+	Number       uint64 `json:"number"`
 	Method       string `json:"method"`
 	Path         string `json:"path"`
 	Rule         string `json:"rule"`

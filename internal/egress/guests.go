@@ -103,6 +103,22 @@ func (gs *guests) connect(id string) (rule, problem string) {
 	return "", ""
 }
 
+// reconnect counts a connection in that takes the place of one that was counted already, or
+// says which rule it would break.
+func (gs *guests) reconnect(id string) (rule, problem string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	switch g := gs.get(id); {
+	case g.bytes >= gs.limits.Bytes:
+		return tooMuch()
+	case g.connects < 1:
+		return door.RuleHostQuota, "the run makes more connections in a second than it may"
+	default:
+		g.connects--
+	}
+	return "", ""
+}
+
 func (gs *guests) disconnect(id string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()

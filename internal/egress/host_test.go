@@ -50,6 +50,8 @@ func (d *fakeDoor) Disconnected(_ context.Context, how door.Disconnection) error
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	how.Milliseconds = 0
+	d.dials += how.Dials
+	how.Dials = 0
 	d.ended = append(d.ended, how)
 	d.change()
 	return nil

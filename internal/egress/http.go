@@ -9,7 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -120,8 +120,14 @@ func (p *passage) dialHTTP(ctx context.Context, protocol string) (net.Conn, erro
 
 // judgeRequest asks the door about a request.
 func (p *passage) judgeRequest(ctx context.Context, r policy.Request) (requests.Judgement, error) {
+	if full := p.router.reports.full(p.sandbox); full != "" {
+		return requests.Judgement{}, &requests.Refusal{Rule: door.RuleHostQuota, Reason: full, Status: http.StatusServiceUnavailable, Recorded: true}
+	}
+	ctx, cancel := recording(ctx) // a refusal is on record, whether its client waits for it or not
+	defer cancel()
 	a, err := p.router.door.Request(ctx, door.RequestAsk{
-		Sandbox: p.sandbox, Name: p.name, Port: p.port, Method: r.Method, Path: r.Path, Query: r.Query[:min(len(r.Query), door.MaxQuery)],
+		Sandbox: p.sandbox, Name: p.name, Port: p.port, Method: r.Method, Path: r.Path,
+		Query: strings.ToValidUTF8(r.Query[:min(len(r.Query), door.MaxQuery)], "\uFFFD"),
 	})
 	switch {
 	case err != nil:
@@ -156,19 +162,11 @@ func (p *passage) tellDone(ctx context.Context) {
 	}
 	p.telling.Lock()
 	defer p.telling.Unlock()
-	if seq := p.begun(); seq != 0 {
-		ctx, cancel := recording(ctx)
-		defer cancel()
-		p.tellRequests(ctx, seq, carrier.Done())
+	p.mu.Lock()
+	seq := p.last
+	p.mu.Unlock()
+	if seq == 0 {
+		return // none was sent
 	}
-}
-
-// tellRequests needs p.telling.
-func (p *passage) tellRequests(ctx context.Context, seq uint64, done []door.RequestDone) {
-	for some := range slices.Chunk(done, requests.Batch) {
-		if err := p.router.door.Requested(ctx, door.RequestsDone{Sandbox: p.sandbox, Connection: seq, Requests: some}); err != nil {
-			p.router.log.Error("what became of requests is not on record", "sandbox", p.sandbox, "error", err)
-			return
-		}
-	}
+	p.router.tell(ctx, p.sandbox, report{seq: seq, requests: carrier.Done()})
 }

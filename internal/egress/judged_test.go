@@ -83,7 +83,7 @@ func (d *judgingDoor) Requested(_ context.Context, done door.RequestsDone) error
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range done.Requests {
-		one.Milliseconds = 0
+		one.Milliseconds, one.Number = 0, 0
 		d.done = append(d.done, one)
 	}
 	d.change()
@@ -101,7 +101,9 @@ type end struct {
 	dial func() net.Conn
 	tls  *tls.Config // of the client
 	pool *x509.CertPool
-	ca   []byte // the same
+
+	dialer *outbound.Dialer
+	ca     []byte // the same
 }
 
 const judgedDocument = `network_allowlist:
@@ -174,7 +176,8 @@ func newEndUnder(t *testing.T, document string, limits egress.Limits, names ...s
 	e.ca = ca
 	e.pool.AppendCertsFromPEM(ca)
 	e.tls = &tls.Config{RootCAs: e.pool, ServerName: "api.example"}
-	e.dial = uplinkTo(t, e.door.fakeDoor, limits, outbound.NewDialer([]outbound.Host{host}, nowhere{}), e.door)
+	e.dialer = outbound.NewDialer([]outbound.Host{host}, nowhere{})
+	e.dial = uplinkTo(t, e.door.fakeDoor, limits, e.dialer, e.door)
 	return e, pair
 }
 

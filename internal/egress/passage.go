@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,8 +42,10 @@ type passage struct {
 
 	mu        sync.Mutex // guards all below
 	over      bool
-	far       []net.Conn // to the host; several in turn, if its client speaks HTTP
+	far       []*metered // to the host; several in turn, if its client speaks HTTP
+	dials     int64      // that made them, since seq
 	seq       uint64     // of the record that it began; 0: there is none
+	last      uint64     // the same, also once that connection has ended
 	began     time.Time
 	address   string // of the last of far
 	problem   string // why it ended, if not by its ends
@@ -59,6 +62,10 @@ func (s *stream) connectHost(ctx context.Context, name string, port int, a door.
 	}
 	if s.router.registry.IsRegistry(name) { // or its packages would come past the gateway
 		s.reply(channel.Reply{Error: p.refuse(ctx, door.RuleHostProtocol, name+" is a registry, which is reached on port 443 alone, through the gateway")})
+		return
+	}
+	if full := s.router.reports.full(s.sandbox); full != "" {
+		s.reply(channel.Reply{Error: full})
 		return
 	}
 	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
@@ -121,9 +128,9 @@ func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) 
 			return nil, err
 		}
 	}
-	conn, err := p.router.dialer.Dial(ctx, p.target)
-	if err != nil && ctx.Err() != nil {
-		return nil, err // the guest has gone meanwhile
+	m, err := p.dial(ctx)
+	if _, refused := errors.AsType[*errRefused](err); refused || err != nil && ctx.Err() != nil {
+		return nil, err // the last is that the guest has gone meanwhile
 	}
 	if err != nil {
 		why := fmt.Sprintf("%s can't be connected to on port %d: %s", p.name, p.port, fault.Sentence(err, "it does not answer"))
@@ -136,15 +143,82 @@ func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		_ = conn.Close()
+		m.free()
+		_ = m.Conn.Close()
 		return nil, net.ErrClosed
 	}
 	if p.unreached {
 		p.unreached, p.problem = false, ""
 	}
-	p.far, p.address = append(p.far, conn), conn.RemoteAddr().String()
-	m := &metered{Conn: conn, passage: p}
+	p.far, p.address, p.dials = append(p.far, m), m.RemoteAddr().String(), p.dials+1
 	return m, m.touch()
+}
+
+// dial makes a connection to the host, if there is room for one.
+func (p *passage) dial(ctx context.Context) (*metered, error) {
+	free, err := p.room(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := p.router.dialer.Dial(ctx, p.target)
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return &metered{Conn: conn, passage: p, free: free}, nil
+}
+
+// room takes a place for one more connection to the host, which counts as the guest's own do:
+// its first was counted with the guest's. One that comes too fast waits.
+func (p *passage) room(ctx context.Context) (free func(), err error) {
+	p.mu.Lock()
+	first, beside := p.dials == 0, len(p.far) > 0
+	p.mu.Unlock()
+	if first {
+		return func() {}, nil
+	}
+	connect, free := p.router.guests.reconnect, func() {}
+	if beside {
+		connect, free = p.router.guests.connect, sync.OnceFunc(func() { p.router.guests.disconnect(p.sandbox) })
+	}
+	within, cancel := context.WithTimeout(ctx, p.router.limits.HelloTime)
+	defer cancel()
+	again := time.NewTicker(roomAgain)
+	defer again.Stop()
+	for {
+		rule, problem := connect(p.sandbox)
+		if problem == "" {
+			return free, nil
+		}
+		select {
+		case <-again.C:
+		case <-within.Done():
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, &errRefused{sentence: p.refuse(ctx, rule, problem)}
+		}
+	}
+}
+
+// roomAgain is how often it is looked whether there is room.
+const roomAgain = 20 * time.Millisecond
+
+// forget takes a connection to the host that was closed out of those that stop would close.
+func (p *passage) forget(m *metered) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.far = slices.DeleteFunc(p.far, func(one *metered) bool { return one == m })
+}
+
+// closeFar closes the connections to the host.
+func (p *passage) closeFar() {
+	p.mu.Lock()
+	far := slices.Clone(p.far)
+	p.mu.Unlock()
+	for _, m := range far {
+		_ = m.Close() // who reads and writes on it sees that
+	}
 }
 
 // judge asks a person where the policy says so, resolves the name, and asks the door for
@@ -172,11 +246,23 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 		return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 	}
 	p.target = target
-	p.mu.Lock()
-	p.seq, p.began = a.Seq, time.Now()
-	p.mu.Unlock()
-	p.router.passages.add(p)
+	if !p.begin(a.Seq) {
+		p.disconnected(ctx)
+		return net.ErrClosed
+	}
 	return nil
+}
+
+// begin takes the record that the connection to the host began. false: the guest has gone
+// meanwhile, and nobody else will tell that the connection has ended.
+func (p *passage) begin(seq uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seq, p.last, p.began = seq, seq, time.Now()
+	if !p.over {
+		p.router.passages.add(p) // before stop can have begun, so that finish removes it
+	}
+	return !p.over
 }
 
 // refuse records that the connection is refused, and gives the sentence for the guest.
@@ -206,15 +292,13 @@ func withRequest(reason, request string) string {
 func (p *passage) stop(problem string) {
 	p.cancel()
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.over = true
 	if p.problem == "" {
 		p.problem = problem
 	}
-	_ = p.guest.Close() // who reads and writes on them sees that
-	for _, conn := range p.far {
-		_ = conn.Close()
-	}
+	p.mu.Unlock()
+	_ = p.guest.Close() // who reads and writes on it sees that
+	p.closeFar()
 }
 
 // recordTime bounds how long the door takes to record something of a connection.
@@ -240,22 +324,21 @@ func (p *passage) disconnected(ctx context.Context) {
 	p.mu.Lock()
 	d := door.Disconnection{
 		Sandbox: p.sandbox, Seq: p.seq, Address: p.address, BytesOut: p.out.Swap(0), BytesIn: p.in.Swap(0),
-		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached,
+		Milliseconds: time.Since(p.began).Milliseconds(), Problem: p.problem, Unreached: p.unreached, Dials: p.dials,
 	}
-	begun, carrier := !p.began.IsZero(), p.carrier
-	p.seq, p.began = 0, time.Time{}
+	begun, carrier, last := !p.began.IsZero(), p.carrier, p.last
+	p.seq, p.began, p.dials = 0, time.Time{}, 0
 	p.mu.Unlock()
-	if !begun {
-		return
+	r := report{seq: last}
+	if carrier != nil && last != 0 {
+		r.requests = carrier.Done()
 	}
-	ctx, cancel := recording(ctx)
-	defer cancel()
-	if carrier != nil {
-		d.Requests = carrier.Passed() - p.told
-		p.told += d.Requests
-		p.tellRequests(ctx, d.Seq, carrier.Done())
+	if begun {
+		if carrier != nil {
+			d.Requests = carrier.Passed() - p.told
+			p.told += d.Requests
+		}
+		r.end = &d
 	}
-	if err := p.router.door.Disconnected(ctx, d); err != nil {
-		p.router.log.Debug("the end of a connection is not on record", "sandbox", p.sandbox, "error", err) // its sandbox has gone
-	}
+	p.router.tell(ctx, p.sandbox, r)
 }

@@ -55,12 +55,7 @@ func (p *passage) waitForPush(ctx context.Context, ask door.PushAsk) (door.Answe
 func (p *passage) rest(ctx context.Context) {
 	p.reaching.Lock()
 	defer p.reaching.Unlock()
-	p.mu.Lock()
-	for _, conn := range p.far {
-		_ = conn.Close() // nothing goes on on it
-	}
-	p.far = nil
-	p.mu.Unlock()
+	p.closeFar()
 	p.carrier.Rest()
 	p.disconnected(ctx)
 	p.target = outbound.Target{}

@@ -35,6 +35,14 @@ func (c guestConn) CloseWrite() error { return closeWrite(c.Conn) }
 type metered struct {
 	net.Conn
 	passage *passage
+	free    func() // gives its place back
+}
+
+// Close implements net.Conn.
+func (m *metered) Close() error {
+	m.passage.forget(m)
+	m.free()
+	return m.Conn.Close()
 }
 
 // Read implements net.Conn.

@@ -106,6 +106,7 @@ type Router struct {
 	guests   *guests
 	dialer   *outbound.Dialer
 	passages passages
+	reports  *reports
 
 	exchanges requests.Exchanges // nil: nothing sees to requests
 }
@@ -121,6 +122,7 @@ func NewRouter(cfg Config) *Router {
 	limits := cfg.Limits.withDefaults()
 	return &Router{
 		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
+		reports: newReports(),
 	}
 }
 
@@ -130,6 +132,7 @@ func NewRouter(cfg Config) *Router {
 func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var streams sync.WaitGroup
+	defer r.reports.stop() // once the streams have told their ends
 	defer streams.Wait()
 	defer cancel()
 	stop := errand.When(ctx, func() { _ = l.Close() }) // Accept then returns

@@ -40,6 +40,7 @@ type fakeDoor struct {
 	denied   bool             // connections to them
 	begun    []door.ConnectAsk
 	ended    []door.Disconnection
+	dials    int64    // of those
 	rejected []string // "rule name:port reason"
 	gone     bool     // no connection may go on
 	lost     bool     // nor is it known which

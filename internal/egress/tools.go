@@ -120,6 +120,8 @@ func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 
 // malformed has it recorded that a guest sent what is no call.
 func (s *stream) malformed(ctx context.Context, problem string) {
+	ctx, cancel := recording(ctx) // whether its client waits for the answer or not
+	defer cancel()
 	if _, err := s.router.door.CallTool(ctx, door.ToolAsk{Sandbox: s.sandbox, Malformed: problem}); err != nil {
 		s.router.log.Error("what is no call of a tool could not be recorded", "sandbox", s.sandbox, "error", err)
 	}

@@ -55,23 +55,60 @@ func (p *passage) begun() uint64 {
 	return p.seq
 }
 
-// watch looks again and again whether connections may go on, until ctx ends.
+// watch looks again and again whether connections may go on, until ctx ends. What became of
+// their requests is told beside that: a record takes its time, and a cut must not wait for it.
 func (r *Router) watch(ctx context.Context) {
 	tick := time.NewTicker(r.limits.Look)
 	defer tick.Stop()
+	looks, tells := newRounds(), newRounds()
+	defer looks.wait()
+	defer tells.wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		var sandboxes sync.WaitGroup
 		for sandbox, open := range r.passages.bySandbox() {
-			errand.In(&sandboxes, func() { r.look(ctx, sandbox, open) })
+			looks.begin(sandbox, func() { r.look(ctx, sandbox, open) })
+			tells.begin(sandbox, func() {
+				for _, p := range open {
+					p.tellDone(ctx)
+				}
+			})
 		}
-		sandboxes.Wait()
 	}
 }
+
+// rounds do something for each sandbox again and again. None waits for another one's, and none
+// has two at a time.
+type rounds struct {
+	group sync.WaitGroup
+	mu    sync.Mutex // guards busy
+	busy  map[string]bool
+}
+
+func newRounds() *rounds { return &rounds{busy: map[string]bool{}} }
+
+// begin begins a sandbox's, unless the one before still goes on.
+func (rs *rounds) begin(sandbox string, do func()) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.busy[sandbox] {
+		return
+	}
+	rs.busy[sandbox] = true
+	errand.In(&rs.group, func() {
+		defer func() {
+			rs.mu.Lock()
+			defer rs.mu.Unlock()
+			delete(rs.busy, sandbox)
+		}()
+		do()
+	})
+}
+
+func (rs *rounds) wait() { rs.group.Wait() }
 
 // lookTime bounds a question whether connections may go on.
 const lookTime = 5 * time.Second
@@ -83,7 +120,6 @@ func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*pass
 		if hungUp(p.guest) {
 			p.stop("the sandbox's end of the connection has gone")
 		}
-		p.tellDone(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

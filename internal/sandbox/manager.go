@@ -134,6 +134,13 @@ func (m *Manager) Close() {
 	m.background.group.Wait()
 }
 
+// Follows reports whether a command or a cell of a sandbox is followed to its end, which is
+// on record then.
+func (m *Manager) Follows(sandbox, command string) bool {
+	s, err := m.registry.get(sandbox)
+	return err == nil && command != "" && s.commands.Has(command)
+}
+
 // Get returns a sandbox, or fault.ErrNotFound.
 func (m *Manager) Get(id string) (*Sandbox, error) { return m.registry.get(id) }
 

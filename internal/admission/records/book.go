@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -77,9 +78,15 @@ func counts(r audit.Record) bool {
 	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork || r.Kind == audit.KindTool) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
 }
 
+// appendTime bounds how long a record may take to be written.
+const appendTime = 30 * time.Second
+
 // Append appends a record of this sandbox, with a request id of its own unless
-// it has one. Past the quota it records that, once, and refuses.
+// it has one. Past the quota it records that, once, and refuses. That nobody waits for it
+// any more keeps no record from being written: a guest could choose what is on record.
 func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
+	defer cancel()
 	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
 	counted := counts(r)
 	b.mu.Lock()

@@ -17,6 +17,7 @@ import (
 type Connections struct {
 	mu      sync.Mutex // guards all below
 	open    map[uint64]Connection
+	ended   []Connection  // those that ended last, whose requests may still be told
 	carried int64         // bytes both ways, of those that have ended
 	sleeps  int           // how often the sandbox was written to disk
 	settled chan struct{} // closed when none is open; nil: nobody waits
@@ -27,7 +28,12 @@ type Connection struct {
 	Record    audit.Record // that it began
 	Addresses []netip.Addr
 	sleeps    int
+	told      *uint64 // the number of the last of its requests that is on record
 }
+
+// keptEnded is how many connections that have ended are kept for what is told of their
+// requests later.
+const keptEnded = 256
 
 // NewConnections makes those of a sandbox that has none.
 func NewConnections() *Connections { return &Connections{open: map[uint64]Connection{}} }
@@ -36,7 +42,7 @@ func NewConnections() *Connections { return &Connections{open: map[uint64]Connec
 func (c *Connections) Begin(r audit.Record, addresses []netip.Addr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.open[r.Seq] = Connection{Record: r, Addresses: slices.Clone(addresses), sleeps: c.sleeps}
+	c.open[r.Seq] = Connection{Record: r, Addresses: slices.Clone(addresses), sleeps: c.sleeps, told: new(uint64)}
 }
 
 // End takes that a connection has ended, once, and gives the record that it began.
@@ -48,11 +54,40 @@ func (c *Connections) End(seq uint64) (audit.Record, error) {
 		return audit.Record{}, fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox that goes on", seq)
 	}
 	delete(c.open, seq)
+	c.ended = append(c.ended, one)
+	c.ended = c.ended[max(0, len(c.ended)-keptEnded):]
 	if len(c.open) == 0 && c.settled != nil {
 		close(c.settled)
 		c.settled = nil
 	}
 	return one.Record, nil
+}
+
+// Resume takes an end back that could not be recorded, so that it can be told again.
+func (c *Connections) Resume(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, one := range c.ended {
+		if one.Record.Seq == seq {
+			c.ended = slices.Delete(c.ended, i, i+1)
+			c.open[seq] = one
+			return
+		}
+	}
+}
+
+// Told reports whether a request of a connection is on record, by its number.
+func (c *Connections) Told(one Connection, number uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return number != 0 && number <= *one.told
+}
+
+// Tell takes that it is.
+func (c *Connections) Tell(one Connection, number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*one.told = max(*one.told, number)
 }
 
 // Carry takes the bytes that a connection has carried by its end.
@@ -85,13 +120,20 @@ func (c *Connections) Get(seq uint64) (Connection, bool) {
 	return one, ok && one.sleeps == c.sleeps
 }
 
-// Known is a connection that goes on, or that its sandbox's sleep has cut and nobody has
-// told the end of yet.
+// Known is a connection of whose requests something can be told: one that goes on, or that
+// its sandbox's sleep has cut, or one of those that ended last.
 func (c *Connections) Known(seq uint64) (Connection, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one, ok := c.open[seq]
-	return one, ok
+	if one, ok := c.open[seq]; ok {
+		return one, true
+	}
+	for _, one := range c.ended {
+		if one.Record.Seq == seq {
+			return one, true
+		}
+	}
+	return Connection{}, false
 }
 
 // Open are the records of what goes on, in their order.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -88,33 +89,34 @@ func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error)
 	b.mu.Lock()
 	if known := b.refusals[key]; known != nil {
 		b.mu.Unlock()
-		return b.repeat(ctx, known)
+		return b.repeat(known)
 	}
 	mine := &refusal{ready: make(chan struct{}), count: 1, logged: 1}
 	b.refusals[key] = mine
 	b.mu.Unlock()
 
+	mine.err = errLost // unless Append returns
+	defer func() {
+		b.mu.Lock()
+		if mine.err != nil {
+			delete(b.refusals, key)
+		} else {
+			b.show(mine)
+		}
+		b.mu.Unlock()
+		close(mine.ready)
+	}()
 	mine.record, mine.err = b.Append(ctx, r)
-	b.mu.Lock()
-	if mine.err != nil {
-		delete(b.refusals, key)
-	} else {
-		b.show(mine)
-	}
-	b.mu.Unlock()
-	close(mine.ready)
 	return mine.record, mine.err
 }
+
+var errLost = errors.New("the record was lost in a panic, of which the daemon's log has more")
 
 // repeat waits until the first refusal of its kind is recorded, and counts. A
 // page that is asked for again is shown again: what is wanted now may be what it
 // withholds, and not all clients say so.
-func (b *Book) repeat(ctx context.Context, r *refusal) (audit.Record, error) {
-	select {
-	case <-r.ready:
-	case <-ctx.Done():
-		return audit.Record{}, ctx.Err()
-	}
+func (b *Book) repeat(r *refusal) (audit.Record, error) {
+	<-r.ready // its time is bounded, and one that nobody waits for counts, too
 	if r.err == nil {
 		b.mu.Lock()
 		r.count++

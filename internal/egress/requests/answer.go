@@ -5,6 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/departure"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -19,10 +20,13 @@ type sender struct {
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	exchange := s.carrier.config.Exchange
 	leaving, err := departure.Of(r, func(sent *http.Request) error {
-		if exchange == nil {
-			return nil
+		if exchange != nil {
+			if err := exchange.Outgoing(sent); err != nil {
+				return err
+			}
 		}
-		return exchange.Outgoing(sent)
+		leave(sent)
+		return nil
 	})
 	if err != nil {
 		return nil, unready(err)
@@ -41,6 +45,8 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, unready(err)
 		}
 	}
+	// Of an upgraded connection the proxy reads and writes it in goroutines of its own.
+	answer.Body = errand.ShieldBody(answer.Body)
 	return answer, nil
 }
 
@@ -81,7 +87,7 @@ func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
 // refuse answers with why a request is not passed on, which is on record by then. The
 // connection goes on unless the client has shown that it does not know whom it talks to.
 func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
-	request := r.Method + " " + r.URL.EscapedPath()
+	request := toldOf(r.Method, maxMethod) + " " + toldOf(r.URL.EscapedPath(), maxTold)
 	if refusal.Rule == door.RuleHostHTTP || refusal.Rule == door.RuleHostUnreached {
 		request = "" // they are one, whatever was asked for
 	}

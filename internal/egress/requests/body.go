@@ -84,10 +84,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if refusal := find(r, nil, patterns); refusal != nil {
 		return refusal
 	}
-	select {
-	case c.config.Searches <- struct{}{}:
-		defer func() { <-c.config.Searches }()
-	case <-r.Context().Done():
+	if TakePlace(r, c.config.Searches) != nil {
 		return &Refusal{Reason: "the connection has ended"}
 	}
 	body, err := io.ReadAll(&bounded{ReadCloser: r.Body, left: terms.MaxBody})

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 )
@@ -15,13 +17,39 @@ import (
 // Batch is how many requests that have ended are told of at a time at most.
 const Batch = 32
 
-// maxTold bounds the path of one, in bytes.
-const maxTold = 1 << 10
+// Bounds of what is told of one, in bytes as JSON writes them: Batch of them are far below
+// what the door takes as one message, whatever their clients have made up.
+const (
+	maxMethod  = 64
+	maxTold    = 1 << 10 // of its path
+	maxRule    = 512
+	maxProblem = 1 << 10
+)
+
+// toldOf is the beginning of a text that JSON writes in no more than most bytes.
+func toldOf(text string, most int) string {
+	size := 0
+	for i, c := range text {
+		switch {
+		case c == utf8.RuneError || c < ' ' || c == '\u2028' || c == '\u2029':
+			size += 6
+		case c == '"' || c == '\\' || c == '<' || c == '>' || c == '&':
+			size += 6 // by some encoders
+		default:
+			size += utf8.RuneLen(c)
+		}
+		if size > most {
+			return strings.ToValidUTF8(text[:i], "?")
+		}
+	}
+	return strings.ToValidUTF8(text, "?")
+}
 
 // done are judged requests that have ended and of which nobody was told.
 type done struct {
-	mu   sync.Mutex // guards list
+	mu   sync.Mutex // guards both
 	list []door.RequestDone
+	last uint64 // number that was given
 }
 
 // Done gives the judged requests that have ended since it gave some last.
@@ -36,6 +64,8 @@ func (c *Carrier) Done() []door.RequestDone {
 func (d *done) add(one door.RequestDone) (full bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.last++
+	one.Number = d.last
 	d.list = append(d.list, one)
 	return len(d.list) >= Batch
 }
@@ -61,17 +91,17 @@ func (c *Carrier) follow(r *http.Request, rule string) (followed *http.Request, 
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &counted{ReadCloser: r.Body, n: &u.out}
 	}
-	method, path := r.Method, r.URL.EscapedPath()
+	method, path := toldOf(r.Method, maxMethod), toldOf(r.URL.EscapedPath(), maxTold)
 	return r, func() {
 		if !u.sent.Load() {
 			return // what kept it from being sent is on record, or a connection's end
 		}
 		one := door.RequestDone{
-			Method: method, Path: path[:min(len(path), maxTold)], Rule: rule, Status: int(u.status.Load()),
+			Method: method, Path: path, Rule: toldOf(rule, maxRule), Status: int(u.status.Load()),
 			BytesOut: u.out.Load(), BytesIn: u.in.Load(), Milliseconds: time.Since(u.began).Milliseconds(),
 		}
 		if problem := u.failed.Load(); problem != nil {
-			one.Problem = *problem
+			one.Problem = toldOf(*problem, maxProblem)
 		}
 		if c.done.add(one) && c.config.Full != nil {
 			c.config.Full(r.Context())

@@ -33,7 +33,8 @@ type Connection struct {
 	Name    string // of the host, canonical; the request's authority and the TLS name are this
 	Port    int
 	TLS     bool // the client's TLS is ended, and the host's certificate was verified
-	// Searches bounds how many bodies of the sandbox are in memory to be looked through.
+	// Searches bounds how many bodies of the sandbox are in memory to be looked through: see
+	// TakePlace.
 	Searches chan struct{}
 }
 

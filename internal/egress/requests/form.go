@@ -22,6 +22,8 @@ func (c *Carrier) meant(r *http.Request) *Refusal {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace || r.Method == "PRI":
 		return refusal(http.StatusMethodNotAllowed, "a request has a method that is not passed on")
+	case len(r.Method) > maxMethod:
+		return refusal(http.StatusNotImplemented, "a request has a method that is longer than "+strconv.Itoa(maxMethod)+" bytes")
 	case !c.isAuthority(r.Host) || r.URL.Host != "" && !c.isAuthority(r.URL.Host) || c.config.Ended != nil && c.named != c.config.Name:
 		return refusal(http.StatusMisdirectedRequest, "a request is to another authority than "+c.config.Name+", to which the connection is")
 	case r.URL.Scheme != "" && r.URL.Scheme != scheme || r.URL.User != nil || !strings.HasPrefix(r.URL.Path, "/"):

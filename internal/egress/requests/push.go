@@ -56,10 +56,7 @@ func (c *Carrier) holdPush(r *http.Request, terms policy.RequestTerms) *Refusal 
 
 // readPush reads the beginning of a push. One that can't be read is told why.
 func (c *Carrier) readPush(r *http.Request, body io.Reader) (*gitwire.Pushed, *Refusal) {
-	select {
-	case c.config.Searches <- struct{}{}:
-		defer func() { <-c.config.Searches }()
-	case <-r.Context().Done():
+	if TakePlace(r, c.config.Searches) != nil {
 		return nil, &Refusal{Reason: "the connection has ended"}
 	}
 	pushed, err := gitwire.ReadPush(body)

@@ -29,9 +29,21 @@ const (
 	maxRequestHead = 64 << 10
 	maxAnswerHead  = 1 << 20
 	maxPath        = 8 << 10
-	maxAtOnce      = 100             // requests of one connection, over HTTP/2
+	maxAtOnce      = 60              // requests of one connection, over HTTP/2
 	keptOpen       = 2 * time.Minute // a connection without a request
 	continueTime   = time.Second     // that a host has to ask for a body which the client would hold back
+)
+
+// Bounds of what is kept of bodies over HTTP/2 until somebody reads them, in bytes.
+const (
+	// maxBodyKept is of a request, and the least that clients begin with. A connection takes as
+	// much as all of its requests together, so that those which wait never keep the others from
+	// being read; net/http takes less than 4 MiB there.
+	maxBodyKept = 64 << 10
+	// maxAnswerKept is of an answer, and maxAnswersKept of all answers of a connection to the
+	// host together.
+	maxAnswerKept  = 256 << 10
+	maxAnswersKept = 2 << 20
 )
 
 // Config is a connection and all that it needs.
@@ -87,6 +99,7 @@ type Carrier struct {
 
 	patterns patterns
 	done     done
+	handlers handlers
 }
 
 // New makes one.
@@ -95,21 +108,16 @@ func New(c Config) *Carrier { return &Carrier{config: c} }
 // Passed is how many requests were passed on.
 func (c *Carrier) Passed() int64 { return c.passed.Load() }
 
-// Serve carries a connection until it ends; said is what was read of it already.
+// Serve carries a connection until it ends; said is what was read of it already. What became
+// of its requests is in Done when it returns: nothing of them goes on behind it.
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.handlers.end() // the server does not wait for those of HTTP/2, nor for those that have taken the connection
+	defer cancel()
 	c.guest = guest
 	one := newSingle(guest, said)
 	unread := c.unread(ctx, one)
-	transport := &http.Transport{
-		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) }),
-		DialTLSContext:         errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
-		DisableCompression:     true,
-		ResponseHeaderTimeout:  c.config.AwaitTime,
-		ExpectContinueTimeout:  continueTime,
-		IdleConnTimeout:        keptOpen,
-		MaxResponseHeaderBytes: maxAnswerHead,
-		ForceAttemptHTTP2:      c.config.Ended != nil,
-	}
+	transport := c.transport()
 	defer transport.CloseIdleConnections()
 	c.forget = transport.CloseIdleConnections
 	server := &http.Server{
@@ -120,9 +128,11 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		MaxHeaderBytes:    maxRequestHead,
 
 		DisableGeneralOptionsHandler: true, // nobody answers in the host's place
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce},
-		ConnState:                    unread.watch,
-		ErrorLog:                     log.New(io.Discard, "", 0),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxAtOnce, MaxReceiveBufferPerStream: maxBodyKept, MaxReceiveBufferPerConnection: maxAtOnce * maxBodyKept,
+		},
+		ConnState: unread.watch,
+		ErrorLog:  log.New(io.Discard, "", 0),
 	}
 	if c.config.Ended == nil {
 		one.offer(one)
@@ -137,6 +147,21 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
+}
+
+// transport is by what requests are sent to the host.
+func (c *Carrier) transport() *http.Transport {
+	return &http.Transport{
+		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) }),
+		DialTLSContext:         errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
+		DisableCompression:     true,
+		ResponseHeaderTimeout:  c.config.AwaitTime,
+		ExpectContinueTimeout:  continueTime,
+		IdleConnTimeout:        keptOpen,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		ForceAttemptHTTP2:      c.config.Ended != nil,
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: maxAnswerKept, MaxReceiveBufferPerConnection: maxAnswersKept},
+	}
 }
 
 // inside offers what is inside of a client's TLS, and tells which protocol that is.
@@ -164,6 +189,12 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unread.told.Store(true)
+		if !c.handlers.begin() {
+			panic(http.ErrAbortHandler) // the connection has ended
+		}
+		defer c.handlers.done()
+		r, kept := withPlace(r)
+		defer kept.free()
 		judged, refusal := c.check(r)
 		if refusal != nil {
 			c.refuse(w, r, refusal)

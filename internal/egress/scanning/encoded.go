@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
@@ -52,13 +53,8 @@ func codingOf(h http.Header) (coding, why string) {
 // can't be redacted, so what would be is blocked.
 func (l *look) encoded(coding string) error {
 	r := l.request
-	if l.searches != nil {
-		select {
-		case l.searches <- struct{}{}:
-			defer func() { <-l.searches }()
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
+	if err := requests.TakePlace(r, l.searches); err != nil {
+		return err
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEncoded+1))
 	if err != nil {

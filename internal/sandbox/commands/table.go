@@ -113,6 +113,9 @@ func (t *Table) find(id string) *command {
 	return t.byID[id]
 }
 
+// Has reports whether a command or a cell has not been settled: its end will be on record.
+func (t *Table) Has(id string) bool { return t.find(id) != nil }
+
 // all are the commands that are not settled.
 func (t *Table) all() []*command {
 	t.mu.Lock()

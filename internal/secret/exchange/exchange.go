@@ -28,6 +28,8 @@ type Exchange struct {
 	seeks       bool
 	withheld    string // why nothing is sent; "": it is
 	keeper      Keeper
+	// reading is asked before a body is read whole; nil: nobody is.
+	reading func(*http.Request) error
 
 	mu       sync.Mutex          // guards all below
 	underway int                 // requests that have secrets and have not ended
@@ -59,6 +61,12 @@ func (e *Exchange) Withhold(sentence string) *Exchange {
 	return e
 }
 
+// Bound has somebody asked before a request's body is read whole. An error ends the request.
+func (e *Exchange) Bound(reading func(*http.Request) error) *Exchange {
+	e.reading = reading
+	return e
+}
+
 // Outgoing makes of a client's request the one that leaves. An error is a Refused, and
 // nothing leaves then; while a body is sent, its Read gives one.
 func (e *Exchange) Outgoing(r *http.Request) error {
@@ -67,7 +75,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if encoded(r) && slices.ContainsFunc(credentials, func(c Credential) bool { return c.swaps(Body) }) {
 		return &Refused{Sentence: "the request's body is encoded (Content-Encoding), so no credential can be put into it; have the client send it as it is"}
 	}
-	body, whole, err := bounded(r, credentials)
+	body, whole, err := e.bounded(r, credentials)
 	if err != nil {
 		return &Refused{Sentence: "the request's body did not come whole", Cause: err}
 	}
@@ -134,13 +142,18 @@ func encoded(r *http.Request) bool {
 
 // bounded reads a body in which a placeholder may have to be swapped. whole is false if it
 // is none, or too large: it is still the request's, then.
-func bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
+func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
 	wanted := false
 	for _, c := range credentials {
 		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != "" || c.signs(r) && sigv4.NeedsBody(r.Header)
 	}
 	if !wanted || r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody {
 		return nil, false, nil
+	}
+	if e.reading != nil {
+		if err := e.reading(r); err != nil {
+			return nil, false, err
+		}
 	}
 	body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {

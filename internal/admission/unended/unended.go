@@ -1,0 +1,250 @@
+// Package unended knows what the log says has begun and has not ended, so that nothing stays
+// so when whoever would have told the end is gone: the daemon, a gateway, a keeper.
+//
+// It reads the log itself, and keeps what it has found in a file beside it, so that a start
+// reads only what came after that. A begin is the `started` record of a connection to a host,
+// of a call of a tool, of a command, a cell or a call's code, or of a template's build.
+package unended
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// What a build's records have, as admission writes them.
+const (
+	detailBuild = "build"
+	buildBegun  = "begun"
+	buildFailed = "failed"
+)
+
+// keepEvery is after how many records of the log what was found is written down.
+const keepEvery = 4_096
+
+// Begin is a `started` record without an end, as far as its end needs it.
+type Begin struct {
+	Seq       uint64            `json:"seq"`
+	Kind      audit.Kind        `json:"kind"`
+	Run       string            `json:"run,omitempty"`
+	Sandbox   string            `json:"sandbox,omitempty"`
+	Policy    string            `json:"policy,omitempty"`
+	User      string            `json:"user,omitempty"`
+	Rule      string            `json:"rule,omitempty"`
+	RequestID string            `json:"request_id,omitempty"`
+	Detail    map[string]string `json:"detail,omitempty"` // what its end has, too
+}
+
+// Command is the id of a command's, a cell's or a call's begin; "": it is none of these.
+func (b Begin) Command() string { return b.Detail[records.DetailCommand] }
+
+// kept is the file: all records before Next are counted in.
+type kept struct {
+	Next uint64  `json:"next"`
+	Open []Begin `json:"open"`
+}
+
+// Registry has the begins without an end. Safe for concurrent use.
+type Registry struct {
+	log  audit.Log
+	path string
+
+	mu    sync.Mutex // guards all below; held while the log is read
+	next  uint64     // the first record that was not read
+	saved uint64     // next, as the file has it
+	open  map[uint64]Begin
+}
+
+// Open reads what the file has, and the log from there on. A file that can't be read is made
+// anew from the whole log.
+func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
+	g := &Registry{log: log, path: path, open: map[uint64]Begin{}}
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
+	}
+	var k kept
+	if err == nil && json.Unmarshal(b, &k) == nil {
+		g.next, g.saved = k.Next, k.Next
+		for _, one := range k.Open {
+			g.open[one.Seq] = one
+		}
+	}
+	if err := g.Read(ctx); err != nil {
+		return nil, err
+	}
+	return g, g.Save()
+}
+
+// Read takes what has come to the log since it was read last.
+func (g *Registry) Read(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.read(ctx)
+}
+
+func (g *Registry) read(ctx context.Context) error {
+	for r, err := range g.log.Records(ctx, audit.Filter{FromSeq: g.next}) {
+		if err != nil {
+			return err
+		}
+		g.take(r)
+		g.next = r.Seq + 1
+		if g.next-g.saved >= keepEvery {
+			if err := g.save(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Next is the number from which on nothing was read: what begins later has a higher one.
+func (g *Registry) Next() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.next
+}
+
+// Save writes down what was found.
+func (g *Registry) Save() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.save()
+}
+
+func (g *Registry) save() error {
+	k := kept{Next: g.next, Open: g.all()}
+	b, err := json.Marshal(k)
+	if err == nil {
+		err = wholefile.Replace(g.path, b, 0o600)
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be written", g.path)
+	}
+	g.saved = g.next
+	return nil
+}
+
+// all are the begins, oldest first; mu is held.
+func (g *Registry) all() []Begin {
+	all := make([]Begin, 0, len(g.open))
+	for _, seq := range slices.Sorted(maps.Keys(g.open)) {
+		all = append(all, g.open[seq])
+	}
+	return all
+}
+
+// take takes a record; mu is held.
+func (g *Registry) take(r audit.Record) {
+	switch r.Kind {
+	case audit.KindNetwork, audit.KindTool:
+		g.takeNumbered(r)
+	case audit.KindCommand:
+		g.takeNamed(r, records.DetailCommand, r.Outcome == audit.Started)
+	case audit.KindBuild:
+		g.takeNamed(r, detailBuild, r.Outcome == audit.Started && r.Detail[records.DetailEvent] == buildBegun)
+	case audit.KindSandbox, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // which have no ends, or whose ends others see to
+	}
+}
+
+// takeNumbered takes what begins, or what ends by the number of its begin.
+func (g *Registry) takeNumbered(r audit.Record) {
+	switch {
+	case r.Outcome == audit.Started:
+		g.begin(r)
+	case r.Outcome == audit.Finished && r.Detail[records.DetailRequest] == "", r.Outcome == audit.Failed && r.Kind == audit.KindTool:
+		if seq, err := strconv.ParseUint(r.Detail[records.DetailBegan], 10, 64); err == nil {
+			delete(g.open, seq)
+		}
+	}
+}
+
+// takeNamed takes what begins, or what ends by a name that its begin has under a key.
+func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
+	switch {
+	case begins:
+		g.begin(r)
+	case r.Outcome == audit.Finished || r.Outcome == audit.Failed:
+		for seq, b := range g.open {
+			if b.Kind == r.Kind && b.Detail[key] == r.Detail[key] && (b.Sandbox == r.Sandbox || key == detailBuild) {
+				delete(g.open, seq)
+			}
+		}
+	}
+}
+
+// ends are the details that the end of a begin has, too.
+func ends() []string {
+	return []string{records.DetailName, records.DetailPort, records.DetailProtocol, records.DetailAddresses, records.DetailTool, records.DetailCommand, detailBuild, records.DetailTemplate}
+}
+
+func (g *Registry) begin(r audit.Record) {
+	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, User: r.User, Rule: r.Rule, RequestID: r.RequestID, Detail: map[string]string{}}
+	for _, key := range ends() {
+		if text := r.Detail[key]; text != "" {
+			b.Detail[key] = text
+		}
+	}
+	g.open[r.Seq] = b
+}
+
+// EndAll puts an end on record, with a reason, of each begin that is chosen. What could not be
+// written stays in the registry, for the next time.
+func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin) bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.read(ctx); err != nil {
+		return err
+	}
+	candidates := g.all()
+	candidates = slices.DeleteFunc(candidates, func(b Begin) bool { return !chosen(b) })
+	// Whoever told an end did so before he forgot the begin: what was chosen for that has its
+	// end in the log by now.
+	if err := g.read(ctx); err != nil {
+		return err
+	}
+	var errs []error
+	for _, b := range candidates {
+		if _, still := g.open[b.Seq]; !still {
+			continue
+		}
+		if _, err := g.log.Append(ctx, end(b, reason)); err != nil {
+			errs = append(errs, err)
+			break // the next ones can't be written either
+		}
+		delete(g.open, b.Seq)
+	}
+	errs = append(errs, g.save())
+	return errors.Join(errs...)
+}
+
+// end is the end of a begin of which nobody knows more.
+func end(b Begin, reason string) audit.Record {
+	r := audit.Record{
+		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, User: b.User, RequestID: b.RequestID, Rule: b.Rule,
+		Reason: reason, Detail: maps.Clone(b.Detail),
+	}
+	if r.Detail == nil {
+		r.Detail = map[string]string{}
+	}
+	r.Detail[records.DetailBegan] = strconv.FormatUint(b.Seq, 10)
+	if b.Kind == audit.KindTool || b.Kind == audit.KindBuild {
+		r.Outcome = audit.Failed
+	}
+	if b.Kind == audit.KindBuild {
+		r.Detail[records.DetailEvent] = buildFailed
+	}
+	return r
+}

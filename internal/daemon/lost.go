@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// lostEvery is how often it is looked for begins whose end nobody will tell.
+const lostEvery = time.Minute
+
+// lost gives an end to what began and can't be told the end of any more: whoever would have
+// told it was in the memory of a process that is gone.
+type lost struct {
+	registry *unended.Registry
+	first    uint64 // record of this daemon
+	looked   uint64 // what had begun at the last look; for look alone
+}
+
+// openRecords opens the log, makes what records are appended by, and finds out what an earlier
+// daemon began.
+func openRecords(ctx context.Context, d *Daemon) error {
+	if err := d.openAudit(ctx); err != nil {
+		return err
+	}
+	d.records = watched.Log(records.Masked(d.log, d.secretForms), d.telemetry)
+	l, err := openLost(ctx, d.records, d.opts.Paths.Unended())
+	d.lost = l
+	return err
+}
+
+// followed reports whether a command, a cell or a call is followed to its end.
+func followed(d *Daemon) func(sandbox, command string) bool {
+	return func(sandbox, command string) bool {
+		return d.sandboxes.Follows(sandbox, command) || d.calls.Has(sandbox)
+	}
+}
+
+func openLost(ctx context.Context, log audit.Log, path string) (*lost, error) {
+	registry, err := unended.Open(ctx, log, path)
+	if err != nil {
+		return nil, err
+	}
+	return &lost{registry: registry, first: registry.Next()}, nil
+}
+
+// endEarlier ends what an earlier daemon began, once the sandboxes that outlived it are taken
+// over. Their commands are followed again, and have their own end.
+func (l *lost) endEarlier(ctx context.Context, follows func(sandbox, command string) bool) error {
+	return l.registry.EndAll(ctx, "the daemon ended", func(b unended.Begin) bool {
+		return b.Seq < l.first && !follows(b.Sandbox, b.Command())
+	})
+}
+
+// endFirst is endEarlier at the start. A log that can't be written keeps no daemon from it:
+// it is tried again.
+func (l *lost) endFirst(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) {
+	if err := l.endEarlier(ctx, follows); err != nil {
+		log.Error("the ends of what an earlier daemon began are not on record; it is tried again", "err", err)
+	}
+}
+
+// endUnfollowed ends the commands, cells and calls that nobody follows, and that have begun
+// before the last look: those that the keeper had when it died, and those whose end could not be
+// written.
+func (l *lost) endUnfollowed(ctx context.Context, follows func(sandbox, command string) bool) error {
+	before := l.looked
+	defer func() { l.looked = l.registry.Next() }()
+	return l.registry.EndAll(ctx, "nobody follows it any more: its sandbox is gone, or its end could not be written", func(b unended.Begin) bool {
+		return b.Seq < before && b.Kind == audit.KindCommand && !follows(b.Sandbox, b.Command())
+	})
+}
+
+// keep looks for them again and again. It returns what ends that and waits for it.
+func (l *lost) keep(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	errand.Go(func() {
+		defer close(done)
+		errand.Stay(ctx, func() { l.look(ctx, follows, log) })
+	})
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (l *lost) look(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) {
+	tick := time.NewTicker(lostEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := errors.Join(l.endEarlier(ctx, follows), l.endUnfollowed(ctx, follows)); err != nil && ctx.Err() == nil {
+			log.Error("the ends of what was cut off are not on record; it is tried again", "err", err)
+		}
+	}
+}

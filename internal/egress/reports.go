@@ -1,0 +1,227 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// Pauses between two tries to tell the door what it could not take.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// maxUntold is how many ends of a sandbox may wait until the door takes them. Past it the
+// sandbox connects to no host and sends no request: what waits is never thrown away.
+const maxUntold = 1_024
+
+// report is what became of a connection to a host, or of requests on it.
+type report struct {
+	seq      uint64 // of the record that the connection began
+	requests []door.RequestDone
+	end      *door.Disconnection // nil: it goes on
+}
+
+// size is how many ends it tells.
+func (r report) size() int {
+	if r.end != nil {
+		return len(r.requests) + 1
+	}
+	return len(r.requests)
+}
+
+// reports are those that the door could not take yet.
+type reports struct {
+	quit chan struct{} // closed when nothing is tried again
+
+	mu      sync.Mutex // guards what follows
+	pending map[string]*outbox
+	stopped bool
+	retries sync.WaitGroup // to which nothing is added once stopped is set
+}
+
+// outbox has a sandbox's reports, in their order.
+type outbox struct {
+	queue []report
+	size  int
+}
+
+func newReports() *reports {
+	return &reports{quit: make(chan struct{}), pending: map[string]*outbox{}}
+}
+
+// full is why a sandbox may not go on; "": it may.
+func (rs *reports) full(sandbox string) string {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if box := rs.pending[sandbox]; box != nil && box.size >= maxUntold {
+		return "what became of this run's earlier requests can't be recorded now, so no others are sent; try again later"
+	}
+	return ""
+}
+
+// follow puts a report behind those of its sandbox that wait; false: none does.
+func (rs *reports) follow(sandbox string, one report) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	box := rs.pending[sandbox]
+	if box != nil {
+		box.queue, box.size = append(box.queue, one), box.size+one.size()
+	}
+	return box != nil
+}
+
+// keep has a report that was not taken wait. If none of its sandbox waits yet, retry is
+// called in a goroutine of its own.
+func (rs *reports) keep(sandbox string, one report, retry func()) {
+	if rs.follow(sandbox, one) {
+		return
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.stopped {
+		return // the daemon puts on record that the gateway ended
+	}
+	if box := rs.pending[sandbox]; box != nil { // meanwhile
+		box.queue, box.size = append(box.queue, one), box.size+one.size()
+		return
+	}
+	rs.pending[sandbox] = &outbox{queue: []report{one}, size: one.size()}
+	errand.In(&rs.retries, retry)
+}
+
+// next is the sandbox's oldest report; false: none waits any more, and whoever delivers them
+// is done.
+func (rs *reports) next(sandbox string) (report, bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	box := rs.pending[sandbox]
+	if len(box.queue) == 0 {
+		delete(rs.pending, sandbox)
+		return report{}, false
+	}
+	return box.queue[0], true
+}
+
+// settle takes what is left of the sandbox's oldest report.
+func (rs *reports) settle(sandbox string, left report) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	box := rs.pending[sandbox]
+	box.size -= box.queue[0].size() - left.size()
+	if box.queue[0] = left; left.size() == 0 {
+		box.queue = slices.Delete(box.queue, 0, 1)
+	}
+}
+
+// stop ends the tries. What waits then is lost with the gateway.
+func (rs *reports) stop() {
+	rs.mu.Lock()
+	if !rs.stopped {
+		rs.stopped = true
+		close(rs.quit)
+	}
+	rs.mu.Unlock()
+	rs.retries.Wait()
+}
+
+// tell has the door take a report. What it can't take now it gets later, behind what waits
+// already.
+func (r *Router) tell(ctx context.Context, sandbox string, one report) {
+	if one.size() == 0 || r.reports.follow(sandbox, one) {
+		return
+	}
+	if left := r.deliver(ctx, sandbox, one); left.size() > 0 {
+		r.reports.keep(sandbox, left, func() { r.retry(context.WithoutCancel(ctx), sandbox) })
+	}
+}
+
+// retry tells the door again and again what it could not take, with growing pauses.
+func (r *Router) retry(ctx context.Context, sandbox string) {
+	pause := firstPause
+	for {
+		one, more := r.reports.next(sandbox)
+		if !more {
+			return
+		}
+		left := r.deliver(ctx, sandbox, one)
+		r.reports.settle(sandbox, left)
+		if left.size() == 0 {
+			pause = firstPause
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.reports.quit:
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// deliver tells the door a report once, and gives what it could not take of it.
+func (r *Router) deliver(ctx context.Context, sandbox string, one report) (left report) {
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	left = report{seq: one.seq, end: one.end}
+	left.requests = one.requests
+	for len(left.requests) > 0 {
+		some := left.requests[:min(len(left.requests), requests.Batch)]
+		taken := r.deliverRequests(ctx, sandbox, one.seq, some)
+		if left.requests = left.requests[taken:]; taken < len(some) {
+			return left
+		}
+	}
+	if one.end == nil {
+		return left
+	}
+	if err := r.door.Disconnected(ctx, *one.end); !over(err) {
+		r.log.Warn("the end of a connection could not be recorded; it is tried again", "sandbox", sandbox, "error", err)
+		return left
+	}
+	left.end = nil
+	return left
+}
+
+// deliverRequests tells what became of some requests, and gives how many of them need not be
+// told again: if not all together, then one by one, so that one which the door does not take
+// keeps no other from the record. They are told in their order, by which the door knows those
+// that it has.
+func (r *Router) deliverRequests(ctx context.Context, sandbox string, seq uint64, some []door.RequestDone) (taken int) {
+	err := r.door.Requested(ctx, door.RequestsDone{Sandbox: sandbox, Connection: seq, Requests: some})
+	switch {
+	case over(err):
+		return len(some)
+	case errors.Is(err, fault.ErrInvalid) && len(some) > 1:
+		for i := range some {
+			if r.deliverRequests(ctx, sandbox, seq, some[i:i+1]) == 0 {
+				return i
+			}
+		}
+		return len(some)
+	case errors.Is(err, fault.ErrInvalid) && some[0].Path != "":
+		return r.deliverRequests(ctx, sandbox, seq, []door.RequestDone{plain(some[0])})
+	}
+	r.log.Warn("what became of requests could not be recorded; it is tried again", "sandbox", sandbox, "requests", len(some), "error", err)
+	return 0
+}
+
+// plain is one without anything that others wrote.
+func plain(one door.RequestDone) door.RequestDone {
+	one.Method, one.Path, one.Rule, one.Problem = "?", "", "", "the door did not take its method and path"
+	return one
+}
+
+// over tells whether the door needs to be told no more: it took what it was told, or it knows
+// no such sandbox or connection any longer, whose end is on record then.
+func over(err error) bool {
+	return err == nil || errors.Is(err, fault.ErrForbidden) || errors.Is(err, fault.ErrNotFound)
+}

@@ -58,9 +58,9 @@ func TestACutDoesNotWaitForRecords(t *testing.T) {
 	ask(t, busy, http.MethodGet, "https://api.example/good/short", nil)
 	<-d.telling // and it goes on
 	d.mu.Lock()
-	before := d.judgingDoor.looks
+	before := d.looks
 	d.mu.Unlock()
-	d.until(t, "two more looks", func() bool { return d.judgingDoor.looks >= before+2 })
+	d.until(t, "two more looks", func() bool { return d.looks >= before+2 })
 	d.mu.Lock()
 	d.gone = true
 	d.mu.Unlock()

@@ -45,7 +45,7 @@ type program struct {
 // run by themselves.
 func programs() []program {
 	return []program{
-		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}}, // how the next run is made, and what it sees
+		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}},                                         // how the next run is made, and what it sees
 		{"git", Started, []string{".git", "git~1", ".githooks", ".gitattributes", ".gitmodules", ".gitconfig"}}, // the second is the first's short name on FAT and NTFS
 		{"other version controls", Started, []string{".hg", ".hgsub", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".fslckout", "_fossil_"}},
 		{"git's hooks", Started, []string{

@@ -45,8 +45,9 @@ type program struct {
 // run by themselves.
 func programs() []program {
 	return []program{
-		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}},                                         // how the next run is made, and what it sees
-		{"git", Started, []string{".git", "git~1", ".githooks", ".gitattributes", ".gitmodules", ".gitconfig"}}, // the second is the first's short name on FAT and NTFS
+		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}}, // how the next run is made, and what it sees
+		// git~1 is .git's short name on FAT and NTFS.
+		{"git", Started, []string{".git", "git~1", ".githooks", ".gitattributes", ".gitmodules", ".gitconfig"}},
 		{"other version controls", Started, []string{".hg", ".hgsub", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".fslckout", "_fossil_"}},
 		{"git's hooks", Started, []string{
 			".husky", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml",

@@ -157,7 +157,7 @@ func (r Rules) checkPlace(resolved string) error {
 			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
 	}
-	return nil
+	return r.checkOtherNames(resolved)
 }
 
 // within reports whether path is root or below it. Both are clean.

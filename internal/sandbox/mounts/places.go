@@ -96,3 +96,30 @@ func showsOwn(table []mounted, owned []string, path string) (own, at string) {
 	}
 	return "", ""
 }
+
+// nameUnder is a path's name below a directory, which may be another than its own: the same
+// file may be mounted at both. ok is false where it does not lie there.
+func nameUnder(table []mounted, path, dir string) (name string, ok bool) {
+	if within(path, dir) {
+		return path, true
+	}
+	s, ok := spotOf(table, path)
+	if !ok {
+		return "", false
+	}
+	shown := []mounted{}
+	if d, ok := spotOf(table, dir); ok {
+		shown = append(shown, mounted{at: dir, shows: d})
+	}
+	for _, m := range table {
+		if within(m.at, dir) {
+			shown = append(shown, m)
+		}
+	}
+	for _, m := range shown {
+		if m.shows.device == s.device && within(s.path, m.shows.path) {
+			return filepath.Join(m.at, strings.TrimPrefix(s.path, m.shows.path)), true
+		}
+	}
+	return "", false
+}

@@ -195,8 +195,8 @@ func (f applyFlags) bring(w *workspace.Workspace, run string, files autorun.File
 	return nil
 }
 
-// autorunOf knows the paths of a copy, and of what was copied, by what programs of this host
-// would do with them.
+// autorunOf knows the paths of a copy, of what was copied, and of what else made directories
+// repositories since, by what programs of this host would do with them.
 func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
 	return autorun.Know(func(yield func(string) bool) {
 		for name := range w.Listed() {
@@ -209,7 +209,39 @@ func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files
 				return
 			}
 		}
+		for _, name := range marksNow(w, changes) {
+			if !yield(name) {
+				return
+			}
+		}
 	})
+}
+
+// marksNow are the marks of repositories that the original has now in the directories of
+// changes: another copy's may have come since this one was made, and what either brings over
+// may be no repository without the other's.
+func marksNow(w *workspace.Workspace, changes []workspace.Change) []string {
+	original, err := os.OpenRoot(w.Original())
+	if err != nil {
+		return nil // nothing can be brought over to it either
+	}
+	defer func() { _ = original.Close() }()
+	var found []string
+	looked := map[string]bool{}
+	for _, c := range changes {
+		for dir := c.Path; dir != "."; {
+			if dir = path.Dir(dir); looked[dir] {
+				break
+			}
+			looked[dir] = true
+			for _, mark := range autorun.Marks() {
+				if _, err := original.Lstat(path.Join(dir, mark)); err == nil {
+					found = append(found, path.Join(dir, mark))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // withoutStarted leaves out what has to be named and is not among what was, and says so. A

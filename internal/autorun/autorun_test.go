@@ -19,7 +19,12 @@ func TestLevels(t *testing.T) {
 		".github/workflows/ci.yml": Started, ".npmrc": Started, ".pnpmfile.cjs": Started, "lefthook.yml": Started, ".mise.toml": Started,
 		"x/evil.pth": Started, "my.code-workspace": Started, "cofferdam.yaml": Started, ".aiignore": Started,
 		"Makefile": Used, "sub/conftest.py": Used, "rules.mk": Used,
-		"src/main.go": Plain, "git/config": Plain, "README.md": Plain, ".gitignore": Plain, "HEAD": Plain, "config": Plain, "objects/x": Plain,
+		"sub/.hg/hgrc": Started, ".jj/x": Started, ".helix/languages.toml": Started, ".config/mise/config.toml": Started, "sitecustomize/__init__.py": Started,
+		"lefthook-local.yaml": Started,
+		// The same names to some file system.
+		".v\u017fcode/tasks.json": Started, ".g\u200cit/config": Started, ".git\u200d/x": Started, ".gitcon\ufb01g": Started, ".\u212airo/x": Started,
+		".git./config": Started, ".git /config": Started, ".git::$INDEX_ALLOCATION/config": Started, "GIT~1/config": Started, ".envrc. .": Started,
+		"src/main.go": Plain, "a/..b/c": Plain, "caf\u00e9/x:y": Plain, "git/config": Plain, "README.md": Plain, ".gitignore": Plain, "HEAD": Plain, "config": Plain, "objects/x": Plain,
 		"envrc": Plain, "a.pth.txt": Plain, "package.json": Plain,
 	} {
 		if got := f.Level(name); got != want {
@@ -92,6 +97,10 @@ func TestRepositories(t *testing.T) {
 				t.Errorf("the directory: %d", got)
 			}
 		})
+	}
+	// Where a file system takes names for the same, parts that come under each of them are one's.
+	if f := Know(slices.Values([]string{"bare/HEAD", "Bare/objects/x", "BARE/REFS/heads/main"})); f.Level("bare/config") != Started || f.Level("bArE./hooks/x") != Started {
+		t.Error("a repository under several names of one directory")
 	}
 	top := Know(slices.Values([]string{"HEAD", "objects", "refs", "src/x"}))
 	if top.Level("config") != Started || top.Level("hooks/pre-commit") != Started || top.Level("src/x") != Plain {

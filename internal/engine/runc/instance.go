@@ -39,11 +39,34 @@ func (i *Instance) Signal(ctx context.Context, signal int) error {
 	if err := i.Body.Signal(ctx, signal); err != nil || signal != int(unix.SIGSTOP) && signal != int(unix.SIGCONT) {
 		return err
 	}
-	known, err := i.engine.keeper.Get(ctx, i.id)
-	if err != nil || len(known.Processes) == 0 {
-		return errors.Join(err, process.ErrOver)
+	first, err := i.first(ctx)
+	if err != nil {
+		return err
 	}
-	return signalOthers(known.Processes[0], unix.Signal(signal))
+	return signalOthers(first, unix.Signal(signal))
+}
+
+// first is PID 1 as the host knows it. A keeper of an older version tells its number alone:
+// that is still its own if the keeper, who waits for it, knows it after its start was read.
+func (i *Instance) first(ctx context.Context) (process.ID, error) {
+	known, err := i.engine.keeper.Get(ctx, i.id)
+	switch {
+	case err != nil:
+		return process.ID{}, err
+	case len(known.Processes) > 0:
+		return known.Processes[0], nil
+	case len(known.Pids) == 0:
+		return process.ID{}, process.ErrOver
+	}
+	first, err := process.Of(known.Pids[0])
+	if err != nil {
+		return process.ID{}, err
+	}
+	again, err := i.engine.keeper.Get(ctx, i.id)
+	if err != nil || len(again.Pids) == 0 || again.Pids[0] != first.Pid {
+		return process.ID{}, errors.Join(err, process.ErrOver)
+	}
+	return first, nil
 }
 
 // signalOthers reaches all that PID 1 has around it: first is that process as the host knows
@@ -58,7 +81,8 @@ func signalOthers(first process.ID, signal unix.Signal) error {
 	if !first.Is() { // asked now that it is held
 		return process.ErrOver
 	}
-	inside, err := namespaceOf(first.Pid)
+	// Of what is held: the process may be over by now, and its number another's.
+	inside, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(held.Fd())))
 	own, ownErr := namespaceOf(os.Getpid())
 	if err := errors.Join(err, ownErr); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package runc
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
@@ -81,5 +83,39 @@ func TestSignalOthers(t *testing.T) {
 	awaitChild(t, inside, "T")
 	if state := childState(t, beside); state != "S" {
 		t.Errorf("another's child is in the state %q", state)
+	}
+}
+
+// olderKeeper tells numbers alone: those of each look.
+type olderKeeper struct {
+	sandboxKeeper
+	looks [][]int
+}
+
+func (k *olderKeeper) Get(context.Context, string) (keeper.Sandbox, error) {
+	pids := k.looks[0]
+	if len(k.looks) > 1 {
+		k.looks = k.looks[1:]
+	}
+	return keeper.Sandbox{Pids: pids}, nil
+}
+
+// TestFirstOfOlderKeeper: after an upgrade the keeper is still the older one, and its
+// sandboxes stop and go on; a number that it has given up is nobody.
+func TestFirstOfOlderKeeper(t *testing.T) {
+	t.Parallel()
+	self, err := process.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := &Instance{id: "sb-1", engine: &Engine{keeper: &olderKeeper{looks: [][]int{{self.Pid}}}}}
+	if first, err := one.first(t.Context()); err != nil || first != self {
+		t.Errorf("%v, %v", first, err)
+	}
+	for _, looks := range [][][]int{{{self.Pid}, {}}, {{self.Pid}, {self.Pid + 1}}, {{}}} {
+		one.engine.keeper = &olderKeeper{looks: looks}
+		if first, err := one.first(t.Context()); !errors.Is(err, process.ErrOver) {
+			t.Errorf("%v: %v, %v", looks, first, err)
+		}
 	}
 }

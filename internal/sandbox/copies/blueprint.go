@@ -47,8 +47,9 @@ type Blueprints struct {
 	agent    string    // digest of the guest agent's files
 	agentErr error
 
-	mu       sync.Mutex                 // guards writable
-	writable map[string][]hostpath.Tree // by the sandboxes' ids
+	mu sync.Mutex // guards writable
+	// writable are by the sandboxes' ids. Of one whose file can't be read it is everything.
+	writable map[string][]hostpath.Tree
 }
 
 // NewBlueprints are those in a directory, which may have other files; agentDir has the
@@ -144,11 +145,15 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 	}
 }
 
-// remember notes what a sandbox may write that another daemon made.
+// remember notes what a sandbox may write that another daemon made. As long as that is not
+// known it may be anywhere, so that no link is followed to a mount's source.
 func (s *Blueprints) remember(id string) {
 	b, err := s.Load(id)
 	if err != nil {
-		s.log.Warn("where a sandbox may write is not known", "sandbox", id, "err", err)
+		s.log.Warn("where a sandbox may write is not known, so that no mount leads through a link until it is destroyed", "sandbox", id, "err", err)
+		s.mu.Lock()
+		s.writable[id] = []hostpath.Tree{{Path: "/"}}
+		s.mu.Unlock()
 		return
 	}
 	s.note(id, b)

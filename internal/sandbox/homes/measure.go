@@ -1,6 +1,7 @@
 package homes
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -16,7 +17,7 @@ const readAtOnce = 1024
 const mostDepth = 500
 
 // measure adds up what a home has on the disk. Links are not followed. It ends early past the
-// bound of entries.
+// bound of entries. With an error, which is the first one, it has all that could be looked at.
 func measure(dir string) (Kept, error) {
 	var k Kept
 	info, err := os.Lstat(dir)
@@ -46,21 +47,22 @@ func (k *Kept) add(root *os.Root, depth int) error {
 		return err
 	}
 	defer dir.Close()
+	var first error
 	for k.Entries <= maxEntries {
 		part, err := dir.ReadDir(readAtOnce)
 		for _, entry := range part {
-			if err := k.addEntry(root, entry, depth); goneMeanwhile(err) != nil {
-				return err
+			if err := k.addEntry(root, entry, depth); goneMeanwhile(err) != nil && first == nil {
+				first = err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			return nil
+			break
 		}
 		if err != nil {
-			return err
+			return cmp.Or(first, err)
 		}
 	}
-	return nil
+	return first
 }
 
 func (k *Kept) addEntry(root *os.Root, entry fs.DirEntry, depth int) error {
@@ -76,6 +78,9 @@ func (k *Kept) addEntry(root *os.Root, entry fs.DirEntry, depth int) error {
 	}
 	below, err := root.OpenRoot(entry.Name())
 	if err != nil {
+		if now, gone := root.Lstat(entry.Name()); gone == nil && !now.IsDir() {
+			return nil // the sandbox put something else there meanwhile
+		}
 		return err
 	}
 	defer below.Close() //nolint:errcheck // a directory handle

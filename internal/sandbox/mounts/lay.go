@@ -102,6 +102,10 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 	if !slices.ContainsFunc(mounts, func(m Checked) bool { return m.ReadWrite }) {
 		return nil, nil // and who may name files of the host and mount none learns nothing of them
 	}
+	table, err := mountTable()
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
+	}
 	for _, file := range files {
 		resolved, links, err := hostpath.Links(file)
 		if err != nil {
@@ -112,18 +116,19 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 				continue
 			}
 			for _, link := range links {
-				if within(link, m.Source) {
+				if _, below := nameUnder(table, link, m.Source); below {
 					return nil, fault.Invalid("%s is reached through %s, a link under the read-write mount %s, which the agent could replace; name the file itself, or mount that directory read-only", file, link, m.Source)
 				}
 			}
-			if !within(resolved, m.Source) {
+			name, below := nameUnder(table, resolved, m.Source)
+			if !below {
 				continue
 			}
-			if filepath.Dir(resolved) != m.Source {
+			if filepath.Dir(name) != m.Source {
 				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
 			}
 			cover := engine.Mount{
-				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(resolved)), ReadOnly: true,
+				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(name)), ReadOnly: true,
 				// Whoever owns it may write it anew meanwhile: any file is what all see there.
 				Origin: hostpath.Identity{Type: hostpath.File},
 			}

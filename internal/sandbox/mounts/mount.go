@@ -129,6 +129,8 @@ func (r Rules) unopened(source string, err error) error {
 	var link *hostpath.LinkError
 	var other *hostpath.TypeError
 	switch {
+	case errors.As(err, &link) && link.Tree == "/":
+		return fault.Invalid("the mount source %s leads through the link %s, and what one of the sandboxes may write to is not known (the daemon's log names it), so that an agent could have put it there; name what it leads to, or destroy that sandbox", source, link.Link)
 	case errors.As(err, &link):
 		return fault.Invalid("the mount source %s leads through %s, a link under the read-write mount %s, which an agent could have put there; name what it leads to, or mount that directory read-only", source, link.Link, link.Tree)
 	case errors.As(err, &other):
@@ -155,7 +157,7 @@ func (r Rules) checkPlace(resolved string) error {
 			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
 	}
-	return nil
+	return r.checkOtherNames(resolved)
 }
 
 // within reports whether path is root or below it. Both are clean.

@@ -4,6 +4,7 @@ printed is a thing that worked."""
 
 import asyncio
 import base64
+import json
 import os
 import re
 import subprocess
@@ -213,7 +214,9 @@ def holds():
             break
         time.sleep(0.1)
     raises(SandboxException, request, box.run_code, "x")
-    subprocess.run([os.environ["COFFERDAM"], "approvals", "approve", "--scope", "run", request], check=True, capture_output=True)
+    listed = subprocess.run([os.environ["COFFERDAM"], "approvals", "list", "--json"], check=True, capture_output=True)
+    shown = next(r["answer_id"] for r in json.loads(listed.stdout) if r["id"] == request)
+    subprocess.run([os.environ["COFFERDAM"], "approvals", "approve", "--scope", "run", shown], check=True, capture_output=True)
     r = box.run_code("(x, y, z)")
     assert r.text == "(5, 6, 'iniconfig')", r
     box.kill()

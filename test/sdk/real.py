@@ -3,6 +3,7 @@ real registry. The SDK's own variables say where the daemon is; COFFERDAM is the
 program by which a person answers. Each line that is printed is a thing that
 worked."""
 
+import json
 import os
 import re
 import subprocess
@@ -27,7 +28,11 @@ def until(what, probe):
 
 
 def answer(verb, request):
-    done = subprocess.run([os.environ["COFFERDAM"], "approvals", verb, request, "--reason", "the test"], capture_output=True, text=True)
+    """Answers a request on the revision that the list shows of it."""
+    listed = subprocess.run([os.environ["COFFERDAM"], "approvals", "list", "--json"], capture_output=True, text=True, check=True)
+    shown = [r["answer_id"] for r in json.loads(listed.stdout) if r["id"] == request]
+    assert len(shown) == 1, listed.stdout
+    done = subprocess.run([os.environ["COFFERDAM"], "approvals", verb, shown[0], "--reason", "the test"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

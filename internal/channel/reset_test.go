@@ -499,3 +499,55 @@ func leftIn(b *branch) []byte {
 	all, _ := io.ReadAll(struct{ io.Reader }{b.conn})
 	return all
 }
+
+// TestStaleBytesBeforeAnEcho: what a copy's source had begun to write is thrown away wherever
+// the pieces end, and what follows the echo is kept. A guest that writes on and on is given up
+// at the bound, before the echo that comes after it.
+func TestStaleBytesBeforeAnEcho(t *testing.T) {
+	echo := marker('n')
+	stale := append(bytes.Repeat([]byte("stale"), 100), marker('o')...) // one that was not sent is stale, too
+	all := slices.Concat(stale, echo, []byte("next"))
+	for cut := range len(all) + 1 {
+		rest, err := skipTo(io.MultiReader(bytes.NewReader(all[:cut]), bytes.NewReader(all[cut:])), echo)
+		want := "next"
+		if cut >= len(stale)+len(echo) { // what comes later is not waited for
+			want = want[:cut-len(stale)-len(echo)]
+		}
+		if err != nil || string(rest) != want {
+			t.Fatalf("cut at %d: %q, %v", cut, rest, err)
+		}
+	}
+	if rest, err := skipTo(iotest.OneByteReader(bytes.NewReader(all)), echo); err != nil || len(rest) != 0 {
+		t.Errorf("byte by byte: %q, %v", rest, err)
+	}
+	for name, c := range map[string]struct {
+		stale int
+		found bool
+	}{"a piece less than the bound": {maxStale - 128<<10, true}, "more than it": {maxStale + 128<<10, false}} {
+		read := &countedReader{Reader: io.MultiReader(io.LimitReader(zeros{}, int64(c.stale)), bytes.NewReader(echo))}
+		if _, err := skipTo(read, echo); (err == nil) != c.found {
+			t.Errorf("%s: %v", name, err)
+		}
+		if read.n > maxStale+128<<10 {
+			t.Errorf("%s: %d bytes were read", name, read.n)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+type countedReader struct {
+	io.Reader
+	n int
+}
+
+func (c *countedReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
+}

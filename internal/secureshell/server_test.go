@@ -626,3 +626,45 @@ func TestRubbish(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChannelsHaveABound: sessions and forwardings of one client are bounded together, the one
+// too many is told so, and one that ends makes room. Another client is not concerned.
+func TestChannelsHaveABound(t *testing.T) {
+	t.Parallel()
+	const most = 128
+	in := serve(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	in.ports[8080] = listener.Addr().String()
+	c := in.client(t, "user")
+	var sessions []*ssh.Session
+	for range most - 1 {
+		sessions = append(sessions, session(t, c))
+	}
+	if _, err := c.Dial("tcp", "localhost:8080"); err != nil {
+		t.Fatalf("INCONCLUSIVE: not even the last one that there is room for: %v", err)
+	}
+	for range 3 {
+		_, err := c.NewSession()
+		refused, ok := errors.AsType[*ssh.OpenChannelError](err)
+		if !ok || refused.Reason != ssh.ResourceShortage || !strings.Contains(refused.Message, strconv.Itoa(most)) {
+			t.Fatalf("one too many: %v", err)
+		}
+	}
+	if err := session(t, in.client(t, "user")).Run("true"); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	if err := sessions[0].Run("true"); err != nil {
+		t.Fatal(err)
+	}
+	for late := time.Now().Add(time.Minute); ; { // the server frees the place after the client has its answer
+		if _, err := c.NewSession(); err == nil {
+			return
+		} else if time.Now().After(late) {
+			t.Fatalf("one has ended, and there is no room: %v", err)
+		}
+	}
+}

@@ -91,6 +91,43 @@ func TestTheHostIsLeftWhileAPushWaits(t *testing.T) {
 	})
 }
 
+// TestARequestBesideAHeldPushHasAnEnd: the push ends the connection to the host, and a request
+// that was under way beside it ends when its client wants. That end is on record while the push
+// still waits, since the log knows for a while only which connections have ended.
+func TestARequestBesideAHeldPushHasAnEnd(t *testing.T) {
+	e := endUnder(t, gitDocument, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for much := make([]byte, 64<<10); strings.HasSuffix(r.URL.Path, "/git-upload-pack"); {
+			if _, err := w.Write(much); err != nil {
+				return
+			}
+		}
+	}), "api.example")
+	c := e.client(t, true)
+	framed := &http.Protocols{}
+	framed.SetHTTP2(true)
+	c.Transport.(*http.Transport).Protocols = framed // git's hosts speak HTTP/1.1 with whoever offers it
+	fetch, err := c.Post("https://api.example/acme/app/git-upload-pack", "", strings.NewReader("0000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fetch.Body.Close()
+	push := fmt.Sprintf("%04x%s0000PACK\x00\x00\x00\x02\x00\x00\x00\x01", 4+80+18, strings.Repeat("a", 40)+" "+strings.Repeat("b", 40)+" refs/heads/main\x00")
+	pushed := make(chan int, 1)
+	go func() {
+		status, _ := ask(t, c, "POST", "https://api.example/acme/app/git-receive-pack", strings.NewReader(push))
+		pushed <- status
+	}()
+	e.door.until(t, "the end of the connection", func() bool { return len(e.door.pushes) == 2 && len(e.door.begun) == 1 && len(e.door.ended) == 1 })
+	_ = fetch.Body.Close()
+	e.door.until(t, "the end of the fetch", func() bool {
+		return slices.ContainsFunc(e.door.done, func(one door.RequestDone) bool { return strings.HasSuffix(one.Path, "/git-upload-pack") })
+	})
+	e.door.answer <- yes()
+	if status := <-pushed; status != 200 {
+		t.Errorf("the push is answered with %d", status)
+	}
+}
+
 // TestCompressedPush: what was read is what is sent, so a push arrives uncompressed; one
 // that can't be read never does.
 func TestCompressedPush(t *testing.T) {

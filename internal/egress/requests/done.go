@@ -47,9 +47,18 @@ func toldOf(text string, most int) string {
 
 // done are judged requests that have ended and of which nobody was told.
 type done struct {
-	mu   sync.Mutex // guards both
-	list []door.RequestDone
-	last uint64 // number that was given
+	mu     sync.Mutex // guards all below
+	list   []door.RequestDone
+	last   uint64 // number that was given
+	atOnce bool   // each is told as soon as it ends
+}
+
+// tellAtOnce has each that ends from now on told as soon as it does. The connection to the host
+// on which it was sent has ended by then, and the door knows such a one only for a while.
+func (d *done) tellAtOnce() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.atOnce = true
 }
 
 // Done gives the judged requests that have ended since it gave some last.
@@ -67,7 +76,7 @@ func (d *done) add(one door.RequestDone) (full bool) {
 	d.last++
 	one.Number = d.last
 	d.list = append(d.list, one)
-	return len(d.list) >= Batch
+	return d.atOnce || len(d.list) >= Batch
 }
 
 // underway is a request that is being passed on.

@@ -113,8 +113,10 @@ func refusePush(w http.ResponseWriter, r *http.Request, pushed *gitwire.Pushed, 
 }
 
 // Rest forgets the connections to the host on which nothing goes on: whoever carries them
-// closes them, since a request waits.
+// closes them, since a request waits. Requests that were under way on them are told of one by
+// one as they end.
 func (c *Carrier) Rest() {
+	c.done.tellAtOnce()
 	if c.first != nil {
 		c.first.close()
 	}

@@ -144,6 +144,13 @@ func TestNodeInventory(t *testing.T) {
 	a.write(top+"/broken/package.json", "{")
 	a.write(top+"/cut/package.json", `{"name": "cut", "version": "4.0.0", "readme": "`+strings.Repeat("x", 64<<10))
 	a.write(top+"/odd/package.json", `{"name": ["x"], "version": 1}`)
+	a.write(top+"/unnamed/index.js", "")
+	a.write(top+"/around/node_modules/bare/lib/index.js", "")
+	for _, hollow := range []string{"/refused", "/@acme/refused", "/refusedtree/node_modules/another"} {
+		if err := os.MkdirAll(a.root+top+hollow, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Symlink(".pnpm/left-pad@9.0.0/node_modules/left-pad", a.root+top+"/link"); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +163,7 @@ func TestNodeInventory(t *testing.T) {
 	}
 	for _, want := range []string{
 		"left-pad 1.3.0", "@acme/tool 2.0.0", "left-pad 1.0.0", "real-name 3.0.0", "left-pad 9.0.0", "@acme/tool 5.0.0",
-		"outer ", "other ", "broken ", "cut 4.0.0", "odd ",
+		"outer ", "other ", "broken ", "cut 4.0.0", "odd ", "unnamed ", "around ", "bare ",
 	} {
 		if !got[want] {
 			t.Errorf("%q is missing in %v", want, got)

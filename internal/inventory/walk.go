@@ -3,6 +3,10 @@ package inventory
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -126,6 +130,31 @@ func (w *Walk) Entries(dir string) (dirs, others []string) {
 		return nil, nil // not there, or no directory
 	}
 	return dirs, others
+}
+
+// Bounds of what is looked at to see that a directory is hollow.
+const (
+	hollowDepth = 8
+	hollowWidth = 64
+)
+
+// Hollow reports whether there is nothing in a directory but directories in which there is
+// nothing. One that can't be read, or is too deep or too wide to be looked at whole, is not.
+func (w *Walk) Hollow(dir string) bool { return hollow(w.root+dir, hollowDepth) }
+
+func hollow(dir string, depth int) bool {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(hollowWidth)
+	if errors.Is(err, io.EOF) {
+		return true
+	}
+	return err == nil && depth > 0 && len(entries) < hollowWidth && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !e.IsDir() || !hollow(filepath.Join(dir, e.Name()), depth-1)
+	})
 }
 
 // full tells that no package more is taken.

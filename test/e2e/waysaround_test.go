@@ -90,8 +90,8 @@ func (w *bypassRun) attack() {
 	for i, bypass := range w.family.bypasses {
 		p := w.registry.packages[w.family.name][i]
 		if got[p.name] || served(records, p.name) {
-			w.t.Errorf("REACHED: by %s (%s) a refused package came in (found %v, served %v); the client says:\n%s",
-				bypass.name, p.name, got[p.name], served(records, p.name), said[i])
+			w.t.Errorf("REACHED: by %s (%s) a refused package came in (found %v, on record %+v); the client says:\n%s",
+				bypass.name, p.name, got[p.name], slices.DeleteFunc(slices.Clone(records), func(r audit.Record) bool { return !isServing(r, p.name) }), said[i])
 		}
 		if !refused(records, p) {
 			w.t.Errorf("INCONCLUSIVE: %s (%s) left no refusal on record; the client says:\n%s", bypass.name, p.name, said[i])
@@ -210,9 +210,11 @@ func (s *bypassSandbox) records() []audit.Record {
 
 // served tells whether anything of a package was sent or found installed.
 func served(records []audit.Record, name string) bool {
-	return slices.ContainsFunc(records, func(r audit.Record) bool {
-		return r.Kind == audit.KindPackage && r.Package == name && (r.Outcome == audit.Served || r.Outcome == audit.Aborted || r.Outcome == audit.Installed)
-	})
+	return slices.ContainsFunc(records, func(r audit.Record) bool { return isServing(r, name) })
+}
+
+func isServing(r audit.Record, name string) bool {
+	return r.Kind == audit.KindPackage && r.Package == name && (r.Outcome == audit.Served || r.Outcome == audit.Aborted || r.Outcome == audit.Installed)
 }
 
 // refused tells whether a package, or the host that only its bypass leads to, was.

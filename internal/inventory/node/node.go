@@ -4,6 +4,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
@@ -86,14 +87,16 @@ func nodeModules(w *inventory.Walk, dir string, depth int) {
 }
 
 // nodePackage takes one package by its package.json; one that can't be read is
-// taken by its directory's name.
+// taken by its directory's name. A hollow directory is none: clients make those of a whole
+// tree before they ask for its packages, and leave them behind where one is refused.
 func nodePackage(w *inventory.Walk, dir, name string, depth int) {
 	found := channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Path: dir}
-	if own, err := readManifest(w, dir); err == nil {
-		if own.name != "" {
-			found.Name = own.name
-		}
-		found.Version = own.version
+	own, err := readManifest(w, dir)
+	switch {
+	case err == nil:
+		found.Name, found.Version = cmp.Or(own.name, name), own.version
+	case w.Hollow(dir):
+		return
 	}
 	w.Add(found)
 	if dirs, _ := w.Entries(dir); slices.Contains(dirs, "node_modules") {

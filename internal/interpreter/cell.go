@@ -130,9 +130,37 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 	return c, nil
 }
 
-// connect attaches to the context's kernel, which is started if there is none, and knows what
-// it is to find. Needs the turn. ctx bounds the start, not the connection.
+// connect attaches to the context's kernel, which is started if there is none, has it end what
+// it does for nobody any more, and knows what it is to find. Needs the turn. ctx bounds the
+// start, not the connection.
 func (p *place) connect(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
+	if kernel, w, err = p.attach(ctx, host, base); err != nil {
+		return "", nil, err
+	}
+	if p.isFound() {
+		idle, err := w.settle(ctx, host, kernel)
+		if err != nil {
+			w.close()
+			return "", nil, err
+		}
+		if !idle {
+			w.close()
+			p.kill(context.WithoutCancel(ctx), host, kernel)
+			if kernel, w, err = p.attach(ctx, host, base); err != nil {
+				return "", nil, err
+			}
+		}
+		p.setSettled()
+	}
+	if err := p.introduce(ctx, host, w, base); err != nil {
+		w.close()
+		return "", nil, err
+	}
+	return kernel, w, nil
+}
+
+// attach attaches to the context's kernel, which is started if there is none. Needs the turn.
+func (p *place) attach(ctx context.Context, host Host, base map[string]string) (kernel string, w *wire, err error) {
 	lasting := context.WithoutCancel(ctx)
 	if kernel, err = p.running(ctx, host, base); err != nil {
 		return "", nil, err
@@ -144,14 +172,7 @@ func (p *place) connect(ctx context.Context, host Host, base map[string]string) 
 			w, err = open(lasting, host, kernel, keeper.FromNow)
 		}
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	if err := p.introduce(ctx, host, w, base); err != nil {
-		w.close()
-		return "", nil, err
-	}
-	return kernel, w, nil
+	return kernel, w, err
 }
 
 // run is a cell in its kernel.

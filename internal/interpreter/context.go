@@ -34,6 +34,9 @@ type place struct {
 	removed bool
 	// stranger: the kernel does not know whose sandbox it is in.
 	stranger bool
+	// found: another daemon, or this sandbox's source, started the kernel, and may have given
+	// it a cell that nobody follows any more.
+	found bool
 }
 
 func newPlace(c Context, l language) *place {
@@ -83,7 +86,7 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	p.mu.Lock()
 	removed = p.removed // meanwhile: then nobody else will ever end it
 	if !removed {
-		p.kernel, p.stranger = kernel, false
+		p.kernel, p.stranger, p.found = kernel, false, false
 	}
 	p.mu.Unlock()
 	if removed {
@@ -142,7 +145,7 @@ func placeOf(k keeper.Command) *place {
 		return nil
 	}
 	p := newPlace(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
-	p.kernel, p.stranger = k.ID, k.Argv[at] == markWarm
+	p.kernel, p.stranger, p.found = k.ID, k.Argv[at] == markWarm, true
 	return p
 }
 

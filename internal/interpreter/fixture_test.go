@@ -99,6 +99,9 @@ func (k *pretended) run(in *bufio.Reader) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			k.stage.t.Errorf("the kernel was asked %q", line)
 		}
+		if r.Op == "idle" {
+			k.say(`{"kind":"ready"}`)
+		}
 		if r.Op != "run" {
 			continue
 		}

@@ -22,6 +22,7 @@ const (
 // How long a kernel may take.
 const (
 	startTimeout   = time.Minute      // until it is ready
+	idleTime       = 3 * time.Second  // to end by itself what another daemon gave it
 	interruptGrace = 5 * time.Second  // to end a cell that is interrupted
 	takeTimeout    = 30 * time.Second // to take a request
 	killTimeout    = 10 * time.Second // to be told of its end

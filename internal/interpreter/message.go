@@ -15,7 +15,8 @@ import (
 
 // request is what a kernel is told, a line each. Op is "run" (Cell, Code, and Env for as long
 // as the cell runs), "begin" (Env and Dir of a kernel that was started before they were
-// known), "warm" (it is to do once what takes long only once, and say "ready") or "interrupt".
+// known), "warm" (it is to do once what takes long only once, and say "ready"), "idle" (it is to
+// say "ready" once no cell runs) or "interrupt".
 type request struct {
 	Op   string            `json:"op"`
 	Cell string            `json:"cell,omitempty"`

@@ -92,6 +92,8 @@ class Front:
             self.run(request)
         elif request.get("op") == "begin":
             self.quietly(self.begins(request.get("env") or {}, request.get("dir") or ""))
+        elif request.get("op") == "idle":
+            self.send("ready")  # what came before has ended
 
     def run(self, request):
         self.cell, self.struck = request["cell"], 0.0

@@ -211,6 +211,14 @@ async function run(request) {
   if (broke) send("error", broke);
   send("done", { count });
   cell = undefined;
+  tellIdle();
+}
+
+let asked = false; // to say when no cell runs
+function tellIdle() {
+  if (!asked || cell !== undefined) return;
+  asked = false;
+  send("ready");
 }
 
 function failed(err) {
@@ -256,6 +264,10 @@ reader.on("message", (request) => {
       try {
         if (request.dir) process.chdir(request.dir);
       } catch {}
+      break;
+    case "idle":
+      asked = true;
+      tellIdle();
       break;
     case "interrupt":
       Atomics.store(shared, 0, 0);

@@ -230,6 +230,8 @@ class Host:
     def __init__(self, wire):
         self.wire = wire
         self.running = False
+        self.cells = 0  # that were taken and have not ended
+        self.asked = False  # to say when there are none
         self.pending = b""
         wire.failure = None
         signal.signal(signal.SIGINT, self.strike)
@@ -311,12 +313,21 @@ class Host:
         for line in lines:
             request = json.loads(line)
             if request.get("op") == "run":
+                self.cells += 1
                 task = self.loop.create_task(self.cell(request))
                 task.add_done_callback(self.settled)
             elif request.get("op") == "begin":
                 self.begin(request)
             elif request.get("op") == "warm":
                 self.loop.create_task(self.warm())
+            elif request.get("op") == "idle":
+                self.asked = True
+                self.tell_idle()
+
+    def tell_idle(self):
+        if self.asked and not self.cells:
+            self.asked = False
+            self.wire.send("ready")
 
     async def warm(self):
         """Does once what takes long only once."""
@@ -387,6 +398,8 @@ class Host:
             wire.send("error", **wire.failure)
         wire.send("done", count=max(0, self.kernel.shell.execution_count - 1))
         wire.cell = None
+        self.cells -= 1
+        self.tell_idle()
 
 
 def main():

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
@@ -36,6 +37,7 @@ func newKeeperRole() *cobra.Command {
 				return err
 			}
 			usualModes()
+			leaveNoCore()
 			log := logger()
 			setDefault(log)
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
@@ -57,6 +59,7 @@ func newGatewayRole() *cobra.Command {
 			// The daemon ends the gateway by closing its door; a terminal's
 			// Ctrl-C is not for it.
 			signal.Ignore(syscall.SIGINT)
+			leaveNoCore()
 			log := logger()
 			setDefault(log)
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
@@ -71,6 +74,7 @@ func newDialerRole() *cobra.Command {
 		Use: "dialer", Short: "Make the gateway's connections (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			signal.Ignore(syscall.SIGINT) // as the gateway: it ends when that does
+			leaveNoCore()
 			setDefault(logger())
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
@@ -123,6 +127,14 @@ func newEngineProbeRole() *cobra.Command {
 // shell): the gateway's user and those of sandboxes pass through some of them. What is a
 // secret is asked for with a mode of its own.
 func usualModes() { syscall.Umask(0o022) }
+
+// leaveNoCore has this process, and all that it starts, leave no image of its memory behind
+// when it crashes: there may be secrets in it, and files of a host's are read by others.
+func leaveNoCore() {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		logger().Warn("a crash may leave an image of this process's memory behind", "error", err)
+	}
+}
 
 // logger writes to standard error, which the daemon's starter leads to a file.
 func logger() *slog.Logger {

@@ -106,6 +106,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 		return err
 	}
 	usualModes()
+	leaveNoCore()
 	if !f.background {
 		if err := f.mayServe(ctx, cfg, paths); err != nil {
 			return err

@@ -58,6 +58,72 @@ func (in *installation) wantAbsent(t *testing.T, sb api.Sandbox, control string,
 	for where, look := range outside {
 		wantFound(t, where, look, []string{control}, secrets)
 	}
+	in.wantAbsentInProcesses(t, secrets)
+}
+
+// wantAbsentInProcesses: of the host's own processes only the daemon, which reads secrets, and
+// the gateway, which puts them in, have them in memory; in the latter they are found, so that
+// the search is seen to see. What anybody can see of a process has none, none leaves a core, and
+// nothing that one says as it crashes has any: it is sent SIGQUIT, and prints all that it does.
+func (in *installation) wantAbsentInProcesses(t *testing.T, secrets []string) {
+	t.Helper()
+	roles := map[string]string{}
+	for pid := range in.family() {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		for _, role := range []string{"serve", "keeper", "gateway", "dialer"} {
+			if bytes.Contains(args, []byte("\x00"+role+"\x00")) {
+				roles[role] = dir
+			}
+		}
+	}
+	for _, role := range []string{"dialer", "gateway", "keeper", "serve"} { // the daemon last: the others end with it
+		dir := roles[role]
+		if dir == "" {
+			t.Errorf("INCONCLUSIVE: the process of the role %s was not found", role)
+			continue
+		}
+		limits, err := os.ReadFile(filepath.Join(dir, "limits"))
+		if err != nil || !strings.Contains(strings.Join(strings.Fields(string(limits)), " "), "Max core file size 0 0") {
+			t.Errorf("%s may leave a core: %v", role, err)
+		}
+		wantFound(t, "what is seen of the "+role, func(s *search) {
+			for _, name := range []string{"cmdline", "environ", "comm", "status", "mountinfo", "maps"} {
+				s.file(filepath.Join(dir, name))
+			}
+		}, []string{role}, secrets)
+		switch role {
+		case "gateway":
+			wantFound(t, "the gateway's memory", func(s *search) { s.memory(dir) }, secrets, nil)
+		case "dialer", "keeper":
+			wantFound(t, "the memory of the "+role, func(s *search) { s.memory(dir) }, []string{in.Runtime}, secrets)
+		}
+		if role != "dialer" { // with which the gateway would end
+			in.crash(t, role, dir)
+		}
+	}
+	wantFound(t, "what was said by those that crashed", func(s *search) { s.tree(in.State); s.tree(in.Runtime) }, []string{"SIGQUIT: quit", "goroutine 1 "}, secrets)
+}
+
+// crash has a process of the host print what it does, and end.
+func (in *installation) crash(t *testing.T, role, dir string) {
+	t.Helper()
+	pid, err := strconv.Atoi(filepath.Base(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Errorf("INCONCLUSIVE: the %s has gone: %v", role, err)
+		return
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGQUIT, nil, 0); err != nil {
+		t.Error(err)
+	}
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000); n != 1 || err != nil {
+		t.Errorf("INCONCLUSIVE: the %s does not end of SIGQUIT: %v", role, err)
+	}
 }
 
 // stay starts one of the clients that keeps running, and gives what a core of it would
@@ -179,6 +245,18 @@ func (s *search) tree(root string) {
 		s.read(f)
 		return nil
 	}))
+}
+
+// file looks through one that may be there.
+func (s *search) file(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		s.err = errors.Join(s.err, err)
+		return
+	}
+	defer f.Close()
+	s.at = path
+	s.read(f)
 }
 
 // searchSandbox looks from the host through the files of a sandbox whose names have some

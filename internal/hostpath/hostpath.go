@@ -246,7 +246,11 @@ func (w *walk) step(name string) (target []string, err error) {
 		return nil, &fs.PathError{Op: "readlink", Path: link.name, Err: err}
 	}
 	w.leave()
-	if tree, ok := w.within(); ok {
+	tree, ok, err := w.within()
+	if err != nil {
+		return nil, err
+	}
+	if ok {
 		return nil, &LinkError{Path: w.path, Link: link.name, Tree: tree.Path}
 	}
 	if w.links = append(w.links, link.name); len(w.links) > mostLinks {
@@ -260,17 +264,30 @@ func (w *walk) step(name string) (target []string, err error) {
 	return strings.Split(to, "/"), nil
 }
 
-// within is the tree that the walk is in.
-func (w *walk) within() (Tree, bool) {
+// within is the tree that the walk is in: by what the directories on the way are, or by where
+// the walk lies, since a part of a tree may be mounted elsewhere, too.
+func (w *walk) within() (Tree, bool, error) {
+	if len(w.trees) == 0 {
+		return Tree{}, false, nil
+	}
 	for _, p := range w.stack {
 		id, err := identity(p.fd, p.stat)
 		for _, t := range w.trees {
 			if err != nil && t.Path == p.name || err == nil && t.has(p.name, id) {
-				return t, true
+				return t, true, nil
 			}
 		}
 	}
-	return Tree{}, false
+	table, err := ReadTable()
+	if err != nil {
+		return Tree{}, false, err
+	}
+	for _, t := range w.trees {
+		if _, below := table.NameUnder(w.here().name, t.Path); below {
+			return t, true, nil
+		}
+	}
+	return Tree{}, false, nil
 }
 
 // end is where the walk has led.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -191,4 +192,37 @@ func TestIdentityAfterBoot(t *testing.T) {
 	if was.IsAfterBoot(now) {
 		t.Error("without a time of birth, another device's is the same directory")
 	}
+}
+
+// TestResolveInAPartOfATreeMountedElsewhere: a link in a tree is not followed by another name of
+// a part of it, which has none of the tree's own directories above it.
+func TestResolveInAPartOfATreeMountedElsewhere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts")
+	}
+	dir, project := laid(t)
+	alias := filepath.Join(dir, "alias")
+	must(t, errors.Join(os.Mkdir(alias, 0o755), os.Symlink(filepath.Join(dir, "secret"), filepath.Join(project.Path, "data", "link"))))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with its namespace
+		err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount(filepath.Join(project.Path, "data"), alias, "", unix.MS_BIND, ""))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var link *LinkError
+		if p, err := Resolve(filepath.Join(alias, "link"), []Tree{project}); !errors.As(err, &link) || link.Tree != project.Path {
+			t.Errorf("by another name of a part of the tree: %v, %v", p, err)
+		}
+		for name, trees := range map[string][]Tree{"alias/link": nil, "alias/deep": {project}, "outside/data/deep": {project}} { // the controls
+			if p, err := Resolve(filepath.Join(dir, name), trees); err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else {
+				p.Close()
+			}
+		}
+	}()
+	<-done
 }

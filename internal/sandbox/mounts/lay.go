@@ -102,7 +102,7 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 	if !slices.ContainsFunc(mounts, func(m Checked) bool { return m.ReadWrite }) {
 		return nil, nil // and who may name files of the host and mount none learns nothing of them
 	}
-	table, err := mountTable()
+	table, err := hostpath.ReadTable()
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
@@ -116,11 +116,11 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 				continue
 			}
 			for _, link := range links {
-				if _, below := nameUnder(table, link, m.Source); below {
+				if _, below := table.NameUnder(link, m.Source); below {
 					return nil, fault.Invalid("%s is reached through %s, a link under the read-write mount %s, which the agent could replace; name the file itself, or mount that directory read-only", file, link, m.Source)
 				}
 			}
-			name, below := nameUnder(table, resolved, m.Source)
+			name, below := table.NameUnder(resolved, m.Source)
 			if !below {
 				continue
 			}

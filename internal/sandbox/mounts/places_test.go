@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // TestOwnUnderOtherNames: the installation's state is told by where it lies, as when a container
 // has one volume for it and another one with all of its parent.
 func TestOwnUnderOtherNames(t *testing.T) {
 	t.Parallel()
-	table := parseMounts(`1 0 0:40 / / rw - overlay overlay rw
+	table := hostpath.ParseTable(`1 0 0:40 / / rw - overlay overlay rw
 2 1 8:1 /srv/cofferdam /var/lib/cofferdam rw - ext4 /dev/sda1 rw
 3 1 8:1 /srv /projects rw - ext4 /dev/sda1 rw
 4 1 0:41 / /run rw - tmpfs tmpfs rw
@@ -76,7 +77,7 @@ func TestOwnBoundElsewhere(t *testing.T) {
 // is covered there, or refused.
 func TestGuardedUnderOtherNames(t *testing.T) {
 	t.Parallel()
-	table := parseMounts(`1 0 8:1 / / rw - ext4 /dev/sda1 rw
+	table := hostpath.ParseTable(`1 0 8:1 / / rw - ext4 /dev/sda1 rw
 2 1 8:2 /srv/p /p rw - ext4 /dev/sdb1 rw
 3 1 8:2 /srv /srv rw - ext4 /dev/sdb1 rw
 4 1 8:1 /etc/policies /home/u/project/policies rw - ext4 /dev/sda1 rw
@@ -92,7 +93,7 @@ func TestGuardedUnderOtherNames(t *testing.T) {
 		{"/etc/other/a.yaml", "/home/u/project", ""},
 		{"/p-2/policy.yaml", "/srv/p", ""},
 	} {
-		if got, _ := nameUnder(table, c.path, c.dir); got != c.want {
+		if got, _ := table.NameUnder(c.path, c.dir); got != c.want {
 			t.Errorf("%s below %s is %q, want %q", c.path, c.dir, got, c.want)
 		}
 	}

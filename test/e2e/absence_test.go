@@ -96,13 +96,16 @@ func (in *installation) wantAbsentInProcesses(t *testing.T, secrets []string) {
 		case "gateway":
 			wantFound(t, "the gateway's memory", func(s *search) { s.memory(dir) }, secrets, nil)
 		case "dialer", "keeper":
-			wantFound(t, "the memory of the "+role, func(s *search) { s.memory(dir) }, []string{in.Runtime}, secrets)
+			wantFound(t, "the memory of the "+role, func(s *search) { s.memory(dir) }, []string{role}, secrets)
 		}
 		if role != "dialer" { // with which the gateway would end
 			in.crash(t, role, dir)
 		}
 	}
+	in.Daemon.Wait() // an error: it crashed
 	wantFound(t, "what was said by those that crashed", func(s *search) { s.tree(in.State); s.tree(in.Runtime) }, []string{"SIGQUIT: quit", "goroutine 1 "}, secrets)
+	in.launch(t) // for whoever ends it
+	in.answers(t)
 }
 
 // crash has a process of the host print what it does, and end.

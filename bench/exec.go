@@ -13,10 +13,11 @@ const (
 	execRounds      = 500
 	pingRounds      = 2000
 	loginShellRatio = 1.6 // of a process without a shell
+	besideRatio     = 1.1 // of a command in a sandbox where nothing else runs
 )
 
-// measureExec takes turns between a command of the API and a process that a
-// program in the same sandbox starts and waits for.
+// measureExec takes turns between a command of the API, a process that a program in the same
+// sandbox starts and waits for, and a command in a sandbox where nothing else runs.
 func measureExec(ctx context.Context, b *bench) (err error) {
 	box, err := b.sandbox(ctx, closedPolicy)
 	if err != nil {
@@ -28,8 +29,13 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer d.close()
+	idle, err := b.sandbox(ctx, closedPolicy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.daemon.client.DestroySandbox(ctx, idle.ID)) }()
 	n := b.rounds(execRounds)
-	var ours, shell, inside sample
+	var ours, alone, shell, inside sample
 	for i := range n + 1 {
 		b.progress.round("exec", i, n)
 		began := time.Now()
@@ -37,6 +43,11 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 		took := time.Since(began)
+		began = time.Now()
+		if err := b.command(ctx, idle.ID, "/bin/true"); err != nil {
+			return err
+		}
+		tookAlone := time.Since(began)
 		began = time.Now()
 		if err := b.command(ctx, box.ID, "/bin/bash", "-l", "-c", "true"); err != nil {
 			return err
@@ -48,11 +59,13 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 		}
 		if i > 0 {
 			ours.add(took)
+			alone.add(tookAlone)
 			shell.add(byShell)
 			inside.add(spawned.took())
 		}
 	}
 	b.table.add(figure("exec /bin/true", unitTime, ours).beside("spawn and wait inside", inside))
+	b.table.add(besideOthers(ours, alone))
 	b.table.add(loginShell(shell, ours))
 	return b.pings(ctx, box.ID)
 }
@@ -61,6 +74,12 @@ func measureExec(ctx context.Context, b *bench) (err error) {
 func loginShell(shell, alone sample) row {
 	return figure("  as the SDKs do, by a login shell", unitTime, shell).beside("the process without a shell", alone).
 		target(fmt.Sprintf("<= %.1f x", loginShellRatio), shell.median() <= loginShellRatio*alone.median())
+}
+
+// besideOthers is the row of a command beside a running process, as a server or a kernel is.
+func besideOthers(beside, alone sample) row {
+	return figure("  beside a running process", unitTime, beside).beside("where nothing else runs", alone).
+		target(fmt.Sprintf("<= %.1f x", besideRatio), beside.median() <= besideRatio*alone.median())
 }
 
 // pings measures the way to the guest agent and back.

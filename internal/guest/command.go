@@ -152,11 +152,7 @@ func (c *command) fork(p program) error {
 	var told *os.File
 	var root process.ID
 	done, err := c.agent.reaper.start(func() (process.ID, error) {
-		begin := p.begin
-		if p.processes == 0 && alone() {
-			begin = p.beginAlone
-		}
-		pid, reading, err := begin()
+		pid, reading, err := p.begin()
 		if err != nil {
 			return process.ID{}, err
 		}

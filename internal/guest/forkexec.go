@@ -30,7 +30,7 @@ type child struct {
 	file, dir *byte
 	argv, env []*byte
 	fds       [3]int
-	told      int // the pipe's end
+	tell      int // the end of a pipe for why it failed; noPipe: its memory is the agent's
 	terminal  bool
 	uid, gid  int
 	groups    bool
@@ -39,25 +39,22 @@ type child struct {
 	failure   syscall.Errno
 }
 
-// begin forks a child that becomes the program in a session of its own, without waiting for
-// it: between its fork and its exec, processes of its user can stop it, and the owner of the
-// program's file can have the kernel wait for him. It is told of by told, which the caller
-// closes.
+// begin makes a child that becomes the program in a session of its own. It does not wait for
+// one that is held up: between its start and its exec, processes of its user can stop it, and
+// the owner of the program's file can have the kernel wait for him. told, which the caller
+// closes, is nil where the program has begun already; else began reads from it when it has.
 //
-// syscall.ForkExec is not used because its child has the agent's memory: the agent's thread
-// stands still in the kernel until the exec, with the right to run Go code, and where that is
-// the only one, or memory is collected meanwhile, so does the whole agent.
+// The child shares the agent's memory until its exec, which costs least, as long as few starts
+// are held up; beyond that, and where it might be seen into, it gets a copy.
+//
+// syscall.ForkExec is not used because its thread stands still in the kernel until the exec with
+// the right to run Go code. Where that is the only one, or memory is collected meanwhile, so does
+// the whole agent.
 func (p *program) begin() (pid int, told *os.File, err error) {
 	c, err := p.lay()
 	if err != nil {
 		return 0, nil, err
 	}
-	told, tell, err := os.Pipe()
-	if err != nil {
-		return 0, nil, err
-	}
-	defer tell.Close()
-	c.told = int(tell.Fd())
 	for i, file := range p.files {
 		c.fds[i] = int(file.Fd())
 		if c.fds[i] >= len(c.fds) {
@@ -65,10 +62,26 @@ func (p *program) begin() (pid int, told *os.File, err error) {
 		}
 		// Out of the way of those that it gets.
 		if c.fds[i], err = unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, len(c.fds)); err != nil {
-			return 0, nil, errors.Join(err, told.Close())
+			return 0, nil, err
 		}
 		defer unix.Close(c.fds[i]) //nolint:errcheck // another descriptor of what the caller has
 	}
+	if mayShareMemory() && acquireSharedStart() {
+		return c.beginShared()
+	}
+	return c.beginApart()
+}
+
+// beginApart is begin for a child with a copy of the agent's memory. It takes no thread of the
+// agent, however long the child is held up, but the kernel copies the tables of the memory, and
+// the agent's next write to each page.
+func (c *child) beginApart() (pid int, told *os.File, err error) {
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer tell.Close()
+	c.tell = int(tell.Fd())
 	syscall.ForkLock.Lock()
 	pid, errno := c.fork()
 	syscall.ForkLock.Unlock()
@@ -78,43 +91,8 @@ func (p *program) begin() (pid int, told *os.File, err error) {
 	return pid, told, nil
 }
 
-// beginAlone is begin where nothing in the sandbox can hold a child up. It costs least, most of
-// all with a kernel in user space: the child has the agent's memory until its exec, which has
-// happened when it returns, so that there is nothing to be told. It knows no limit of processes.
-func (p *program) beginAlone() (pid int, told *os.File, err error) {
-	pid, err = syscall.ForkExec(p.file, p.argv, &syscall.ProcAttr{
-		Dir: p.dir, Env: p.env, Files: []uintptr{p.files[0].Fd(), p.files[1].Fd(), p.files[2].Fd()},
-		Sys: &syscall.SysProcAttr{
-			Setsid: true, Setctty: p.terminal, // descriptor 0
-			Credential: &syscall.Credential{Uid: uint32(p.uid), Gid: uint32(p.gid), NoSetGroups: !p.groups},
-		},
-	})
-	return pid, nil, err
-}
-
-// alone tells whether the agent is all that runs in its sandbox. Needs reaper.mu, for that to
-// stay so: without it nothing is started.
-func alone() bool {
-	if os.Getpid() != 1 {
-		return false
-	}
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return false
-	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	processes := 0
-	for _, name := range names {
-		if name[0] >= '0' && name[0] <= '9' {
-			processes++
-		}
-	}
-	return err == nil && processes == 1
-}
-
 func (p *program) lay() (*child, error) {
-	c := &child{terminal: p.terminal, uid: p.uid, gid: p.gid, groups: p.groups}
+	c := &child{tell: noPipe, terminal: p.terminal, uid: p.uid, gid: p.gid, groups: p.groups}
 	var err error
 	if c.file, err = syscall.BytePtrFromString(p.file); err != nil {
 		return nil, err
@@ -142,9 +120,8 @@ func (p *program) lay() (*child, error) {
 	return c, nil
 }
 
-// fork makes the child, which becomes the program or tells why not. From the fork on it neither
-// allocates nor calls what may grow the stack: of the threads that would have to help, the
-// child has none.
+// fork makes a child with a copy of the agent's memory, which becomes the program or tells why
+// not.
 //
 //go:norace
 //go:noinline
@@ -156,13 +133,26 @@ func (c *child) fork() (int, syscall.Errno) {
 		afterFork()
 		return int(pid), errno
 	}
+	c.become()
+	return 0, 0 // never
+}
+
+// become is the child's life until its exec. It does not return. It neither allocates nor calls
+// what may grow the stack: of the threads that would have to help, the child has none.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (c *child) become() {
 	if c.calls(unix.SYS_SETSID, 0, 0, 0) {
 		afterForkInChild()
 		if c.becomesUser() && c.takesPlace() {
 			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
 		}
 	}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.told), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure)) //nolint:gosec // the call takes a pointer
+	if c.tell != noPipe {
+		_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.tell), uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure)) //nolint:gosec // the call takes a pointer
+	}
 	for {
 		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, codeNotBegun, 0, 0)
 	}
@@ -220,9 +210,16 @@ func (c *child) limits(limit uintptr) bool {
 // codeNotBegun is the exit code of a child that became no program.
 const codeNotBegun = 253
 
+// noPipe is in the place of a pipe's descriptor.
+const noPipe = -1
+
 // began waits until a child has become its program, or has been killed, which its status
-// tells; the error is the kernel's refusal, or os.ErrDeadlineExceeded.
+// tells; the error is the kernel's refusal, or os.ErrDeadlineExceeded. A nil told is that of a
+// child that has.
 func began(told *os.File, within time.Duration) error {
+	if told == nil {
+		return nil
+	}
 	var failure syscall.Errno
 	if err := told.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err

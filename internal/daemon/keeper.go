@@ -29,7 +29,7 @@ const (
 // startKeeper finds the living keeper or starts one.
 func (d *Daemon) startKeeper(ctx context.Context) error {
 	d.keeper = keeper.Dial(d.opts.Paths.KeeperSocket())
-	d.groups = newProcessGroups(d.opts.Paths.State, d.opts.Config.Processes, d.opts.Log)
+	d.groups = newProcessGroups(processHierarchy(d.opts.Paths.State), d.opts.Config.Processes, d.opts.Log)
 	d.nursery = nursery{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log, groups: d.groups, limited: &limited{name: "keeper"}}
 	return d.nursery.begin(ctx)
 }

@@ -23,12 +23,14 @@ type processGroups struct {
 	log    *slog.Logger
 }
 
-// processParent is the parent of their groups: no engine has it.
-func processParent(state string) string { return cgroup.ParentOf(state) + "-processes" }
+// processHierarchy is where their groups are: no engine has this parent.
+func processHierarchy(state string) *cgroup.Hierarchy {
+	return cgroup.New(cgroup.Config{Parent: cgroup.ParentOf(state) + "-processes", UID: os.Geteuid()})
+}
 
-// newProcessGroups finds out what this host can enforce, and tells what it can't.
-func newProcessGroups(state string, limits config.Processes, log *slog.Logger) *processGroups {
-	p := &processGroups{groups: cgroup.New(cgroup.Config{Parent: processParent(state), UID: os.Geteuid()}), limits: limits, log: log}
+// newProcessGroups tells what of the limits this host can't enforce.
+func newProcessGroups(groups *cgroup.Hierarchy, limits config.Processes, log *slog.Logger) *processGroups {
+	p := &processGroups{groups: groups, limits: limits, log: log}
 	var missing []string
 	for c := range p.groups.Missing() {
 		missing = append(missing, string(c))

@@ -22,6 +22,7 @@ type Limits struct {
 	MemoryBytes int64   // includes page cache and tmpfs; swap is not allowed on top
 	CPU         float64 // of one CPU's time, 1.5 is one and a half
 	Pids        int     // host processes and threads
+	Weight      int     // of the processors' time beside others of the same parent; 100 is the kernel's own
 }
 
 // Stats is what a group uses now.

@@ -1,6 +1,7 @@
 // Package cgroup makes the control group of one sandbox: the memory, cpu and
 // pids limits around all of its host processes, what they use, and whether the
-// kernel killed for memory.
+// kernel killed for memory. It makes those of the gateway, of the keeper and of
+// the programs that work on a sandbox's files as well (Ensure, EnsureStage).
 //
 // Vocabulary: a *controller* is what the kernel limits (memory, cpu, pids); a
 // *hierarchy* is a mounted tree of groups that controllers live in: version 1

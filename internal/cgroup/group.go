@@ -161,7 +161,7 @@ func (g *Group) dirs() []string {
 }
 
 func (g *Group) limit(h *Hierarchy, l Limits) error {
-	wanted := map[Controller]bool{Memory: l.MemoryBytes > 0, CPU: l.CPU > 0, Pids: l.Pids > 0}
+	wanted := map[Controller]bool{Memory: l.MemoryBytes > 0, CPU: l.CPU > 0 || l.Weight > 0, Pids: l.Pids > 0}
 	for _, c := range Controllers() {
 		if !wanted[c] {
 			continue
@@ -219,6 +219,8 @@ func controls(c Controller, version int, l Limits) []control {
 		return []control{{file: "pids.max", value: strconv.Itoa(l.Pids)}}
 	case c == Memory && version == 1:
 		return []control{
+			// The kernel refuses a limit above that with swap, which an earlier call may have set.
+			{file: "memory.memsw.limit_in_bytes", value: "-1", optional: true},
 			{file: "memory.limit_in_bytes", value: memory},
 			{file: "memory.memsw.limit_in_bytes", value: memory, optional: true},
 		}
@@ -228,11 +230,19 @@ func controls(c Controller, version int, l Limits) []control {
 			{file: "memory.swap.max", value: "0", optional: true},
 			{file: "memory.oom.group", value: "1", optional: true}, // A sandbox dies as a whole.
 		}
-	case version == 1:
-		return []control{{file: "cpu.cfs_period_us", value: period}, {file: "cpu.cfs_quota_us", value: quota}}
-	default:
-		return []control{{file: "cpu.max", value: quota + " " + period}}
 	}
+	var all []control
+	if l.CPU > 0 && version == 1 {
+		all = append(all, control{file: "cpu.cfs_period_us", value: period}, control{file: "cpu.cfs_quota_us", value: quota})
+	} else if l.CPU > 0 {
+		all = append(all, control{file: "cpu.max", value: quota + " " + period})
+	}
+	if l.Weight > 0 && version == 1 {
+		all = append(all, control{file: "cpu.shares", value: strconv.Itoa(1024 * l.Weight / 100)})
+	} else if l.Weight > 0 {
+		all = append(all, control{file: "cpu.weight", value: strconv.Itoa(l.Weight)})
+	}
+	return all
 }
 
 // Joins lists the files into which a thread writes "0" to put itself, with
@@ -293,6 +303,16 @@ func (g *Group) Throttled() (int64, error) {
 		return 0, nil
 	}
 	return readKey(filepath.Join(p.parent, "cpu.stat"), "nr_throttled")
+}
+
+// PidsRefused counts the processes and threads that the kernel refused the group because it
+// had as many as it may.
+func (g *Group) PidsRefused() (int64, error) {
+	p, ok := g.places[Pids]
+	if !ok {
+		return 0, nil
+	}
+	return readKey(filepath.Join(p.parent, "pids.events"), "max")
 }
 
 // OOMKills counts the group's processes that the kernel killed for memory.

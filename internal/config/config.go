@@ -67,6 +67,8 @@ type Config struct {
 	Freeze Freeze `yaml:"freeze"`
 	// Snapshots is about copies of sandboxes.
 	Snapshots Snapshots `yaml:"snapshots"`
+	// Processes are the limits of the programs that serve sandboxes.
+	Processes Processes `yaml:"processes"`
 	// Pool is what is kept ready for them.
 	Pool []Pool `yaml:"pool"`
 	// Images are templates by the names of images for which they stand where a client
@@ -182,7 +184,7 @@ func (c Config) check() error {
 	if _, err := c.ToolSet(); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {
@@ -214,7 +216,7 @@ func (c Config) withDefaults() Config {
 		c.GatewayUID = DefaultGatewayUID
 	}
 	c.Freeze, c.Snapshots = c.Freeze.withDefaults(), c.Snapshots.withDefaults()
-	c.Listen = c.Listen.withDefaults()
+	c.Listen, c.Processes = c.Listen.withDefaults(), c.Processes.withDefaults()
 	return c
 }
 

@@ -65,7 +65,8 @@ type Daemon struct {
 	opts        Options
 	lock        *filelock.Lock
 	keeper      *keeper.Client
-	nursery     nursery // sees to it that it is there
+	groups      *processGroups // of the gateway and the keeper
+	nursery     nursery        // sees to it that it is there
 	log         *audit.FileLog
 	secretForms *scan.Set // by which text is kept without secrets
 	lost        *lost
@@ -349,14 +350,9 @@ func (d *Daemon) close() {
 	}
 	if d.gateway != nil {
 		d.gateway.close()
+		d.groups.remove(context.Background(), "gateway")
 	}
-	if d.keeper != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		if err := d.keeper.Shutdown(ctx); err != nil && !errors.Is(err, fault.ErrConflict) {
-			d.opts.Log.Warn("the keeper did not end", "err", err)
-		}
-	}
+	d.nursery.end()
 	d.closeApprovals()
 	d.closeClients()
 	d.closeIndex()

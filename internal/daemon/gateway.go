@@ -48,7 +48,8 @@ type gatewayProcess struct {
 	broken    error         // why no gateway comes up, after several tries
 	up        bool          // a gateway's process runs
 
-	child *exec.Cmd // only supervise's goroutine touches it
+	child   *exec.Cmd // only supervise's goroutine touches it and limited
+	limited limited
 }
 
 func newGatewayProcess(d *Daemon) *gatewayProcess {
@@ -212,7 +213,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // it was to end: others follow with other upstreams, or a new certificate
 	}
-	return werr
+	return g.limited.explain(werr)
 }
 
 // start starts a dialer and a gateway. ours is the daemon's end of the door; ended returns
@@ -287,7 +288,11 @@ func (g *gatewayProcess) role(ctx context.Context, name string, document any, at
 		out.Close()
 		return nil, err
 	}
-	if _, err = out.Write(boot); err == nil {
+	// Before it is told anything: what it does, it does within its limits.
+	if g.limited, err = g.d.groups.adopt("gateway", cmd.Process.Pid, g.d.opts.Config.Processes.Gateway); err == nil {
+		_, err = out.Write(boot)
+	}
+	if err == nil {
 		return cmd, out.Close()
 	}
 	out.Close()

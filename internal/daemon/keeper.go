@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -28,8 +29,24 @@ const (
 // startKeeper finds the living keeper or starts one.
 func (d *Daemon) startKeeper(ctx context.Context) error {
 	d.keeper = keeper.Dial(d.opts.Paths.KeeperSocket())
-	d.nursery = nursery{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log}
+	d.groups = newProcessGroups(processHierarchy(d.opts.Paths.State), d.opts.Config.Processes, d.opts.Log)
+	d.nursery = nursery{keeper: d.keeper, paths: d.opts.Paths, executable: d.opts.Executable, log: d.opts.Log, groups: d.groups, limited: &limited{name: "keeper"}}
 	return d.nursery.begin(ctx)
+}
+
+// end ends the keeper if it holds nothing.
+func (n nursery) end() {
+	if n.keeper == nil { // the daemon ends before there was one
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	switch err := n.keeper.Shutdown(ctx); {
+	case err == nil:
+		n.groups.remove(ctx, "keeper")
+	case !errors.Is(err, fault.ErrConflict):
+		n.log.Warn("the keeper did not end", "err", err)
+	}
 }
 
 // nursery sees to it that there is a keeper.
@@ -38,6 +55,8 @@ type nursery struct {
 	paths      config.Paths
 	executable string
 	log        *slog.Logger
+	groups     *processGroups // nil: it is in no group
+	limited    *limited       // the keeper's; only begin and watch's goroutine touch it
 }
 
 // begin finds the living keeper or starts one in a session of its own, so that no
@@ -81,6 +100,7 @@ func (n nursery) retire(ctx context.Context) error {
 
 func (n nursery) have(ctx context.Context) error {
 	if n.keeper.Ping(ctx) == nil {
+		n.confineLiving(ctx)
 		return nil
 	}
 	log, err := config.OpenLog(n.paths.KeeperLog())
@@ -99,7 +119,31 @@ func (n nursery) have(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	errand.Go(func() { ended <- cmd.Wait() })
+	if err := n.confine(cmd.Process.Pid); err != nil { // nobody has asked it for anything yet
+		_ = cmd.Process.Kill() // it is ours, and holds nothing
+		return errors.Join(err, <-ended)
+	}
 	return n.await(ctx, ended)
+}
+
+// confine puts a keeper into its control group.
+func (n nursery) confine(pid int) (err error) {
+	if n.groups != nil {
+		*n.limited, err = n.groups.adopt("keeper", pid, n.groups.limits.Keeper)
+	}
+	return err
+}
+
+// confineLiving does so with a keeper that an earlier daemon began, whose release may have had
+// no groups. One that already has more than its limit goes on: sandboxes would end with it.
+func (n nursery) confineLiving(ctx context.Context) {
+	pid, err := listeningPid(ctx, n.paths.KeeperSocket())
+	if err == nil {
+		err = n.confine(pid)
+	}
+	if err != nil {
+		n.log.WarnContext(ctx, "the keeper goes on without its limits", "err", err)
+	}
 }
 
 func (n nursery) await(ctx context.Context, ended <-chan error) error {
@@ -153,7 +197,13 @@ func (n nursery) watch(replaced func(context.Context)) (end func()) {
 
 // replace tries until another keeper answers.
 func (n nursery) replace(ctx context.Context, replaced func(context.Context)) {
-	n.log.ErrorContext(ctx, "the keeper has died, and all sandboxes with it; another one is started")
+	why := ""
+	if n.limited != nil {
+		if err := n.limited.explain(nil); err != nil {
+			why = err.Error()
+		}
+	}
+	n.log.ErrorContext(ctx, "the keeper has died, and all sandboxes with it; another one is started", "why", why)
 	for err := n.have(ctx); ; err = n.have(ctx) {
 		if ctx.Err() != nil {
 			return

@@ -33,7 +33,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	})
 	engines := all.Engines(all.Config{
 		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
-		RuncDir: p.Runc(), Place: p.Place(), Stage: stage,
+		RuncDir: p.Runc(), Place: p.Place(), Stage: stage, Stages: limitsOf(d.opts.Config.Processes.Stage),
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
 	}, d.keeper)

@@ -69,17 +69,17 @@ func controlGroups(_ context.Context, in Inputs) []Check {
 	case exists("memory"):
 		version = "version 1"
 	default:
-		return []Check{warn(name, "mount a cgroup hierarchy at /sys/fs/cgroup", "none are mounted: memory, CPU and process limits cannot be enforced")}
+		return []Check{warn(name, "mount a cgroup hierarchy at /sys/fs/cgroup", "none are mounted: memory, CPU and process limits cannot be enforced, of sandboxes and of the gateway, the keeper and stages")}
 	}
 	if in.UID != 0 {
-		return []Check{ok(name, "%s; what is delegated to this user, the engine's line says", version)}
+		return []Check{ok(name, "%s; what is delegated to this user, the engine's line says: without it the gateway, the keeper and stages have no limits of memory, tasks and processors either", version)}
 	}
 	writable := dir
 	if version != "version 2" {
 		writable = filepath.Join(dir, "memory")
 	}
 	if err := unix.Access(writable, unix.W_OK); err != nil {
-		return []Check{warn(name, "in a container: run it with a writable /sys/fs/cgroup", "%s, but not writable here: limits cannot be enforced", version)}
+		return []Check{warn(name, "in a container: run it with a writable /sys/fs/cgroup", "%s, but not writable here: limits cannot be enforced, of sandboxes and of the gateway, the keeper and stages", version)}
 	}
 	return []Check{ok(name, "%s, writable", version)}
 }

@@ -105,4 +105,5 @@ const (
 	RuleHostUnreached  = "network.unreached"
 	RuleHostQuota      = "quota.connections"
 	RuleHostBytes      = "quota.bytes"
+	RuleHostMemory     = "quota.gateway_memory" // the run has as much in the gateway's memory as it may
 )

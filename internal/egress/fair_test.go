@@ -149,3 +149,47 @@ func TestUploadsSideBySide(t *testing.T) {
 	}
 	clients.Wait()
 }
+
+// TestBodiesThatTheHostDoesNotRead: those that were looked through stay in memory until the host
+// has read them, and count until then: no others are read meanwhile. The control is that all
+// arrive once it reads.
+func TestBodiesThatTheHostDoesNotRead(t *testing.T) {
+	const document = `network_allowlist:
+  - { host: api.example, methods: [POST], paths: ["/searched"], max_body: 4MB, deny_patterns: ["(?i)secret-[0-9]+"] }
+`
+	var arrived atomic.Int64
+	reads := make(chan struct{})
+	e := endLimited(t, egress.Limits{MemoryTime: time.Minute, Connects: 1000}, document, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived.Add(1)
+		<-reads
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n)
+	}), "api.example")
+	const size, uploads, places = 4_000_000, 16, 4
+	body := strings.Repeat("x", size)
+	var clients sync.WaitGroup
+	for range uploads {
+		clients.Go(func() {
+			if status, said := ask(t, e.client(t, false), http.MethodPost, "https://api.example/searched", strings.NewReader(body)); status != http.StatusOK || said != fmt.Sprint(size) {
+				t.Errorf("%d %s", status, said)
+			}
+		})
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for last, same := int64(0), 0; same < 50; <-tick.C { // until no more arrive
+		if n := arrived.Load(); n != last || n == 0 {
+			last, same = n, 0
+		} else {
+			same++
+		}
+	}
+	if n := arrived.Load(); n > places {
+		t.Errorf("%d bodies of %d are kept, which the host does not read; there is room for %d", n, uploads, places)
+	}
+	close(reads)
+	clients.Wait()
+	if n := arrived.Load(); n != uploads {
+		t.Errorf("%d of %d arrived", n, uploads)
+	}
+}

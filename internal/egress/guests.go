@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 )
 
 // maxGuests bounds how many sandboxes are remembered beyond those with open
@@ -34,6 +35,7 @@ type guest struct {
 	connects    float64       // more of them that may be made now
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
+	memory      *budget.Budget
 }
 
 func newGuests(l Limits) *guests { return &guests{limits: l, byID: map[string]*guest{}} }
@@ -46,7 +48,7 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches)}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime)}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
@@ -96,11 +98,34 @@ func (gs *guests) connect(id string) (rule, problem string) {
 		return door.RuleHostQuota, "the run has as many connections open as it may"
 	case g.connects < 1:
 		return door.RuleHostQuota, "the run makes more connections in a second than it may"
+	case !g.memory.Take(connectionCost):
+		return door.RuleHostMemory, g.memory.Sentence()
 	default:
 		g.connects--
 		g.connections++
 	}
 	return "", ""
+}
+
+// connectionCost is what a connection takes in the gateway, in bytes: both ends of its TLS, what
+// serves its requests, and the header of one that has not come whole.
+const connectionCost = 256 << 10
+
+// enter takes what a connection that the gateway itself answers takes; leave gives it back.
+// problem is why it may not.
+func (gs *guests) enter(id string) (leave func(), problem string) {
+	memory := gs.memory(id)
+	if !memory.Take(connectionCost) {
+		return nil, memory.Sentence()
+	}
+	return func() { memory.Give(connectionCost) }, ""
+}
+
+// memory is a sandbox's share of the gateway's.
+func (gs *guests) memory(id string) *budget.Budget {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.get(id).memory
 }
 
 // reconnect counts a connection in that takes the place of one that was counted already, or
@@ -122,7 +147,9 @@ func (gs *guests) reconnect(id string) (rule, problem string) {
 func (gs *guests) disconnect(id string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	gs.get(id).connections--
+	g := gs.get(id)
+	g.connections--
+	g.memory.Give(connectionCost)
 }
 
 // carried takes what the daemon knows that a run has carried. It is what this gateway has

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -40,7 +41,8 @@ func (r report) size() int {
 
 // reports are those that the door could not take yet.
 type reports struct {
-	quit chan struct{} // closed when nothing is tried again
+	memory func(sandbox string) *budget.Budget
+	quit   chan struct{} // closed when nothing is tried again
 
 	mu      sync.Mutex // guards what follows
 	pending map[string]*outbox
@@ -50,12 +52,23 @@ type reports struct {
 
 // outbox has a sandbox's reports, in their order.
 type outbox struct {
-	queue []report
-	size  int
+	memory *budget.Budget // the sandbox's
+	queue  []report
+	size   int
 }
 
-func newReports() *reports {
-	return &reports{quit: make(chan struct{}), pending: map[string]*outbox{}}
+// endCost is what an end that waits takes, in bytes, with what its client has made up.
+const endCost = 4 << 10
+
+// add puts a report behind the others.
+func (o *outbox) add(one report) {
+	o.queue, o.size = append(o.queue, one), o.size+one.size()
+	o.memory.Owe(int64(one.size()) * endCost)
+}
+
+// newReports makes them; memory is a sandbox's share of the gateway's.
+func newReports(memory func(sandbox string) *budget.Budget) *reports {
+	return &reports{memory: memory, quit: make(chan struct{}), pending: map[string]*outbox{}}
 }
 
 // full is why a sandbox may not go on; "": it may.
@@ -74,7 +87,7 @@ func (rs *reports) follow(sandbox string, one report) bool {
 	defer rs.mu.Unlock()
 	box := rs.pending[sandbox]
 	if box != nil {
-		box.queue, box.size = append(box.queue, one), box.size+one.size()
+		box.add(one)
 	}
 	return box != nil
 }
@@ -91,10 +104,12 @@ func (rs *reports) keep(sandbox string, one report, retry func()) {
 		return // the daemon puts on record that the gateway ended
 	}
 	if box := rs.pending[sandbox]; box != nil { // meanwhile
-		box.queue, box.size = append(box.queue, one), box.size+one.size()
+		box.add(one)
 		return
 	}
-	rs.pending[sandbox] = &outbox{queue: []report{one}, size: one.size()}
+	box := &outbox{memory: rs.memory(sandbox)}
+	box.add(one)
+	rs.pending[sandbox] = box
 	errand.In(&rs.retries, retry)
 }
 
@@ -116,7 +131,9 @@ func (rs *reports) settle(sandbox string, left report) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	box := rs.pending[sandbox]
-	box.size -= box.queue[0].size() - left.size()
+	gone := box.queue[0].size() - left.size()
+	box.size -= gone
+	box.memory.Give(int64(gone) * endCost)
 	if box.queue[0] = left; left.size() == 0 {
 		box.queue = slices.Delete(box.queue, 0, 1)
 	}

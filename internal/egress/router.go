@@ -51,6 +51,8 @@ type Limits struct {
 	Connections int           // at a time; default 128
 	Connects    int           // per second, with four times as many at once; default 20
 	Bytes       int64         // both ways; default 16 GiB
+	Memory      int64         // of the gateway, for all that is kept for it; default 128 MiB
+	MemoryTime  time.Duration // that what needs memory waits for it; default 10 s
 	HelloTime   time.Duration // in which a client must say which host it means; default 10 s
 	GreetTime   time.Duration // in which the host must begin its handshake; default 30 s
 	Idle        time.Duration // that nothing may come or go; default 15 min
@@ -66,6 +68,8 @@ func (l Limits) withDefaults() Limits {
 	l.Connections = or(l.Connections, 128)
 	l.Connects = or(l.Connects, 20)
 	l.Bytes = or(l.Bytes, 16<<30)
+	l.Memory = or(l.Memory, 128<<20)
+	l.MemoryTime = or(l.MemoryTime, 10*time.Second)
 	l.HelloTime = or(l.HelloTime, 10*time.Second)
 	l.GreetTime = or(l.GreetTime, 30*time.Second)
 	l.Idle = or(l.Idle, 15*time.Minute)
@@ -120,9 +124,10 @@ func NewRouter(cfg Config) *Router {
 		cfg.Dialer = outbound.NewDialer(nil, nil)
 	}
 	limits := cfg.Limits.withDefaults()
+	guests := newGuests(limits)
 	return &Router{
-		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: newGuests(limits), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
-		reports: newReports(),
+		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, dialer: cfg.Dialer, exchanges: cfg.Exchanges,
+		reports: newReports(guests.memory),
 	}
 }
 

@@ -74,6 +74,12 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 		s.connectHost(ctx, name, port, a)
 		return
 	}
+	leave, problem := s.router.guests.enter(s.sandbox)
+	if problem != "" {
+		s.reply(channel.Reply{Error: (&passage{router: s.router, sandbox: s.sandbox, name: name, port: port}).refuse(ctx, door.RuleHostMemory, problem)})
+		return
+	}
+	defer leave()
 	id, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
 	if !s.reply(channel.Reply{OK: true, Text: id}) {

@@ -36,7 +36,7 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	if given.Seek {
 		x.Seek()
 	}
-	x.Bound(func(r *http.Request) error { return requests.TakePlace(r, of.Searches) })
+	x.Bound(func(r *http.Request) error { return requests.TakePlace(r, of.Searches, exchange.KeptBody) })
 	return visit{x.Withhold(given.Withheld)}, nil
 }
 

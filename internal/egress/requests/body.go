@@ -3,6 +3,7 @@ package requests
 import (
 	"bytes"
 	"io"
+	"iter"
 	"net/http"
 	"regexp"
 	"slices"
@@ -84,8 +85,12 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if refusal := find(r, nil, patterns); refusal != nil {
 		return refusal
 	}
-	if TakePlace(r, c.config.Searches) != nil {
-		return &Refusal{Reason: "the connection has ended"}
+	most := terms.MaxBody
+	if r.ContentLength >= 0 {
+		most = r.ContentLength // which is not above it
+	}
+	if err := TakePlace(r, c.config.Searches, searchCopies*most); err != nil {
+		return noPlace(err)
 	}
 	body, err := io.ReadAll(&bounded{ReadCloser: r.Body, left: terms.MaxBody})
 	if refusal, ok := asRefusal(err); ok {
@@ -97,6 +102,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if refusal := find(r, body, patterns); refusal != nil {
 		return refusal
 	}
+	Return(r, searchCopies*most-int64(len(body)))
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	switch {
 	case len(r.Trailer) > 0: // which only a body of unknown length has
@@ -105,6 +111,18 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 		r.Body = http.NoBody
 	}
 	return nil
+}
+
+// searchCopies is how often a body is in memory at most while patterns are looked for in it: as
+// it is read into what grows, as a text, and as one of the things that it may mean.
+const searchCopies = 5
+
+// noPlace is what TakePlace's error is to the client.
+func noPlace(err error) *Refusal {
+	if refusal, ok := asRefusal(err); ok {
+		return refusal
+	}
+	return &Refusal{Reason: "the connection has ended"}
 }
 
 // readable refuses a body in which patterns can't be found: one that is encoded, by any of
@@ -149,7 +167,7 @@ func find(r *http.Request, body []byte, patterns []*expression.Expression) *Refu
 		}
 	}
 	for _, written := range said {
-		for _, text := range meanings(written) {
+		for text := range meanings(written) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			for i, pattern := range patterns {
 				if found, _ := pattern.Find(text); found {
@@ -164,17 +182,28 @@ func find(r *http.Request, body []byte, patterns []*expression.Expression) *Refu
 // meanings are a text, and what it is once and twice without its escapes, where a plus is a
 // plus and where it is a space. A bad escape stands for itself, and keeps no other from being
 // read: so do most servers.
-func meanings(text string) []string {
-	all := []string{text}
-	for _, meant := range []string{text, strings.ReplaceAll(text, "+", " ")} {
-		for range 3 {
-			if !slices.Contains(all, meant) {
-				all = append(all, meant)
+func meanings(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, spaces := range []bool{false, true} {
+			meant := text // one at a time: a body is long
+			if spaces {
+				if !strings.Contains(text, "+") {
+					return
+				}
+				meant = strings.ReplaceAll(text, "+", " ")
 			}
-			meant = exchange.Unescape(meant)
+			for range 3 {
+				if !yield(meant) {
+					return
+				}
+				next := exchange.Unescape(meant)
+				if next == meant {
+					break
+				}
+				meant = next
+			}
 		}
 	}
-	return all
 }
 
 func nth(i int) string {

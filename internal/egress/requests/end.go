@@ -104,10 +104,17 @@ func (c *Carrier) handshake(ctx context.Context) (*tls.Conn, error) {
 		return nil, err
 	}
 	ended := c.config.Ended
-	far := tls.Client(conn, &tls.Config{ServerName: c.config.Name, RootCAs: ended.Roots(), MinVersion: tls.VersionTLS12, NextProtos: ended.protocols()})
+	counted := &charged{Conn: conn, memory: c.config.Memory}
+	far := tls.Client(counted, &tls.Config{ServerName: c.config.Name, RootCAs: ended.Roots(), MinVersion: tls.VersionTLS12, NextProtos: ended.protocols()})
 	if err := far.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // nothing was said on it
 		return nil, &Refusal{Rule: door.RuleHostUnreached, Reason: handshakeProblem(c.config.Name, err), Status: http.StatusBadGateway}
+	}
+	if far.ConnectionState().NegotiatedProtocol == "h2" {
+		if err := counted.chargeAnswers(); err != nil {
+			_ = conn.Close() // as above
+			return nil, err
+		}
 	}
 	return far, nil
 }

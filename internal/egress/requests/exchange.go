@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
 )
 
@@ -36,6 +37,8 @@ type Connection struct {
 	// Searches bounds how many bodies of the sandbox are in memory to be looked through: see
 	// TakePlace.
 	Searches chan struct{}
+	// Memory is the sandbox's share of the gateway's; nil: it has no bound.
+	Memory *budget.Budget
 }
 
 // Refusal is why a request is not passed on.

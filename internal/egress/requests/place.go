@@ -2,46 +2,92 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // placeKey is under what a request's context has its place.
 type placeKey struct{}
 
-// place is a request's among the bodies of a sandbox that are kept in memory. It is taken once,
-// by whichever of those who see to the request first reads all of its body, and given back when
-// the host has read that, or the request has ended.
+// place is what a request has of a sandbox's share of the gateway: a place among the bodies
+// that are kept, taken once, by whichever of those who see to the request first reads all of its
+// body; the memory of such bodies; and the memory of all else. The first two are given back when
+// the host has read the body, all of it when the request has ended.
 type place struct {
-	mu    sync.Mutex // guards both
+	memory *budget.Budget
+
+	mu    sync.Mutex // guards all below
 	of    chan struct{}
-	ended bool
+	kept  int64 // bytes, of bodies
+	own   int64 // bytes, of the rest
+	ended bool  // nothing of its body is kept any more
+	over  bool  // the request has ended
 }
 
-// withPlace is a request that can take a place; end gives it back.
-func withPlace(r *http.Request) (*http.Request, *place) {
-	p := &place{}
+// withPlace is a request that can take a place; end gives all back.
+func withPlace(r *http.Request, memory *budget.Budget) (*http.Request, *place) {
+	p := &place{memory: memory}
 	return r.WithContext(context.WithValue(r.Context(), placeKey{}, p)), p
 }
 
-// TakePlace waits for a place among the bodies that are kept, before a request's is read: until
-// then none of it is in memory. A request that has one gets no other. The error is that the
-// request has ended. places nil: there are any number.
-func TakePlace(r *http.Request, places chan struct{}) error {
+func placeOf(r *http.Request) *place {
 	p, _ := r.Context().Value(placeKey{}).(*place)
-	if places == nil || p == nil || p.has() {
+	return p
+}
+
+// TakePlace waits for a place among the bodies that are kept, and for as many bytes of the
+// sandbox's memory as keeping this one and looking through it may take, before any of it is
+// read. A request that has a place gets no other. The error is that the request has ended, or
+// the *Refusal that the sandbox has as much as it may. places nil: there are any number.
+func TakePlace(r *http.Request, places chan struct{}, bytes int64) error {
+	p := placeOf(r)
+	if p == nil {
 		return r.Context().Err()
 	}
-	select {
-	case places <- struct{}{}:
-		p.take(places)
-		return nil
-	case <-r.Context().Done():
-		return r.Context().Err()
+	if places != nil && !p.has() {
+		select {
+		case places <- struct{}{}:
+			p.take(places)
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
 	}
+	err := p.memory.Await(r.Context(), bytes)
+	if errors.Is(err, budget.ErrFull) {
+		return p.full()
+	}
+	if err == nil {
+		p.keep(bytes)
+	}
+	return err
+}
+
+// Return gives back what TakePlace has taken and what is not kept after all.
+func Return(r *http.Request, bytes int64) {
+	if p := placeOf(r); p != nil {
+		p.keep(-bytes)
+	}
+}
+
+// Charge takes bytes of the sandbox's memory until the request has ended. The error is a
+// *Refusal.
+func Charge(r *http.Request, bytes int64) error {
+	if p := placeOf(r); p != nil && !p.charge(bytes) {
+		return p.full()
+	}
+	return nil
+}
+
+func (p *place) full() *Refusal {
+	return &Refusal{Rule: door.RuleHostMemory, Reason: p.memory.Sentence(), Status: http.StatusServiceUnavailable}
 }
 
 func (p *place) has() bool {
@@ -60,7 +106,36 @@ func (p *place) take(places chan struct{}) {
 	p.of = places
 }
 
-// free gives the place back; the request can take none any more.
+// keep has bytes more, which are taken, or less kept.
+func (p *place) keep(bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		p.memory.Give(max(bytes, 0)) // of what is less all was given back
+		return
+	}
+	p.kept += bytes
+	if bytes < 0 {
+		p.memory.Give(-bytes)
+	}
+}
+
+// charge takes bytes for the rest.
+func (p *place) charge(bytes int64) bool {
+	if !p.memory.Take(bytes) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		p.memory.Give(bytes)
+		return true
+	}
+	p.own += bytes
+	return true
+}
+
+// free gives the place back, and what is kept of the body; the request can take none any more.
 func (p *place) free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,6 +143,64 @@ func (p *place) free() {
 		<-p.of
 		p.of = nil
 	}
+	p.memory.Give(p.kept)
+	p.kept = 0
+}
+
+// end gives all back.
+func (p *place) end() {
+	p.free()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	p.memory.Give(p.own)
+	p.own = 0
+}
+
+// What one request takes while it is under way, in bytes: its goroutines with their stacks and
+// buffers, and its fields, which are read, kept in maps, looked through and made anew.
+const (
+	requestCost = 32 << 10
+	fieldCost   = 64 // of one, beside its text
+	fieldCopies = 4
+)
+
+// costOf is what a request takes whose header was read.
+func costOf(r *http.Request) int64 {
+	said := len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			said += len(name) + len(value) + fieldCost
+		}
+	}
+	cost := int64(requestCost + fieldCopies*said)
+	if r.ProtoMajor == 2 && r.Body != nil && r.Body != http.NoBody {
+		cost += maxBodyKept
+	}
+	return cost
+}
+
+// charged is a connection to the host with what may wait on it.
+type charged struct {
+	net.Conn
+	memory *budget.Budget
+	bytes  atomic.Int64
+}
+
+// Close implements net.Conn.
+func (c *charged) Close() error {
+	c.memory.Give(c.bytes.Swap(0))
+	return c.Conn.Close()
+}
+
+// chargeAnswers takes what of answers may wait for the client on a connection over HTTP/2, on
+// which the host sends it ahead.
+func (c *charged) chargeAnswers() error {
+	if !c.memory.Take(maxAnswersKept) {
+		return &Refusal{Rule: door.RuleHostMemory, Reason: c.memory.Sentence(), Status: http.StatusServiceUnavailable}
+	}
+	c.bytes.Add(maxAnswersKept)
+	return nil
 }
 
 // leaving is a body on its way to the host. It gives its place back when it has been read.
@@ -93,7 +226,7 @@ func (l *leaving) Close() error {
 // leave has a request's body give the place back once the host has read it. The transport reads
 // it in a goroutine of its own, where a panic would end the gateway: that is shielded.
 func leave(r *http.Request) {
-	p, _ := r.Context().Value(placeKey{}).(*place)
+	p := placeOf(r)
 	switch {
 	case p == nil:
 	case r.Body == nil || r.Body == http.NoBody:

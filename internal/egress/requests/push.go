@@ -17,6 +17,10 @@ import (
 // comes to read why.
 const maxDrained = 256 << 20
 
+// pushKept is what is kept of a push, in bytes: what it says before its objects, as it was said
+// and as it was read.
+const pushKept = 4 << 20
+
 // Push is a push whose refs and options were read, and nothing of its objects.
 type Push struct {
 	Path   string
@@ -56,8 +60,8 @@ func (c *Carrier) holdPush(r *http.Request, terms policy.RequestTerms) *Refusal 
 
 // readPush reads the beginning of a push. One that can't be read is told why.
 func (c *Carrier) readPush(r *http.Request, body io.Reader) (*gitwire.Pushed, *Refusal) {
-	if TakePlace(r, c.config.Searches) != nil {
-		return nil, &Refusal{Reason: "the connection has ended"}
+	if err := TakePlace(r, c.config.Searches, pushKept); err != nil {
+		return nil, noPlace(err)
 	}
 	pushed, err := gitwire.ReadPush(body)
 	if unread, is := errors.AsType[*gitwire.Malformed](err); is {

@@ -43,7 +43,7 @@ const (
 	// maxAnswerKept is of an answer, and maxAnswersKept of all answers of a connection to the
 	// host together.
 	maxAnswerKept  = 256 << 10
-	maxAnswersKept = 2 << 20
+	maxAnswersKept = 1 << 20
 )
 
 // Config is a connection and all that it needs.
@@ -193,8 +193,12 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 			panic(http.ErrAbortHandler) // the connection has ended
 		}
 		defer c.handlers.done()
-		r, kept := withPlace(r)
-		defer kept.free()
+		r, kept := withPlace(r, c.config.Memory)
+		defer kept.end()
+		if !kept.charge(costOf(r)) {
+			c.refuse(w, r, kept.full())
+			return
+		}
 		judged, refusal := c.check(r)
 		if refusal != nil {
 			c.refuse(w, r, refusal)

@@ -8,12 +8,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
 // pieceSize is how much of a body is read at a time.
 const pieceSize = 32 << 10
+
+// scannerCost is what looking through a body takes as it passes, in bytes: two pieces, and what
+// may be the beginning of something.
+const scannerCost = 4 * pieceSize
 
 // body has the body looked through.
 func (l *look) body() error {
@@ -29,6 +34,9 @@ func (l *look) body() error {
 		return l.unseen(why)
 	case coding != "":
 		return l.encoded(coding)
+	}
+	if err := requests.Charge(r, scannerCost); err != nil {
+		return err
 	}
 	scanner := l.set().Scanner(l.plan, l.known...)
 	if l.plan.Holds() {

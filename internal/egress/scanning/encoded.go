@@ -21,6 +21,8 @@ import (
 const (
 	maxEncoded = 4 << 20
 	maxDecoded = 32 << 20
+	// decoderCost is what decoding takes, in bytes: windows of at most 8 MiB, and buffers.
+	decoderCost = 12 << 20
 )
 
 // codingOf is how a body is encoded: "" not at all. why is what keeps it from being read.
@@ -53,7 +55,11 @@ func codingOf(h http.Header) (coding, why string) {
 // can't be redacted, so what would be is blocked.
 func (l *look) encoded(coding string) error {
 	r := l.request
-	if err := requests.TakePlace(r, l.searches); err != nil {
+	most := int64(maxEncoded)
+	if r.ContentLength >= 0 {
+		most = min(most, r.ContentLength)
+	}
+	if err := requests.TakePlace(r, l.searches, 2*most+decoderCost); err != nil {
 		return err
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEncoded+1))
@@ -65,6 +71,7 @@ func (l *look) encoded(coding string) error {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(raw), rest), rest}, nil
+	defer requests.Return(r, 2*most+decoderCost-min(int64(len(raw)), 2*most+decoderCost))
 	if len(raw) > maxEncoded {
 		return l.unseen("it is encoded and has more than " + sizeText(maxEncoded))
 	}

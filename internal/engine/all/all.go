@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/docker"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/gvisor"
@@ -30,6 +31,8 @@ type Config struct {
 	Place string
 	// Stage is the argv that runs stages.Stage; an engine's name and the folders follow.
 	Stage []string
+	// Stages are the limits of programs that write an instance's files.
+	Stages cgroup.Limits
 	// Docker is the socket of a Docker daemon, as unix://PATH; "" is the usual one.
 	Docker string
 	// Grounds is a directory for mounts that a Docker daemon shows to containers.
@@ -51,16 +54,16 @@ type Config struct {
 func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	engines := map[string]engine.Engine{}
 	for _, e := range []engine.Engine{
-		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name)}, k),
+		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name), Stages: cfg.Stages}, k),
 		runc.New(runc.Config{
-			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name),
+			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name), Stages: cfg.Stages,
 		}, k),
 		docker.New(docker.Config{
-			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name),
+			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name), Stages: cfg.Stages,
 			Probe: append(slices.Clone(cfg.Probe), docker.Name), Log: cfg.Log,
 		}, k),
 		microvm.New(microvm.Config{
-			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name),
+			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name), Stages: cfg.Stages,
 		}, k),
 	} {
 		engines[e.Name()] = e

@@ -73,9 +73,17 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, 
 	if err != nil {
 		return nil, err
 	}
+	group, err := e.home.BridgeGroup(spec.Share, spec.ID)
+	if err != nil {
+		return nil, err
+	}
+	var joins []string
+	if group != nil {
+		joins = group.Joins()
+	}
 	log := filepath.Join(dir, logName)
 	err = e.home.Launch(ctx, keeper.Launch{
-		ID: spec.ID, Dir: dir, Log: log, Env: environment(), Meta: meta, Attached: true,
+		ID: spec.ID, Dir: dir, Log: log, Env: environment(), Meta: meta, Attached: true, CgroupProcs: joins,
 		Argv: slices.Concat(e.cfg.Stage, []string{dir}),
 	})
 	if err != nil {

@@ -40,6 +40,9 @@ func (e *Engine) sweep(ctx context.Context, id string) error {
 	if err := errors.Join(removed, killed, e.strays(id).Kill(ctx), e.takeGround(ctx, id)); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", id, err)
 	}
+	if err := e.home.RemoveGroups(ctx, id); err != nil {
+		return fmt.Errorf("destroy sandbox %s: %w", id, err)
+	}
 	if err := os.RemoveAll(e.home.Path(id)); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", id, err)
 	}

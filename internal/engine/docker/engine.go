@@ -25,11 +25,11 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
 // Name is what a policy's `isolation` says.
@@ -48,6 +48,9 @@ type Config struct {
 	Place    string // a directory for the grounds of instances, which the service sees, too
 	// Stage is the argv that runs Stage; the folder of an instance follows it.
 	Stage []string
+	// Stages are the limits of the programs that write an instance's files; the zero value is
+	// kept.DefaultStageLimits.
+	Stages cgroup.Limits
 	// Probe is the argv of a static program that runs Probe; its first element is a path.
 	Probe []string
 	Log   *slog.Logger // what goes wrong in the background; nil: nobody is told
@@ -58,7 +61,6 @@ type sandboxKeeper interface {
 	kept.Keeper
 
 	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
-	Freeze(ctx context.Context, f keeper.Freeze) error
 	Kill(ctx context.Context, id string) error
 }
 
@@ -95,7 +97,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	sum := sha256.Sum256([]byte(cfg.StateDir))
 	return &Engine{
 		cfg: cfg, keeper: k, uid: os.Geteuid(), probing: semaphore.NewWeighted(1), installation: hex.EncodeToString(sum[:8]),
-		home: kept.NewHome(Name, cfg.StateDir, kept.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k),
+		home: kept.NewHome(Name, cfg.StateDir, kept.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k).LimitStages(cfg.Stages),
 	}
 }
 

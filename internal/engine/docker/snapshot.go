@@ -87,7 +87,7 @@ func (i *Instance) pack(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	return i.engine.keeper.Freeze(ctx, keeper.Freeze{
+	return i.engine.home.Freeze(ctx, keeper.Freeze{
 		ID: i.id, Keep: true, Dir: i.engine.home.Path(i.id), Log: i.file(logName), Env: environment(),
 		Steps: [][]string{packing, goingOn}, Undo: [][]string{goingOn},
 	})

@@ -39,6 +39,9 @@ type Config struct {
 	// Stage is the argv that runs Stage of this package; an instance's folder and a command
 	// follow.
 	Stage []string
+	// Stages are the limits of the programs that write an instance's files; the zero value is
+	// kept.DefaultStageLimits.
+	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.
 	CgroupParent string
@@ -50,7 +53,6 @@ type sandboxKeeper interface {
 
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
-	Freeze(ctx context.Context, f keeper.Freeze) error
 	Thaw(ctx context.Context, l keeper.Launch) error
 }
 
@@ -85,7 +87,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 	uid := os.Geteuid()
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids:      sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		restores: make(chan struct{}, restoresAtOnce),
 	}

@@ -53,7 +53,7 @@ func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
-	if err := i.engine.keeper.Freeze(ctx, f); err != nil {
+	if err := i.engine.home.Freeze(ctx, f); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	i.dropStores()

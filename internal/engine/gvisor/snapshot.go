@@ -46,7 +46,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
-	err = i.engine.keeper.Freeze(ctx, i.snapshotting(dir, contents))
+	err = i.engine.home.Freeze(ctx, i.snapshotting(dir, contents))
 	if err == nil {
 		err = made.write(dir)
 	}

@@ -8,8 +8,6 @@ package kept
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +29,7 @@ const LongestWait = 30 * time.Second
 // Keeper is what a home needs of the keeper.
 type Keeper interface {
 	Launch(ctx context.Context, l keeper.Launch) (keeper.Sandbox, error)
+	Freeze(ctx context.Context, f keeper.Freeze) error
 	Get(ctx context.Context, id string) (keeper.Sandbox, error)
 	Signal(ctx context.Context, id string, sig int) error
 	Wait(ctx context.Context, id string) (keeper.ProcessExit, error)
@@ -42,6 +41,7 @@ type Keeper interface {
 type Home struct {
 	engine, state, parent string
 	keeper                Keeper
+	stages                cgroup.Limits
 	// groups and balance are found out once, at first use: what a host offers does not
 	// change under a running daemon.
 	groups  func() *cgroup.Hierarchy
@@ -53,7 +53,7 @@ type Home struct {
 // no other home has.
 func NewHome(name, state, parent string, uid int, k Keeper) *Home {
 	h := &Home{
-		engine: name, state: state, parent: parent, keeper: k,
+		engine: name, state: state, parent: parent, keeper: k, stages: DefaultStageLimits(),
 		groups: sync.OnceValue(func() *cgroup.Hierarchy {
 			groups := cgroup.New(cgroup.Config{Parent: parent, UID: uid})
 			groups.Tidy() // who only looks leaves nothing; the first instance makes them again
@@ -65,10 +65,7 @@ func NewHome(name, state, parent string, uid int, k Keeper) *Home {
 }
 
 // ParentGroup is a control group for an installation's instances: no other's meet them.
-func ParentGroup(state string) string {
-	sum := sha256.Sum256([]byte(state))
-	return "cofferdam-" + hex.EncodeToString(sum[:4])
-}
+func ParentGroup(state string) string { return cgroup.ParentOf(state) }
 
 // Parent is the control group that instances' groups are made under.
 func (h *Home) Parent() string { return h.parent }
@@ -194,7 +191,7 @@ func (h *Home) Launch(ctx context.Context, l keeper.Launch) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	if _, err := h.keeper.Launch(bounded, l); err != nil {
-		return err
+		return h.explainStart(l.ID, err)
 	}
 	return ctx.Err()
 }
@@ -203,15 +200,7 @@ func (h *Home) Launch(ctx context.Context, l keeper.Launch) error {
 // the control group, the folder and the keeper's memory, in this order: what a List goes by
 // is removed late, so that a daemon that dies in between finds the rest again.
 func (h *Home) Remove(ctx context.Context, id string, record func() error) error {
-	errs := []error{record()}
-	group, err := h.groups().Open(id)
-	switch {
-	case err == nil:
-		errs = append(errs, group.Remove(ctx))
-	case !errors.Is(err, fault.ErrNotFound):
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(record(), h.RemoveGroups(ctx, id)); err != nil {
 		return fmt.Errorf("destroy sandbox %s: %w", id, err)
 	}
 	if err := os.RemoveAll(h.Path(id)); err != nil {
@@ -223,6 +212,21 @@ func (h *Home) Remove(ctx context.Context, id string, record func() error) error
 		return err
 	}
 	return nil
+}
+
+// RemoveGroups removes an instance's control groups, in which nothing runs any more.
+func (h *Home) RemoveGroups(ctx context.Context, id string) error {
+	var errs []error
+	for _, open := range []func(string) (*cgroup.Group, error){h.groups().OpenStage, h.groups().Open} {
+		group, err := open(id)
+		switch {
+		case err == nil:
+			errs = append(errs, group.Remove(ctx))
+		case !errors.Is(err, fault.ErrNotFound):
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Gone tells whether there is nothing of an instance any more: no folder, and nothing that

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
@@ -48,6 +49,9 @@ type Config struct {
 	Agent func() ([]byte, error)
 	// Stage is the argv that runs Stage; the folder of an instance, and more, follow it.
 	Stage []string
+	// Stages are the limits of the programs that write an instance's files; the zero value is
+	// kept.DefaultStageLimits.
+	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.
 	CgroupParent string
@@ -60,7 +64,6 @@ type sandboxKeeper interface {
 	Call(ctx context.Context, id string, call channel.Call) (channel.Reply, error)
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
-	Freeze(ctx context.Context, f keeper.Freeze) error
 	Thaw(ctx context.Context, l keeper.Launch) error
 }
 
@@ -105,7 +108,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 	uid := os.Geteuid()
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		khz: sync.OnceValue(counterKHz),
 		kvm: sync.OnceValue(func() verdict {

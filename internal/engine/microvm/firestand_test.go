@@ -73,7 +73,7 @@ func (s *stand) config(t *testing.T) microvm.Config {
 	return microvm.Config{
 		Firecracker: self, QEMU: "/absent/qemu", Kernel: filepath.Join(s.dir, "kernel"), StateDir: s.state(),
 		Agent: func() ([]byte, error) { return []byte("the agent"), nil },
-		Stage: []string{"/proc/self/exe", roleStage}, CgroupParent: fmt.Sprintf("cofferdam-test-fc-%d", os.Getpid()),
+		Stage: []string{ownProgram(), roleStage}, CgroupParent: fmt.Sprintf("cofferdam-test-fc-%d", os.Getpid()),
 	}
 }
 

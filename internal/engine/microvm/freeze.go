@@ -107,7 +107,7 @@ func (i *Instance) written(ctx context.Context, f keeper.Freeze, contents engine
 			}
 		}
 	}
-	return i.engine.keeper.Freeze(ctx, f)
+	return i.engine.home.Freeze(ctx, f)
 }
 
 // writing is what the keeper is to run to write the machine or its files.

@@ -17,6 +17,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 )
 
+// ownProgram is this very binary.
+func ownProgram() string {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err) // a test's binary has a path
+	}
+	return self
+}
+
 // roleStage makes the test binary the stage of a machine.
 const roleStage = "microvm-stage"
 

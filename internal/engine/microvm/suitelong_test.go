@@ -152,7 +152,7 @@ func (s site) layRoot(t *testing.T) {
 func (s site) config() microvm.Config {
 	return microvm.Config{
 		Kernel: s.kernel, StateDir: filepath.Join(s.dir, "state"), Agent: func() ([]byte, error) { return s.agent, nil },
-		Stage: []string{"/proc/self/exe", roleStage}, CgroupParent: fmt.Sprintf("cofferdam-test-%d", os.Getpid()),
+		Stage: []string{ownProgram(), roleStage}, CgroupParent: fmt.Sprintf("cofferdam-test-%d", os.Getpid()),
 	}
 }
 

@@ -18,11 +18,11 @@ import (
 	"os"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
-	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -40,6 +40,9 @@ type Config struct {
 	// Stage is the argv that runs Stage; the folder of an instance follows it.
 	// For a snapshot it runs Keep, and the snapshot's folder follows that.
 	Stage []string
+	// Stages are the limits of the programs that write an instance's files; the zero value is
+	// kept.DefaultStageLimits.
+	Stages cgroup.Limits
 	// CgroupParent is the control group that instances' groups are made under;
 	// "" derives one from StateDir, so that installations do not meet.
 	CgroupParent string
@@ -51,7 +54,6 @@ type sandboxKeeper interface {
 
 	Track(ctx context.Context, id string, processes []process.ID) error
 	Kill(ctx context.Context, id string) error
-	Freeze(ctx context.Context, f keeper.Freeze) error
 }
 
 // Engine is the runc engine. Safe for concurrent use.
@@ -82,7 +84,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	}
 	uid := os.Geteuid()
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k),
+		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids: sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 	}
 }

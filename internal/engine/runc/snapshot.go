@@ -62,7 +62,7 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotTimeout)
 	defer cancel()
-	err = i.engine.keeper.Freeze(ctx, i.snapshotting(dir))
+	err = i.engine.home.Freeze(ctx, i.snapshotting(dir))
 	if err == nil {
 		err = made.write(dir)
 	}

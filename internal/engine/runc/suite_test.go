@@ -203,6 +203,7 @@ func (s site) subject(t *testing.T, kind engine.RootKind) *enginetest.Subject {
 				filepath.Join(cfg.StateDir, "sandboxes", id), filepath.Join(cfg.StateDir, "sandboxes", id, "runc", "*"),
 				filepath.Join(cfg.Root, id), filepath.Join("/sys/fs/cgroup", "*", cfg.CgroupParent, "*", id),
 				filepath.Join("/sys/fs/cgroup", cfg.CgroupParent, "*", id), filepath.Join(cfg.Place, "*"),
+				filepath.Join("/sys/fs/cgroup", "*", cfg.CgroupParent, "*", id+".stage"), filepath.Join("/sys/fs/cgroup", cfg.CgroupParent, "*", id+".stage"),
 			} {
 				found, err := filepath.Glob(pattern)
 				if err != nil {

@@ -17,6 +17,9 @@ import (
 // maxBody bounds a body in which a placeholder is swapped, and one that is read to be signed.
 const maxBody = 1 << 20
 
+// KeptBody is what such a body takes in memory, in bytes: as it was read, and with what is put in.
+const KeptBody = 4 * maxBody
+
 // readable is the one encoding in which a secret can be found.
 const readable = "identity"
 

@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/cgroup"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
+
+// TestWithoutGroups: where a daemon may make none, it says so in one line, with what to do, and
+// its processes run without.
+func TestWithoutGroups(t *testing.T) {
+	t.Parallel()
+	nothing := filepath.Join(t.TempDir(), "mountinfo")
+	must(t, os.WriteFile(nothing, nil, 0o600))
+	var said strings.Builder
+	p := newProcessGroups(cgroup.New(cgroup.Config{Parent: "cofferdam-none", MountInfo: nothing}), config.Processes{}, slog.New(slog.NewTextHandler(&said, nil)))
+	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "run without limits of cpu, memory, pids") || !strings.Contains(text, "mount cgroup2") {
+		t.Errorf("it says %q", text)
+	}
+	in, err := p.adopt("gateway", os.Getpid(), config.ProcessLimit{Memory: 1 << 30, Tasks: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := errors.New("signal: killed")
+	if got := in.explain(ended); !errors.Is(got, ended) || got.Error() != ended.Error() {
+		t.Errorf("of an end nobody knows why it says %v", got)
+	}
+	p.remove(t.Context(), "gateway")
+	if strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("it says more: %s", said.String())
+	}
+}

@@ -1,0 +1,112 @@
+// Package budget counts what one sandbox has of the gateway's memory. Whoever keeps something
+// for a sandbox takes its size first, in bytes, and gives it back when it is gone: connections,
+// requests under way with their fields, bodies that are read whole, answers that nobody has read
+// yet, buffers in which something is looked for, ends that wait to be put on record. Where each
+// of these had a bound of its own alone, a sandbox could have all of them at once.
+package budget
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ErrFull is that a sandbox has as much as it may.
+var ErrFull = errors.New("the budget is used up")
+
+// Budget is one sandbox's. A nil one has no bound. Safe for concurrent use.
+type Budget struct {
+	most     int64
+	patience time.Duration
+
+	mu    sync.Mutex // guards both
+	used  int64
+	freed chan struct{} // closed and replaced when something is given back
+}
+
+// New makes a budget of so many bytes. patience is how long Await waits.
+func New(most int64, patience time.Duration) *Budget {
+	return &Budget{most: most, patience: patience, freed: make(chan struct{})}
+}
+
+// Take takes bytes; false: there are not as many left, and nothing was taken.
+func (b *Budget) Take(bytes int64) bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+bytes > b.most {
+		return false
+	}
+	b.used += bytes
+	return true
+}
+
+// Owe takes bytes although there may not be as many left: what can't be thrown away counts, so
+// that nothing else is taken until it is gone.
+func (b *Budget) Owe(bytes int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used += bytes
+}
+
+// Await takes bytes once there are as many. The error is ErrFull if there are not in time, or
+// never will be, and ctx's if that ends before.
+func (b *Budget) Await(ctx context.Context, bytes int64) error {
+	if b == nil {
+		return ctx.Err()
+	}
+	if bytes > b.most {
+		return ErrFull
+	}
+	late := time.NewTimer(b.patience)
+	defer late.Stop()
+	for {
+		b.mu.Lock()
+		freed := b.freed
+		b.mu.Unlock()
+		if b.Take(bytes) { // after freed was read: what is given back behind this wakes us
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-late.C:
+			return ErrFull
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Give gives bytes back.
+func (b *Budget) Give(bytes int64) {
+	if b == nil || bytes == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= bytes
+	close(b.freed)
+	b.freed = make(chan struct{})
+}
+
+// Used is how much is taken.
+func (b *Budget) Used() int64 {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// Sentence is what a client is told when it is used up.
+func (b *Budget) Sentence() string {
+	return "the run has as much in the gateway's memory as it may (" + strconv.FormatInt(b.most>>20, 10) + " MiB, of connections, requests and bodies under way); let some end first"
+}

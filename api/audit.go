@@ -64,7 +64,7 @@ type AuditQuery struct {
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"` // not included
 	From  uint64    `json:"from,omitempty"` // the first record's number
-	// Flags are of claimed, guest, unaccounted, brought; the record has to have all.
+	// Flags are of claimed, guest, unaccounted, brought, alarm; the record has to have all.
 	Flags []string `json:"flags,omitempty"`
 	Exit  *int     `json:"exit,omitempty"`
 	Limit int      `json:"limit,omitempty"` // 0: all

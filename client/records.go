@@ -21,6 +21,7 @@ type RecordFilter struct {
 	Kinds    []string
 	Outcomes []string
 	From     uint64 // the first sequence number
+	Alarms   bool   // only alarms
 }
 
 func (f RecordFilter) query() string {
@@ -35,6 +36,9 @@ func (f RecordFilter) query() string {
 	}
 	for _, outcome := range f.Outcomes {
 		q.Add("outcome", outcome)
+	}
+	if f.Alarms {
+		q.Set("alarms", "1")
 	}
 	if f.From > 0 {
 		q.Set("from", strconv.FormatUint(f.From, 10))

@@ -50,6 +50,7 @@ Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 		Example: `  cofferdam audit list --run nightly-42
   cofferdam audit list --outcome blocked --outcome withheld
+  cofferdam audit list --alarms
   cofferdam audit list --kind package --json | jq -r .package_name`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +65,7 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 	set.StringVar(&flags.filter.Sandbox, "sandbox", "", "only of this sandbox")
 	set.StringSliceVar(&flags.filter.Kinds, "kind", nil, "only of this kind; may be repeated")
 	set.StringSliceVar(&flags.filter.Outcomes, "outcome", nil, "only with this outcome; may be repeated")
+	set.BoolVar(&flags.filter.Alarms, "alarms", false, "only alarms, whatever their outcome")
 	set.Uint64Var(&flags.filter.From, "from", 0, "only from this sequence number on")
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
 	register(cmd, "run", completeRuns)

@@ -69,6 +69,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 		n    int
 		what string
 	}{
+		{len(untold(s)), "alarms"},
 		{len(s.Installed), "installed"},
 		{len(served), "served but not installed"},
 		{len(s.Withheld), "withheld"},
@@ -121,6 +122,11 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			row(what, fmt.Sprintf("and %d more: cofferdam audit list --run %s", n-reportRows, s.Run), "", "")
 		}
 	}
+	alarms := untold(s)
+	for _, a := range alarms[:min(len(alarms), reportRows)] {
+		row("ALARM", subject(a), a.Version, why(a))
+	}
+	more("ALARM", len(alarms))
 	for _, part := range []struct {
 		what     string
 		packages []api.Package
@@ -155,6 +161,16 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	toolRows(s.Tools[:min(len(s.Tools), reportRows)], row)
 	more("called", len(s.Tools))
 	return ui.Columns(rows, width)
+}
+
+// untold are the alarms that no line about a package tells of.
+func untold(s api.RunSummary) []api.Package {
+	lines := slices.Concat(s.Installed, s.Withheld, s.Refused, s.Failed, s.Missing)
+	return slices.DeleteFunc(slices.Clone(s.Alarms), func(a api.Package) bool {
+		return a.Ecosystem != "" && slices.ContainsFunc(lines, func(p api.Package) bool {
+			return p.Alarm && p.Ecosystem == a.Ecosystem && p.Name == a.Name && (p.Version == a.Version || a.Version == "" || p.Version == "")
+		})
+	})
 }
 
 func reached(h api.Host) bool     { return h.Connections > 0 }
@@ -196,7 +212,7 @@ func subject(p api.Package) string {
 	if p.Name == "" {
 		return strings.TrimPrefix(p.File, "https://")
 	}
-	return p.Ecosystem + " " + p.Name
+	return strings.TrimSpace(p.Ecosystem + " " + p.Name)
 }
 
 // why is the reason and, in brackets, the rule to look for in the policy.

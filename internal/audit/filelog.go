@@ -195,6 +195,7 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "the record was not written")
 	}
+	r = markAlarm(r)
 	q, err := newRequest(r)
 	if err != nil {
 		return r, err

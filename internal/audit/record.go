@@ -204,6 +204,7 @@ type Filter struct {
 	Kinds    []Kind
 	Outcomes []Outcome
 	FromSeq  uint64
+	Alarms   bool // only what Record.IsAlarm
 	// Seqs, if not nil, are the only records that are selected, in ascending
 	// order: who has an index asks for what it points to.
 	Seqs []uint64

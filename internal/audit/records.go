@@ -172,6 +172,9 @@ func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
 			return Record{}, false, nil
 		}
 	}
+	if s.filter.Alarms && !hintsAtAlarm(text) {
+		return Record{}, false, nil
+	}
 	l, err := decode(text, seq)
 	if err != nil {
 		return Record{}, false, err
@@ -181,6 +184,11 @@ func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
 	}
 	r, err := s.personal.join(l)
 	return r, err == nil, err
+}
+
+// hintsAtAlarm passes over most lines that are no alarm without decoding them.
+func hintsAtAlarm(line []byte) bool {
+	return bytes.Contains(line, []byte(`"`+DetailAlarm+`":"`+detailTrue+`"`)) || bytes.Contains(line, []byte(`"outcome":"`+string(Alarm)+`"`))
 }
 
 // next returns the first record from seq on, and before end, that can be selected
@@ -202,6 +210,7 @@ func (f Filter) selects(r Record) bool {
 	return r.Seq >= f.FromSeq &&
 		(f.Run == "" || f.Run == r.Run) &&
 		(f.Sandbox == "" || f.Sandbox == r.Sandbox) &&
+		(!f.Alarms || r.IsAlarm()) &&
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) &&
 		(len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome))
 }

@@ -47,7 +47,7 @@ func (w *writer) close() error {
 
 // owe has a record of the log's own written with the next batch.
 func (w *writer) owe(r Record) error {
-	q, err := newRequest(r)
+	q, err := newRequest(markAlarm(r))
 	if err == nil {
 		w.owed = append(w.owed, q)
 	}

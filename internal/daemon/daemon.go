@@ -93,6 +93,7 @@ type Daemon struct {
 	gateway     *gatewayProcess
 	api         *httpapi.Server
 	telemetry   *telemetry.Telemetry
+	alarms      alarmFollower
 	health      *health
 	serves      []*server // all listeners, from the moment they are open
 	tcp         *server   // one of them; nil: there is none

@@ -60,10 +60,10 @@ func AuditFilter(q api.AuditQuery) (index.Filter, error) {
 	}
 	for _, name := range q.Flags {
 		flag, known := map[string]int{
-			"claimed": index.FlagClaimed, "guest": index.FlagGuest, "unaccounted": index.FlagUnaccounted, "brought": index.FlagBrought,
+			"claimed": index.FlagClaimed, "guest": index.FlagGuest, "unaccounted": index.FlagUnaccounted, "brought": index.FlagBrought, "alarm": index.FlagAlarm,
 		}[name]
 		if !known {
-			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought", name)
+			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought, alarm", name)
 		}
 		f.Flags |= flag
 	}

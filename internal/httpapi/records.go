@@ -66,6 +66,9 @@ func viewSummary(s admission.RunSummary) api.RunSummary {
 	if len(s.Would) > 0 {
 		out.Would = viewLines(s.Would)
 	}
+	if len(s.Alarms) > 0 {
+		out.Alarms = viewLines(s.Alarms)
+	}
 	for _, n := range s.WouldNames {
 		out.WouldNames = append(out.WouldNames, api.Name(n))
 	}
@@ -95,7 +98,7 @@ func viewLines(lines []admission.Line) []api.Package {
 // records streams the log as JSON lines.
 func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox")}
+	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox"), Alarms: q.Get("alarms") == "1"}
 	for _, k := range q["kind"] {
 		filter.Kinds = append(filter.Kinds, audit.Kind(k))
 	}

@@ -5,7 +5,7 @@ import "fmt"
 // What tells our files from others, and this layout from earlier ones.
 const (
 	applicationID = 0x636f6664 // "cofd"
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // The flags of a record.
@@ -14,6 +14,7 @@ const (
 	FlagGuest                   // guest_claimed
 	FlagUnaccounted             // on a disk, and nothing of it was served
 	FlagBrought                 // nothing of it had to be served: see brought
+	FlagAlarm                   // audit.Record.IsAlarm
 )
 
 // schema makes the tables. A record is a row of numbers: each text is in texts
@@ -30,7 +31,7 @@ const (
 //     than records, so a report judges shapes and then finds their records. A
 //     record that was not served, installed or an alarm has the shape 0. first is
 //     the first record of the shape, locks is the sandbox's, flags are the
-//     record's but for FlagGuest, count is how many records have it.
+//     record's but for FlagGuest and FlagAlarm, count is how many records have it.
 func schema() []string {
 	return []string{
 		"CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text TEXT NOT NULL)",

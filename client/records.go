@@ -18,6 +18,8 @@ import (
 type RecordFilter struct {
 	Run      string
 	Sandbox  string
+	User     string // whose run it is, on the host; of an answer, who gave it
+	Token    string // the id of the token whose run it is
 	Kinds    []string
 	Outcomes []string
 	From     uint64 // the first sequence number
@@ -26,7 +28,7 @@ type RecordFilter struct {
 
 func (f RecordFilter) query() string {
 	q := url.Values{}
-	for key, value := range map[string]string{"run": f.Run, "sandbox": f.Sandbox} {
+	for key, value := range map[string]string{"run": f.Run, "sandbox": f.Sandbox, "user": f.User, "token": f.Token} {
 		if value != "" {
 			q.Set(key, value)
 		}

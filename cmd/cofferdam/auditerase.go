@@ -17,7 +17,8 @@ func newAuditErase() *cobra.Command {
 		Use:   "erase --run RUN | --record RECORD",
 		Short: "Erase personal data from the log",
 		Long: `Erases the personal data of a run's records, or of one record: who it was, the
-task, and what people wrote. They are kept beside the records, which have only a
+token, the task, and what people wrote. Whose run it is is kept once for all of its
+records that have nothing else of people in them, and goes with the run. They are kept beside the records, which have only a
 salted hash of them; the salt goes too. So every proof still holds, and nobody can
 tell from the log what was erased. Two records say that it was done, by whom and
 why. It can't be undone; copies and backups are yours to see to.`,

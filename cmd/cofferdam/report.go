@@ -122,18 +122,13 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 			row(what, fmt.Sprintf("and %d more: cofferdam audit list --run %s", n-reportRows, s.Run), "", "")
 		}
 	}
-	alarms := untold(s)
-	for _, a := range alarms[:min(len(alarms), reportRows)] {
-		row("ALARM", subject(a), a.Version, why(a))
-	}
-	more("ALARM", len(alarms))
 	for _, part := range []struct {
 		what     string
 		packages []api.Package
-	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}, {"failed", s.Failed}} {
+	}{{"ALARM", untold(s)}, {"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}, {"failed", s.Failed}} {
 		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
 			what := part.what
-			if p.Alarm {
+			if p.Alarm && what != "ALARM" {
 				what = "ALARM " + what
 			}
 			row(what, subject(p), p.Version, why(p))

@@ -69,11 +69,8 @@ func (l *Lives) SandboxSnapshotted(ctx context.Context, sandbox string, made Cop
 func (l *Lives) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
 	detail := gone.detail()
 	detail[records.DetailEvent] = "snapshot_removed"
-	if owner != "" {
-		detail["token"] = owner
-	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
 	})
 	return err
 }
@@ -86,11 +83,8 @@ func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names 
 	if given {
 		detail[records.DetailEvent], what = "snapshot_named", "is also called"
 	}
-	if owner != "" {
-		detail["token"] = owner
-	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
 	})
 	return err
 }
@@ -103,9 +97,7 @@ func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) 
 		return err
 	}
 	detail := from.detail()
-	if t.run.Token != "" {
-		detail["token"] = t.run.Token
-	}
+	markOwner(t, detail)
 	names := t.installed()
 	if len(names) > 0 {
 		detail[detailCameWith] = excerpt.Of(strings.Join(names, ", "), mostCameWith)

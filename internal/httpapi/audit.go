@@ -84,7 +84,7 @@ func ViewReport(r report.Report) api.AuditReport {
 
 // AuditQuestion reads a question's lockfiles and checks the rest.
 func AuditQuestion(asked api.AuditQuestion) (report.Question, error) {
-	q := report.Question{Since: asked.Since, Until: asked.Until, Run: asked.Run, Policy: asked.Policy, Limit: asked.Limit, MinRuns: asked.MinRuns}
+	q := report.Question{Since: asked.Since, Until: asked.Until, Run: asked.Run, Policy: asked.Policy, User: asked.User, Token: asked.Token, Limit: asked.Limit, MinRuns: asked.MinRuns}
 	if asked.Limit < 0 || asked.MinRuns < 0 {
 		return q, fault.Invalid("a limit and a number of runs are not negative")
 	}

@@ -98,7 +98,7 @@ func viewLines(lines []admission.Line) []api.Package {
 // records streams the log as JSON lines.
 func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox"), Alarms: q.Get("alarms") == "1"}
+	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox"), User: q.Get("user"), Token: q.Get("token"), Alarms: q.Get("alarms") == "1"}
 	for _, k := range q["kind"] {
 		filter.Kinds = append(filter.Kinds, audit.Kind(k))
 	}

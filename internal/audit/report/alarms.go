@@ -17,7 +17,7 @@ func alarms(ctx context.Context, a *asking) error {
 	if most := a.question.Limit; most > 0 && len(seqs) > most {
 		seqs = seqs[:most]
 	}
-	if err := a.listRecords(ctx, seqs, "what", "outcome", "rule", "reason"); err != nil {
+	if err := a.listRecords(ctx, seqs, "user", "token", "what", "outcome", "rule", "reason"); err != nil {
 		return err
 	}
 	a.report.Verdict = "No alarm."

@@ -54,6 +54,7 @@ func New(config Config) *Reporter { return &Reporter{config} }
 type Question struct {
 	Since, Until time.Time // until is not included; zero: not bounded
 	Run, Policy  string
+	User, Token  string   // whose runs; "": anybody's
 	Baseline     Baseline // in place of each run's own; nil: those
 	Limit        int      // of rows; 0: all
 	MinRuns      int      // for busy-runs; 0: 10
@@ -133,6 +134,12 @@ func (a *asking) head(asked string) {
 	}
 	if a.question.Policy != "" {
 		asked += " under policy " + a.question.Policy
+	}
+	if a.question.User != "" {
+		asked += " of user " + a.question.User
+	}
+	if a.question.Token != "" {
+		asked += " of token " + a.question.Token
 	}
 	switch {
 	case r.Empty:

@@ -186,6 +186,7 @@ func (p *page) learn(r audit.Record) {
 	switch r.Outcome {
 	case audit.Started:
 		once("who", personal(r, r.User))
+		once("token", r.OwnerToken())
 		once("task", personal(r, r.Task))
 		once("policy", personal(r, r.Detail["policy_source"]))
 		once("mode", r.Detail["mode"])
@@ -217,7 +218,7 @@ func (p *page) end() string {
 
 func (p *page) head() Table {
 	t := Table{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
-	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
+	for _, what := range []string{"run", "who", "token", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
 		if text := p.about[what]; text != "" {
 			t.Rows = append(t.Rows, map[string]string{"about": what, "is": text})
 		}

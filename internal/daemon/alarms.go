@@ -45,7 +45,9 @@ func tellAlarms(ctx context.Context, log alarms.Log, from uint64, tel *telemetry
 			continue
 		}
 		r := *step.Alarm
-		tel.Alarmed(string(r.Kind), max(1, r.Count))
+		if tel != nil {
+			tel.Alarmed(string(r.Kind), max(1, r.Count))
+		}
 		operator.WarnContext(ctx, "an alarm is on record", "record", r.Seq, "kind", r.Kind, "outcome", r.Outcome,
 			"run", r.Run, "sandbox", r.Sandbox, "about", aboutOf(r), "rule", r.Rule, "why", r.Reason)
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -402,7 +403,7 @@ func (b *bell) expectWebhook(want int, last uint64) {
 		b.t.Errorf("the webhook was told of %d alarms, want %d", len(b.told)-1, want)
 	}
 	for _, a := range b.told {
-		if a.Event != webhook.EventAlarm || a.Number != a.Alarm.Record+1 || a.Alarm.Reason == "" {
+		if a.Event != webhook.EventAlarm || a.Number != a.Alarm.Record+1 || a.Alarm.Reason == "" || (a.Alarm.Run != "") != slices.Contains(a.Owners, "user ann") {
 			b.t.Errorf("it was told %+v", a)
 		}
 	}

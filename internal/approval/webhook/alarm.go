@@ -101,8 +101,16 @@ func alarmMessage(f Format, r audit.Record) message {
 		if f == Slack {
 			return json.Marshal(slackMessage{Text: alarmText(r)})
 		}
-		return json.Marshal(AlarmBody{Number: r.Seq + 1, At: r.Time, Event: EventAlarm, Alarm: viewAlarm(r)})
+		return json.Marshal(AlarmBody{Number: r.Seq + 1, At: r.Time, Event: EventAlarm, Owners: ownersOf(r), Alarm: viewAlarm(r)})
 	}}
+}
+
+// ownersOf is whose run a record is of; nil: it is of none.
+func ownersOf(r audit.Record) []string {
+	if r.Run == "" {
+		return nil
+	}
+	return []string{approval.Asker{Run: r.Run, User: r.User, Token: r.OwnerToken()}.Owner()}
 }
 
 func viewAlarm(r audit.Record) Alarm {

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Keys of Record.Detail, of records about copies.
@@ -21,10 +22,17 @@ const (
 	detailBytes    = "bytes"
 	detailCopyOf   = "copy_of"   // the sandbox of which it is a copy
 	detailCameWith = "came_with" // releases that are in the copy from the first
+	// detailCameWithFiles has the digests of their files, as they were served: a line
+	// "ECOSYSTEM NAME VERSION sha256:HEX" for each.
+	detailCameWithFiles = "came_with_files"
 )
 
-// mostCameWith bounds the names in a record; their number is always there.
-const mostCameWith = 8_192
+// The most that a record has of what came in a copy, in bytes: some two thousand releases. Their
+// number is always there.
+const (
+	mostCameWith      = 64 << 10
+	mostCameWithFiles = 150 << 10
+)
 
 // Copy is a snapshot, or the image of a fork, for the record.
 type Copy struct {
@@ -98,9 +106,12 @@ func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) 
 	}
 	detail := from.detail()
 	markOwner(t, detail)
-	names := t.installed()
+	names, files := t.installed()
 	if len(names) > 0 {
-		detail[detailCameWith] = excerpt.Of(strings.Join(names, ", "), mostCameWith)
+		detail[detailCameWith] = joinWithin(names, ", ", mostCameWith)
+	}
+	if len(files) > 0 {
+		detail[detailCameWithFiles] = joinWithin(files, "\n", mostCameWithFiles)
 	}
 	what := "a fork of sandbox " + from.Of
 	if from.Snapshot != "" {
@@ -113,14 +124,52 @@ func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) 
 	return err
 }
 
-// installed are the releases that were found on a sandbox's disk, as words.
-func (t *tenant) installed() []string {
-	var all []string
-	for _, release := range t.disk.Releases() {
-		all = append(all, release.String())
+// installed are the releases that were found on a sandbox's disk, as they were served: what
+// a disk says of itself may spell a version in another way, and who looks for what was served
+// must find it. files are those of them of which a file was served, with its digest.
+func (t *tenant) installed() (names, files []string) {
+	called, digests := map[pkgref.Ref]pkgref.Ref{}, map[pkgref.Ref][]string{} // by the release's one key
+	for _, p := range t.disk.Packages() {
+		release := p.Ref.Release()
+		called[release] = p.Ref
+		if p.SHA256 != "" {
+			digests[release] = []string{p.SHA256}
+		}
 	}
-	slices.Sort(all)
-	return all
+	for _, r := range t.served.All() {
+		release := records.RefOf(r).Release()
+		if _, found := called[release]; !found {
+			continue
+		}
+		called[release] = records.RefOf(r)
+		if r.SHA256 != "" && !slices.Contains(digests[release], r.SHA256) {
+			digests[release] = append(digests[release], r.SHA256)
+		}
+	}
+	for release, ref := range called {
+		names = append(names, ref.String())
+		for _, digest := range digests[release] {
+			files = append(files, ref.String()+" sha256:"+digest)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(files)
+	return names, files
+}
+
+// joinWithin joins words, and leaves out the last ones past so many bytes.
+func joinWithin(words []string, between string, most int) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			word = between + word
+		}
+		if b.Len()+len(word) > most {
+			return strings.TrimPrefix(b.String()+between, between) + fmt.Sprintf("and %d more", len(words)-i)
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // SnapshotOnRecord checks that a snapshot is the one that was recorded: the log

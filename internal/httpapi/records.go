@@ -11,8 +11,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, s.cfg.Version)
+// version tells a token nothing of where the installation is on its host.
+func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	v := s.cfg.Version
+	if !by.all() {
+		v.State, v.CAFile = "", ""
+	}
+	return writeJSON(w, http.StatusOK, v)
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {

@@ -44,9 +44,9 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 		make func(t *testing.T, path string)
 		says string // "": nothing
 	}{
-		"as it is made":      {func(t *testing.T, path string) { write(t, path, 0o600) }, ""},
-		"that others read":   {func(t *testing.T, path string) { write(t, path, 0o644) }, "its mode is 0644"},
-		"that a group reads": {func(t *testing.T, path string) { write(t, path, 0o640) }, "its mode is 0640"},
+		"as it is made":      {ofMode(0o600), ""},
+		"that others read":   {ofMode(0o644), "its mode is 0644"},
+		"that a group reads": {ofMode(0o640), "its mode is 0640"},
 		"a link": {func(t *testing.T, path string) {
 			t.Helper()
 			write(t, path+".elsewhere", 0o600)
@@ -84,6 +84,13 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func ofMode(mode os.FileMode) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		t.Helper()
+		write(t, path, mode)
 	}
 }
 

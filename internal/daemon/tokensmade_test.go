@@ -37,19 +37,28 @@ func TestTokensThatAreGone(t *testing.T) {
 		refused bool
 	}{
 		"never any": {func(*testing.T, markedTokens) {}, false},
-		"there":     {func(t *testing.T, m markedTokens) { put(t, m, nil) }, false},
-		"revoked":   {func(t *testing.T, m markedTokens) { put(t, m, func(one *token.Token) { one.Revoked = time.Now() }) }, false},
+		"there": {func(t *testing.T, m markedTokens) {
+			t.Helper()
+			put(t, m, nil)
+		}, false},
+		"revoked": {func(t *testing.T, m markedTokens) {
+			t.Helper()
+			put(t, m, func(one *token.Token) { one.Revoked = time.Now() })
+		}, false},
 		"lost": {func(t *testing.T, m markedTokens) {
+			t.Helper()
 			put(t, m, nil)
 			lose(t, m)
 		}, true},
 		"lost, of an earlier version": {func(t *testing.T, m markedTokens) {
+			t.Helper()
 			put(t, m, nil)
 			must(t, os.Remove(m.mark))
 			must(t, m.check(t.Context()))
 			lose(t, m)
 		}, true},
 		"begun anew": {func(t *testing.T, m markedTokens) {
+			t.Helper()
 			put(t, m, nil)
 			lose(t, m)
 			must(t, os.Remove(m.mark))

@@ -43,7 +43,7 @@ copies and backups are yours to see to.`,
 				return err
 			}
 			return write(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
-				_, err := fmt.Fprintf(w, "Erased the personal data of %d records.\n", len(answer.Records))
+				_, err := fmt.Fprintf(w, "Erased the personal data that %d records have, and that others of their run share with them.\n", len(answer.Records))
 				return err
 			})
 		},

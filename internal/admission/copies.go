@@ -141,7 +141,6 @@ func (t *tenant) installed() (names, files []string) {
 		if _, found := called[release]; !found {
 			continue
 		}
-		called[release] = records.RefOf(r)
 		if r.SHA256 != "" && !slices.Contains(digests[release], r.SHA256) {
 			digests[release] = append(digests[release], r.SHA256)
 		}

@@ -215,6 +215,7 @@ type RunSummary struct {
 	Observes   bool      `json:"observes,omitempty"`
 	Would      []Package `json:"would,omitempty"`
 	WouldNames []Name    `json:"would_names,omitempty"`
+	Alarms     []Package `json:"alarms,omitempty"`   // all of the run, oldest first; also those that are lines of Refused and the like
 	Ended      string    `json:"ended,omitempty"`    // why the policy ended the sandbox
 	Unlisted   string    `json:"unlisted,omitempty"` // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which
@@ -234,7 +235,7 @@ type Package struct {
 	RequestID string `json:"request_id,omitempty"`
 	Suggest   string `json:"suggest,omitempty"`
 	Count     int    `json:"count,omitempty"`
-	Alarm     bool   `json:"alarm,omitempty"` // somebody's bytes are not what a lockfile or an advisory says they must (not) be
+	Alarm     bool   `json:"alarm,omitempty"` // it is an alarm, or there is one about it
 }
 
 // Name is a refused name.

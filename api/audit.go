@@ -14,6 +14,9 @@ type AuditQuestion struct {
 	Run string `json:"run,omitempty"`
 	// Policy narrows to a policy's digest; one that ends in "*" to those that begin so.
 	Policy string `json:"policy,omitempty"`
+	// User and Token narrow to whose runs they are: a user of the host, the id of a token.
+	User  string `json:"user,omitempty"`
+	Token string `json:"token,omitempty"`
 	// Lockfiles are the baseline, in place of each run's own.
 	Lockfiles []Lockfile `json:"lockfiles,omitempty"`
 	// Limit is how many rows a table shows at most; 0: all.
@@ -64,7 +67,7 @@ type AuditQuery struct {
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"` // not included
 	From  uint64    `json:"from,omitempty"` // the first record's number
-	// Flags are of claimed, guest, unaccounted, brought; the record has to have all.
+	// Flags are of claimed, guest, unaccounted, brought, alarm; the record has to have all.
 	Flags []string `json:"flags,omitempty"`
 	Exit  *int     `json:"exit,omitempty"`
 	Limit int      `json:"limit,omitempty"` // 0: all

@@ -70,7 +70,7 @@ type PutPolicy struct {
 	ApplyToLive bool `json:"apply_to_live,omitempty"`
 }
 
-// InstallPage is GET /v1/installs (query: run, sandbox, ecosystem, package,
+// InstallPage is GET /v1/installs (query: run, sandbox, user, token, ecosystem, package,
 // outcome, policy, each any number of times; since and until, RFC 3339; limit, at
 // most 1000; after, the Next of the page before): the log's records about
 // packages, oldest first, as package internal/audit has them. Without an outcome

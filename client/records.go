@@ -18,14 +18,17 @@ import (
 type RecordFilter struct {
 	Run      string
 	Sandbox  string
+	User     string // whose run it is, on the host; of an answer, who gave it
+	Token    string // the id of the token whose run it is
 	Kinds    []string
 	Outcomes []string
 	From     uint64 // the first sequence number
+	Alarms   bool   // only alarms
 }
 
 func (f RecordFilter) query() string {
 	q := url.Values{}
-	for key, value := range map[string]string{"run": f.Run, "sandbox": f.Sandbox} {
+	for key, value := range map[string]string{"run": f.Run, "sandbox": f.Sandbox, "user": f.User, "token": f.Token} {
 		if value != "" {
 			q.Set(key, value)
 		}
@@ -35,6 +38,9 @@ func (f RecordFilter) query() string {
 	}
 	for _, outcome := range f.Outcomes {
 		q.Add("outcome", outcome)
+	}
+	if f.Alarms {
+		q.Set("alarms", "1")
 	}
 	if f.From > 0 {
 		q.Set("from", strconv.FormatUint(f.From, 10))

@@ -50,6 +50,8 @@ Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 		Example: `  cofferdam audit list --run nightly-42
   cofferdam audit list --outcome blocked --outcome withheld
+  cofferdam audit list --alarms
+  cofferdam audit list --token tk_7f3k2m --outcome blocked,withheld,failed
   cofferdam audit list --kind package --json | jq -r .package_name`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,15 +64,18 @@ Kinds: ` + strings.Join(kinds(), ", ") + `.`,
 	set := cmd.Flags()
 	set.StringVar(&flags.filter.Run, "run", "", "only of this run")
 	set.StringVar(&flags.filter.Sandbox, "sandbox", "", "only of this sandbox")
+	set.StringVar(&flags.filter.User, "user", "", "only of runs of this user of the host")
+	set.StringVar(&flags.filter.Token, "token", "", "only of runs of the token with this id")
 	set.StringSliceVar(&flags.filter.Kinds, "kind", nil, "only of this kind; may be repeated")
 	set.StringSliceVar(&flags.filter.Outcomes, "outcome", nil, "only with this outcome; may be repeated")
+	set.BoolVar(&flags.filter.Alarms, "alarms", false, "only alarms, whatever their outcome")
 	set.Uint64Var(&flags.filter.From, "from", 0, "only from this sequence number on")
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
 	register(cmd, "kind", fixed(kinds()...))
 	register(cmd, "outcome", fixed(outcomes()...))
-	incomplete(cmd, "from")
+	incomplete(cmd, "from", "user", "token")
 	return cmd
 }
 

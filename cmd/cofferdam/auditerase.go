@@ -17,10 +17,13 @@ func newAuditErase() *cobra.Command {
 		Use:   "erase --run RUN | --record RECORD",
 		Short: "Erase personal data from the log",
 		Long: `Erases the personal data of a run's records, or of one record: who it was, the
-task, and what people wrote. They are kept beside the records, which have only a
-salted hash of them; the salt goes too. So every proof still holds, and nobody can
-tell from the log what was erased. Two records say that it was done, by whom and
-why. It can't be undone; copies and backups are yours to see to.`,
+token, the task, and what people wrote. Whose run it is is kept once for all of its
+records that have nothing else of people in them, and goes with the run.
+
+All that is kept beside the records, which have only a salted hash of it; the salt
+goes too. So every proof still holds, and nobody can tell from the log what was
+erased. Two records say that it was done, by whom and why. It can't be undone;
+copies and backups are yours to see to.`,
 		Example: "  cofferdam audit erase --run nightly-42 --reason \"request of 12 November\"\n  cofferdam audit erase --record 1204",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +43,7 @@ why. It can't be undone; copies and backups are yours to see to.`,
 				return err
 			}
 			return write(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
-				_, err := fmt.Fprintf(w, "Erased the personal data of %d records.\n", len(answer.Records))
+				_, err := fmt.Fprintf(w, "Erased the personal data that %d records have, and that others of their run share with them.\n", len(answer.Records))
 				return err
 			})
 		},

@@ -62,7 +62,7 @@ the last one that you saw.`,
 	set.StringVar(&flags.until, "until", "", "only records before then")
 	set.Int64Var(&flags.after, "after", -1, "only records after this number")
 	set.IntVar(&flags.exit, "exit", 0, "only commands that ended with this code")
-	set.StringSliceVar(&flags.query.Flags, "marked", nil, "only records that are claimed, guest, unaccounted or brought; may be repeated")
+	set.StringSliceVar(&flags.query.Flags, "marked", nil, "only records that are claimed, guest, unaccounted, brought or alarm; may be repeated")
 	set.IntVar(&flags.query.Limit, "limit", queryLimit, "how many records to show; 0 shows all")
 	flags.log.register(cmd)
 	set.BoolVar(&flags.json, "json", false, "write the records as JSON lines")
@@ -71,7 +71,7 @@ the last one that you saw.`,
 	register(cmd, "kind", fixed(kinds()...))
 	register(cmd, "outcome", fixed(outcomes()...))
 	register(cmd, "ecosystem", fixed(ecosystemNames()...))
-	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought"))
+	register(cmd, "marked", fixed("claimed", "guest", "unaccounted", "brought", "alarm"))
 	incomplete(cmd, "text", "since", "until", "after", "exit", "limit", "package", "version", "sha256", "rule", "source", "host")
 	return cmd
 }

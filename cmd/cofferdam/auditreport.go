@@ -84,6 +84,8 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	set.StringVar(&flags.until, "until", "", "only records before then")
 	set.StringVar(&flags.question.Run, "run", "", "only of this run")
 	set.StringVar(&flags.question.Policy, "policy", "", `only under the policy with this digest ("sha256:ab*": that begins so)`)
+	set.StringVar(&flags.question.User, "user", "", "only of runs of this user of the host")
+	set.StringVar(&flags.question.Token, "token", "", "only of runs of the token with this id")
 	set.StringArrayVar(&flags.locks, "lockfile", nil, "compare with this lockfile, not with the runs' own; may be repeated")
 	set.IntVar(&flags.question.MinRuns, "min-runs", 0, "busy-runs: how many other runs a policy needs (default 10)")
 	set.IntVar(&flags.question.Limit, "limit", reportLimit, "how many rows to show; 0 shows all")
@@ -92,7 +94,7 @@ be judged (except for busy-runs, where a policy without a history is normal).`,
 	set.BoolVar(&flags.csv, "csv", false, "write the table as CSV; of a run, all its records")
 	set.BoolVar(&flags.failIfAny, "fail-if-any", false, "exit with 1 if something was found")
 	register(cmd, "run", completeRuns)
-	incomplete(cmd, "since", "until", "policy", "min-runs", "limit")
+	incomplete(cmd, "since", "until", "policy", "user", "token", "min-runs", "limit")
 	return cmd
 }
 

@@ -69,6 +69,7 @@ func summaryLines(s api.RunSummary, width int) []string {
 		n    int
 		what string
 	}{
+		{len(untold(s)), "alarms"},
 		{len(s.Installed), "installed"},
 		{len(served), "served but not installed"},
 		{len(s.Withheld), "withheld"},
@@ -124,10 +125,10 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	for _, part := range []struct {
 		what     string
 		packages []api.Package
-	}{{"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}, {"failed", s.Failed}} {
+	}{{"ALARM", untold(s)}, {"installed", s.Installed}, {"served", served}, {"withheld", s.Withheld}, {"refused", s.Refused}, {"missing", s.Missing}, {"failed", s.Failed}} {
 		for _, p := range part.packages[:min(len(part.packages), reportRows)] {
 			what := part.what
-			if p.Alarm {
+			if p.Alarm && what != "ALARM" {
 				what = "ALARM " + what
 			}
 			row(what, subject(p), p.Version, why(p))
@@ -155,6 +156,16 @@ func summaryTable(s api.RunSummary, served []api.Package, width int) []string {
 	toolRows(s.Tools[:min(len(s.Tools), reportRows)], row)
 	more("called", len(s.Tools))
 	return ui.Columns(rows, width)
+}
+
+// untold are the alarms that no line about a package tells of.
+func untold(s api.RunSummary) []api.Package {
+	lines := slices.Concat(s.Installed, s.Withheld, s.Refused, s.Failed, s.Missing)
+	return slices.DeleteFunc(slices.Clone(s.Alarms), func(a api.Package) bool {
+		return a.Ecosystem != "" && slices.ContainsFunc(lines, func(p api.Package) bool {
+			return p.Alarm && p.Ecosystem == a.Ecosystem && p.Name == a.Name && (p.Version == a.Version || a.Version == "" || p.Version == "")
+		})
+	})
 }
 
 func reached(h api.Host) bool     { return h.Connections > 0 }
@@ -196,7 +207,7 @@ func subject(p api.Package) string {
 	if p.Name == "" {
 		return strings.TrimPrefix(p.File, "https://")
 	}
-	return p.Ecosystem + " " + p.Name
+	return strings.TrimSpace(p.Ecosystem + " " + p.Name)
 }
 
 // why is the reason and, in brackets, the rule to look for in the policy.

@@ -18,7 +18,7 @@ const (
 func (t *tenant) asking(d policy.Decision) approval.Ask {
 	return approval.Ask{
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
-		Token: t.run.Token, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 }
 

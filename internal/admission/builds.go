@@ -44,9 +44,9 @@ type Build struct {
 // RecordBuild records a stage before it is so: in the run of the build's sandbox, or in
 // the daemon's where it has none.
 func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error {
-	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Detail: map[string]string{}, Reason: excerpt.Of(b.sentence(), 1_024)}
+	r := audit.Record{Kind: audit.KindBuild, Outcome: b.outcome(), Token: b.Token, Detail: map[string]string{}, Reason: excerpt.Of(b.sentence(), 1_024)}
 	for key, text := range map[string]string{
-		detailBuild: b.ID, detailTemplate: b.Template, detailBase: b.Base, detailStep: b.Step, detailSnapshot: b.Snapshot, "token": b.Token, records.DetailEvent: string(b.Stage),
+		detailBuild: b.ID, detailTemplate: b.Template, detailBase: b.Base, detailStep: b.Step, detailSnapshot: b.Snapshot, records.DetailEvent: string(b.Stage),
 	} {
 		if text != "" {
 			r.Detail[key] = excerpt.Of(text, 512)

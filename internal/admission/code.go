@@ -79,14 +79,11 @@ func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) 
 func codeRecord(t *tenant, code Code, d policy.Decision) audit.Record {
 	sum := sha256.Sum256([]byte(code.Text))
 	r := audit.Record{
-		Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, Token: code.Token, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
 		Detail: map[string]string{
 			records.DetailCommand: code.ID, detailIsolation: code.Isolation, detailLanguage: code.Language,
 			detailCodeSize: strconv.Itoa(len(code.Text)), detailCodeSHA256: hex.EncodeToString(sum[:]),
 		},
-	}
-	if code.Token != "" {
-		r.Detail["token"] = code.Token
 	}
 	keepCommand(&r, []string{code.Language, code.Text})
 	if !d.Allowed() {

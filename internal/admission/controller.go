@@ -77,6 +77,8 @@ type Config struct {
 	// those for secrets.
 	Scans  func() *scan.Set
 	Logger *slog.Logger // for the operator; nil: it is told nothing
+
+	owners audit.OwnerKeys // of FindingsKey
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -178,6 +180,7 @@ func New(config Config) *Controller {
 		config.FindingsKey = make([]byte, sha256.Size)
 		rand.Read(config.FindingsKey) // never fails: it ends the process instead
 	}
+	config.owners = audit.NewOwnerKeys(config.FindingsKey)
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}
 	c := &Controller{

@@ -38,7 +38,7 @@ func TestServedIsOnRecordBeforeTheAnswer(t *testing.T) {
 	a, err = h.Serve(t.Context(), serving("requests", "2.31.0"))
 	must(t, err)
 	want := audit.Record{
-		Seq: a.Seq, Kind: audit.KindPackage, Outcome: audit.Served, Run: "run1", Sandbox: "sb1", Policy: h.policy.Digest(),
+		Seq: a.Seq, Kind: audit.KindPackage, Outcome: audit.Served, Run: "run1", Sandbox: "sb1", User: "ann", Policy: h.policy.Digest(),
 		Ecosystem: "python", Package: "requests", InstalledVersion: "2.31.0", File: "requests-2.31.0-py3-none-any.whl",
 		SourceURL: "https://files.example/requests", SHA256: hexOf("requests2.31.0"), Size: 1000,
 		ResolvedBy: "allowlist", Rule: a.Decision.Rule, Reason: a.Decision.Reason, RequestID: a.RequestID,

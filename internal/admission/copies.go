@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Keys of Record.Detail, of records about copies.
@@ -21,10 +22,17 @@ const (
 	detailBytes    = "bytes"
 	detailCopyOf   = "copy_of"   // the sandbox of which it is a copy
 	detailCameWith = "came_with" // releases that are in the copy from the first
+	// detailCameWithFiles has the digests of their files, as they were served: a line
+	// "ECOSYSTEM NAME VERSION sha256:HEX" for each.
+	detailCameWithFiles = "came_with_files"
 )
 
-// mostCameWith bounds the names in a record; their number is always there.
-const mostCameWith = 8_192
+// The most that a record has of what came in a copy, in bytes: some two thousand releases. Their
+// number is always there.
+const (
+	mostCameWith      = 64 << 10
+	mostCameWithFiles = 150 << 10
+)
 
 // Copy is a snapshot, or the image of a fork, for the record.
 type Copy struct {
@@ -69,11 +77,8 @@ func (l *Lives) SandboxSnapshotted(ctx context.Context, sandbox string, made Cop
 func (l *Lives) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
 	detail := gone.detail()
 	detail[records.DetailEvent] = "snapshot_removed"
-	if owner != "" {
-		detail["token"] = owner
-	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
 	})
 	return err
 }
@@ -86,11 +91,8 @@ func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names 
 	if given {
 		detail[records.DetailEvent], what = "snapshot_named", "is also called"
 	}
-	if owner != "" {
-		detail["token"] = owner
-	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
 	})
 	return err
 }
@@ -103,12 +105,13 @@ func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) 
 		return err
 	}
 	detail := from.detail()
-	if t.run.Token != "" {
-		detail["token"] = t.run.Token
-	}
-	names := t.installed()
+	markOwner(t, detail)
+	names, files := t.installed()
 	if len(names) > 0 {
-		detail[detailCameWith] = excerpt.Of(strings.Join(names, ", "), mostCameWith)
+		detail[detailCameWith] = joinWithin(names, ", ", mostCameWith)
+	}
+	if len(files) > 0 {
+		detail[detailCameWithFiles] = joinWithin(files, "\n", mostCameWithFiles)
 	}
 	what := "a fork of sandbox " + from.Of
 	if from.Snapshot != "" {
@@ -121,14 +124,51 @@ func (l *Lives) SandboxRestored(ctx context.Context, sandbox string, from Copy) 
 	return err
 }
 
-// installed are the releases that were found on a sandbox's disk, as words.
-func (t *tenant) installed() []string {
-	var all []string
-	for _, release := range t.disk.Releases() {
-		all = append(all, release.String())
+// installed are the releases that were found on a sandbox's disk, as they were served: what
+// a disk says of itself may spell a version in another way, and who looks for what was served
+// must find it. files are those of them of which a file was served, with its digest.
+func (t *tenant) installed() (names, files []string) {
+	called, digests := map[pkgref.Ref]pkgref.Ref{}, map[pkgref.Ref][]string{} // by the release's one key
+	for _, p := range t.disk.Packages() {
+		release := p.Ref.Release()
+		called[release] = p.Ref
+		if p.SHA256 != "" {
+			digests[release] = []string{p.SHA256}
+		}
 	}
-	slices.Sort(all)
-	return all
+	for _, r := range t.served.All() {
+		release := records.RefOf(r).Release()
+		if _, found := called[release]; !found {
+			continue
+		}
+		if r.SHA256 != "" && !slices.Contains(digests[release], r.SHA256) {
+			digests[release] = append(digests[release], r.SHA256)
+		}
+	}
+	for release, ref := range called {
+		names = append(names, ref.String())
+		for _, digest := range digests[release] {
+			files = append(files, ref.String()+" sha256:"+digest)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(files)
+	return names, files
+}
+
+// joinWithin joins words, and leaves out the last ones past so many bytes.
+func joinWithin(words []string, between string, most int) string {
+	var b strings.Builder
+	for i, word := range words {
+		if i > 0 {
+			word = between + word
+		}
+		if b.Len()+len(word) > most {
+			return strings.TrimPrefix(b.String()+between, between) + fmt.Sprintf("and %d more", len(words)-i)
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // SnapshotOnRecord checks that a snapshot is the one that was recorded: the log

@@ -114,7 +114,7 @@ func (k knowledge) answers(ctx context.Context, project pkgref.Ref) ([]policy.Ap
 
 // asker is whose run asks, as answers are found by it.
 func (k knowledge) asker() approval.Asker {
-	return approval.Asker{Run: k.run.Run, Token: k.run.Token, User: k.run.User, Policy: k.Policy().Digest()}
+	return approval.Asker{Run: k.run.Run, Token: k.run.Token, OwnerKey: k.config.owners.Of(k.run.Run, k.run.Token), User: k.run.User, Policy: k.Policy().Digest()}
 }
 
 // answersEpoch names answers by what they say; "" if there are none.

@@ -31,9 +31,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
-	if t.run.Token != "" {
-		detail["token"] = t.run.Token
-	}
+	markOwner(t, detail)
 	if t.run.Plan {
 		detail[detailPlan] = "true"
 	}
@@ -50,6 +48,13 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: excerpt.Of(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
+}
+
+// markOwner puts in what tells whose run it is when that was erased.
+func markOwner(t *tenant, detail map[string]string) {
+	if t.ownerKey != "" {
+		detail[audit.DetailOwnerKey] = t.ownerKey
+	}
 }
 
 // detailOwnTools has the names of the tools that a sandbox was given for itself.
@@ -166,7 +171,7 @@ func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint
 		return nil
 	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Reason: excerpt.Of(reason, 1_024),
+		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Token: began.OwnerToken(), Reason: excerpt.Of(reason, 1_024),
 	})
 	return err
 }

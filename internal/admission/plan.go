@@ -171,7 +171,7 @@ func (t *tenant) planAsk(w *planning.Weighed, because string) approval.Ask {
 	return approval.Ask{
 		Package: w.Package, Upstream: w.Upstream, Files: w.Files,
 		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: t.policy().Source(),
-		Token: t.run.Token, User: t.run.User, ByPerson: t.run.Token == "", Task: t.run.Task, Because: because, WantedBy: wanted,
+		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, ByPerson: t.run.Token == "", Task: t.run.Task, Because: because, WantedBy: wanted,
 		Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Evidence: w.Evidence,
 	}
 }

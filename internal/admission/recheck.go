@@ -86,8 +86,8 @@ func (t *tenant) recheck(ctx context.Context, again rejudgement) error {
 // whether or not they are still there; sorted.
 func (t *tenant) has() []pkgref.Ref {
 	all := map[pkgref.Ref]pkgref.Ref{} // as it is called, by its one key
-	for _, release := range t.disk.Releases() {
-		all[release] = release
+	for _, p := range t.disk.Packages() {
+		all[p.Ref.Release()] = p.Ref
 	}
 	for release := range t.served.Brought() {
 		all[release] = release

@@ -34,6 +34,7 @@ type RunSummary struct {
 	Observes   bool
 	Would      []Line
 	WouldNames []RefusedName
+	Alarms     []Line // all of the run, whatever they are about, oldest first
 	Ended      string // why the policy ended the sandbox
 	Unlisted   string // why it is not known what is on the disk
 	// CopyOf tells, of a run in a copy of a sandbox, what it is a copy of and which packages
@@ -50,7 +51,7 @@ type Line struct {
 	RequestID       string
 	Suggest         string // lines of a policy that would allow it
 	Count           int
-	Alarm           bool // somebody's bytes are not what a lockfile or an advisory says they must (not) be
+	Alarm           bool // it is an alarm, or there is one about it: see audit.Record.IsAlarm
 }
 
 // RefusedName is a name that did not resolve.
@@ -130,9 +131,13 @@ type summary struct {
 	failures  []audit.Record      // refusals, some of what nobody wanted
 	endings   endings
 	findings  findingLines
+	alarms    lines
 }
 
 func (s *summary) add(r audit.Record) {
+	if r.IsAlarm() {
+		s.alarms.add(alarmLine(r), max(1, r.Count))
+	}
 	if r.Kind == audit.KindTool {
 		s.tools.add(r)
 		return
@@ -333,7 +338,7 @@ func packageLine(r audit.Record) Line {
 	p := Line{
 		Ecosystem: r.Ecosystem, Name: r.Package, Version: r.InstalledVersion, File: r.File, SHA256: r.SHA256,
 		Rule: r.Rule, Reason: r.Reason, RequestID: r.RequestID, Suggest: r.Detail[records.DetailSuggest],
-		Alarm: r.Detail[records.DetailAlarm] != "",
+		Alarm: r.ConcernsAlarm(),
 	}
 	if parents := r.Detail[records.DetailWantedBy]; parents != "" {
 		p.Reason = records.WithParents(p.Reason, parents)
@@ -356,44 +361,8 @@ func (s *summary) finish() RunSummary {
 	s.out.Missing, s.out.Failed = s.missing.sorted(), s.failed.sorted()
 	s.out.Would, s.out.WouldNames = s.would.packages.sorted(), s.would.names(s.hosts.list)
 	slices.SortFunc(s.names, func(a, b RefusedName) int { return cmp.Compare(a.Name, b.Name) })
-	s.out.Findings = s.findings
+	s.out.Findings, s.out.Alarms = s.findings, s.alarms.list
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
 	s.out.Tools = s.tools.sorted()
 	return s.out
-}
-
-// lineKey tells which lines are one.
-type lineKey struct{ ecosystem, name, version, file, rule string }
-
-// lines are a summary's lines without duplicates.
-type lines struct {
-	places map[lineKey]int
-	list   []Line
-}
-
-func (l *lines) add(p Line, count int) {
-	if l.places == nil {
-		l.places = map[lineKey]int{}
-	}
-	key := lineKey{p.Ecosystem, p.Name, p.Version, p.File, p.Rule}
-	i, known := l.places[key]
-	if !known {
-		i = len(l.list)
-		l.places[key] = i
-		l.list = append(l.list, p)
-	}
-	l.list[i].Count += count
-}
-
-func (l *lines) sorted() []Line {
-	list := append([]Line{}, l.list...)
-	slices.SortStableFunc(list, func(a, b Line) int {
-		return cmp.Or(
-			records.AlarmFirst(a.Alarm, b.Alarm),
-			strings.Compare(a.Ecosystem, b.Ecosystem), strings.Compare(a.Name, b.Name),
-			pkgref.Compare(pkgref.Ecosystem(a.Ecosystem), a.Version, b.Version), strings.Compare(a.Version, b.Version),
-			strings.Compare(a.File, b.File), strings.Compare(a.Rule, b.Rule),
-		)
-	})
-	return list
 }

@@ -34,6 +34,7 @@ type tenant struct {
 	requests  requests      // to hosts, that have a record; has a lock of its own
 	trusts    trusts        // the authority that it was told of later; has a lock of its own
 	secrets   *secret.Lease // those that it uses
+	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
 	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
 	ledger    *ledger.Ledger
@@ -62,6 +63,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		run: r, clients: config.Clients, served: records.NewDeliveries(), hosts: records.NewConnections(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
+	t.ownerKey = config.owners.Of(r.Run, r.Token)
 	t.life, t.end = context.WithCancel(context.Background())
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()
@@ -73,7 +75,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		Edges: config.Limits.Edges, Requirements: config.Limits.Requirements, EdgesPerParent: config.Limits.EdgesPerParent, Remembered: config.Limits.Remembered,
 	}, shared, r.Lock, t.known)
 	t.book = records.NewBook(records.Config{
-		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, Policy: func() string { return t.policy().Digest() }, OnExceeded: config.OnExceeded,
+		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, User: r.User, Token: r.Token, Policy: func() string { return t.policy().Digest() }, OnExceeded: config.OnExceeded,
 		Limits: records.Limits{Records: config.Limits.Records, Names: config.Limits.Names, Refusals: config.Limits.Refusals},
 	})
 	disk := inventory.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}

@@ -41,8 +41,12 @@ type review struct {
 	verdict verdict
 	alarms  map[sighting]*api.AdvisoryAlarm
 	order   []sighting
-	more    bool // than could be kept
+	owners  map[string]owner // of the runs that alarms name
+	more    bool             // than could be kept
 }
+
+// owner is whose a run is, as its records say.
+type owner struct{ user, token string }
 
 // ReviewDue reports whether malware was imported that the log was not reviewed
 // by.
@@ -72,7 +76,7 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 	}
 	alarms := []api.AdvisoryAlarm{}
 	for more := true; more; {
-		r := &review{facts: g, verdict: v, alarms: map[sighting]*api.AdvisoryAlarm{}}
+		r := &review{facts: g, verdict: v, alarms: map[sighting]*api.AdvisoryAlarm{}, owners: map[string]owner{}}
 		if err := r.read(ctx, log); err != nil {
 			return alarms, err
 		}
@@ -144,6 +148,7 @@ func (r *review) see(s sighting, record audit.Record) {
 	a.Last = record.Time
 	if record.Run != "" && len(a.Runs) < mostAlarmRuns && !slices.Contains(a.Runs, record.Run) {
 		a.Runs = append(a.Runs, record.Run)
+		r.owners[record.Run] = owner{record.User, record.OwnerToken()}
 	}
 	if record.SHA256 != "" && len(a.SHA256) < mostAlarmRuns && !slices.Contains(a.SHA256, record.SHA256) {
 		a.SHA256 = append(a.SHA256, record.SHA256)
@@ -159,7 +164,7 @@ func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm,
 			continue
 		}
 		delete(r.alarms, s) // an alarm between two sightings puts it in the order twice
-		if _, err := log.Append(ctx, alarmRecord(*a)); err != nil {
+		if _, err := log.Append(ctx, r.alarmRecord(*a)); err != nil {
 			return raised, err
 		}
 		raised = append(raised, *a)
@@ -167,7 +172,7 @@ func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm,
 	return raised, nil
 }
 
-func alarmRecord(a api.AdvisoryAlarm) audit.Record {
+func (r *review) alarmRecord(a api.AdvisoryAlarm) audit.Record {
 	record := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: a.Ecosystem, Package: a.Name, InstalledVersion: a.Version,
 		ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
@@ -179,6 +184,7 @@ func alarmRecord(a api.AdvisoryAlarm) audit.Record {
 	}
 	if len(a.Runs) == 1 {
 		record.Run = a.Runs[0]
+		record.User, record.Token = r.owners[record.Run].user, r.owners[record.Run].token
 	}
 	return record
 }

@@ -70,6 +70,7 @@ type Ask struct {
 	Policy     string `json:"policy"`                // digest of the document
 	PolicyName string `json:"policy_name,omitempty"` // its source, for people
 	Token      string `json:"token,omitempty"`       // whose run it is; "": the host's
+	OwnerKey   string `json:"owner_key,omitempty"`   // audit.OwnerKeys.Of the run; "": the host's
 	User       string `json:"user,omitempty"`        // who started the run
 	Task       string `json:"task,omitempty"`        // the run's stated task
 	Because    string `json:"because,omitempty"`     // the agent's own reason: a claim
@@ -145,6 +146,7 @@ type Asker struct {
 	Policy     string    `json:"policy"`
 	PolicyName string    `json:"policy_name,omitempty"`
 	Token      string    `json:"token,omitempty"`
+	OwnerKey   string    `json:"owner_key,omitempty"`
 	User       string    `json:"user,omitempty"`
 	Task       string    `json:"task,omitempty"`
 	Because    string    `json:"because,omitempty"`

@@ -206,7 +206,7 @@ func inParts(c change, files []File) []change {
 
 func (a Ask) asker() Asker {
 	return Asker{
-		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName, Token: a.Token,
+		Run: a.Run, Sandbox: a.Sandbox, Policy: a.Policy, PolicyName: a.PolicyName, Token: a.Token, OwnerKey: a.OwnerKey,
 		User: a.User, Task: a.Task, Because: a.Because, WantedBy: a.WantedBy,
 	}
 }

@@ -42,7 +42,7 @@ func clean(ask Ask) (Ask, error) {
 	case len(ask.Files) > maxFiles:
 		return Ask{}, fault.Invalid("%s has %d files; a person can be asked about %d at most", valid(ask.Package.String(), maxShort), len(ask.Files), maxFiles)
 	}
-	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.Rule} {
+	for _, s := range []*string{&ask.Upstream, &ask.Run, &ask.Sandbox, &ask.Policy, &ask.User, &ask.Token, &ask.OwnerKey, &ask.Rule} {
 		*s = valid(*s, maxShort)
 	}
 	for _, s := range []*string{&ask.PolicyName, &ask.Task, &ask.Because, &ask.Reason} {

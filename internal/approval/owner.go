@@ -6,24 +6,36 @@ import "slices"
 // by a person's look at another's request.
 
 // Owner is whose run asks: "token ID", or "user NAME" of this host. Where neither is known
-// (it was erased from the log) the run stands for itself: "run ID".
+// (it was erased from the log) it is "owner KEY" of a token's run, and of another the run
+// stands for itself: "run ID".
 func (a Asker) Owner() string {
 	switch {
 	case a.Token != "":
 		return "token " + a.Token
-	case a.User != "":
+	case a.User != "" && a.OwnerKey == "":
 		return "user " + a.User
+	case a.OwnerKey != "":
+		return a.keyed()
 	}
 	return a.itself()
 }
 
+// keyed is the owner of a token's run of which nobody knows whose it is.
+func (a Asker) keyed() string { return "owner " + a.OwnerKey }
+
 // itself is the owner of a run of which nobody knows whose it is.
 func (a Asker) itself() string { return "run " + a.Run }
 
-// isOwner tells whether an owner of a request is the asker's own. Whose a token's run is is
-// never erased, so what stands for a run itself is of a user of this host.
+// isOwner tells whether an owner of a request is the asker's own. A token's run has a key that
+// is never erased, so what stands for a run itself is of a user of this host.
 func (a Asker) isOwner(owner string) bool {
-	return owner == a.Owner() || a.Token == "" && owner == a.itself()
+	switch {
+	case owner == a.Owner():
+		return true
+	case a.OwnerKey != "":
+		return owner == a.keyed()
+	}
+	return a.Token == "" && owner == a.itself()
 }
 
 // answers tells whether the answer of an entry that a Store found for the asker's run or policy

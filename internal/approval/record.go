@@ -29,7 +29,6 @@ const (
 	detailRevision   = "revision" // that an answer was given on
 	detailEnded      = "ended"
 	detailReplacedBy = "replaced_by"
-	detailToken      = "token"
 	detailByPerson   = "by_person" // "true"
 	detailTree       = "tree"
 	detailMembers    = "members" // JSON, []Member
@@ -74,7 +73,7 @@ func (c change) record() (audit.Record, error) {
 		Kind: audit.KindApproval, Outcome: c.outcome(), Approval: c.id,
 		Ecosystem: string(c.pkg.Ecosystem), Package: c.pkg.Name, InstalledVersion: c.pkg.Version, SourceURL: c.upstream,
 		Run: c.asker.Run, Sandbox: c.asker.Sandbox, Policy: c.asker.Policy, Task: c.asker.Task,
-		User: c.asker.User, Rule: c.rule, Reason: c.reason,
+		User: c.asker.User, Token: c.asker.Token, Rule: c.rule, Reason: c.reason,
 		Detail: map[string]string{detailEvent: string(c.event)},
 	}
 	if c.by != "" {
@@ -83,7 +82,7 @@ func (c change) record() (audit.Record, error) {
 	for key, value := range map[string]string{
 		detailGroup: c.group, detailBecause: c.asker.Because, detailPolicyName: c.asker.PolicyName,
 		detailScope: string(c.scope), detailDigests: strings.Join(c.digests, " "),
-		detailEnded: c.ended, detailReplacedBy: c.replacedBy, detailToken: c.asker.Token, detailTree: c.tree,
+		detailEnded: c.ended, detailReplacedBy: c.replacedBy, audit.DetailOwnerKey: c.asker.OwnerKey, detailTree: c.tree,
 	} {
 		if value != "" {
 			r.Detail[key] = value
@@ -196,7 +195,7 @@ func fromRecord(r audit.Record) (c change, ok bool, err error) {
 	case EventAsked, EventJoined:
 		c.asker = Asker{
 			Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, PolicyName: r.Detail[detailPolicyName],
-			User: r.User, Task: r.Task, Because: r.Detail[detailBecause], Token: r.Detail[detailToken],
+			User: r.User, Task: r.Task, Because: r.Detail[detailBecause], Token: r.OwnerToken(), OwnerKey: r.Detail[audit.DetailOwnerKey],
 		}
 		c.byPerson = r.Detail[detailByPerson] == "true"
 	case EventApproved, EventDenied, EventRevoked, eventSeen:

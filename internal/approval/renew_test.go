@@ -119,3 +119,59 @@ func TestErasedArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestAnErasedOwnerIsStillTheOwner: an answer for a token's run holds for that token's run after
+// whose it was is erased, and for no other's of the same id.
+func TestAnErasedOwnerIsStillTheOwner(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(filepath.Join(dir, "audit"), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	db, err := store.OpenApprovals(t.Context(), filepath.Join(dir, "approvals.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	q, err := approval.Open(t.Context(), approval.Config{Store: db, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	keys := audit.NewOwnerKeys([]byte("the installation's"))
+	ask := ask("r1", wheel("sha256:"+strings.Repeat("a", 64)))
+	ask.Token, ask.OwnerKey = "t1", keys.Of("r1", "t1")
+	r, err := q.Ask(t.Context(), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ann", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, c := range []struct {
+			what  string
+			who   approval.Asker
+			holds bool
+		}{
+			{"the token's run", approval.Asker{Run: "r1", Policy: ask.Policy, User: "ann", Token: "t1", OwnerKey: keys.Of("r1", "t1")}, true},
+			{"another token's", approval.Asker{Run: "r1", Policy: ask.Policy, User: "ann", Token: "t2", OwnerKey: keys.Of("r1", "t2")}, false},
+			{"the host's", approval.Asker{Run: "r1", Policy: ask.Policy, User: "ann"}, false},
+		} {
+			grants, _, err := q.Grants(t.Context(), rich(), c.who)
+			if err != nil || (len(grants) == 1) != c.holds {
+				t.Errorf("%s, %s: %+v, %v", when, c.what, grants, err)
+			}
+		}
+	}
+	check("before")
+	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check("after it was erased")
+}

@@ -108,7 +108,7 @@ func (q *Queue) refuseMore(ctx context.Context, ask Ask, reason error) error {
 		return reason
 	}
 	_, err := q.cfg.Log.Append(ctx, audit.Record{
-		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Task: ask.Task,
+		Kind: audit.KindApproval, Outcome: audit.Exceeded, Run: ask.Run, Sandbox: ask.Sandbox, Policy: ask.Policy, User: ask.User, Token: ask.Token, Task: ask.Task,
 		Ecosystem: string(ask.Package.Ecosystem), Package: ask.Package.Name, InstalledVersion: ask.Package.Version,
 		Reason: reason.Error() + ". Nothing that this run asks for beyond that is put before a person.", Detail: ask.matter().into(map[string]string{detailEvent: eventCapped}),
 	})

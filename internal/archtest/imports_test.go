@@ -34,6 +34,7 @@ func layers() []struct {
 		{"internal/process", 0},
 		{"internal/scan", 0},
 		{"internal/wholefile", 0},
+		{"internal/keptfile", 0},
 		{"internal/workspace", 1},
 		{"internal/sysfilter", 0},
 		{"internal/fence", 0},

@@ -71,3 +71,19 @@ func BenchmarkAppend64Writers(b *testing.B) {
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
+
+// BenchmarkAppendOwned appends what BenchmarkAppend does, with whose run it is.
+func BenchmarkAppendOwned(b *testing.B) {
+	l, err := Open(b.TempDir(), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	owned := sample
+	owned.User, owned.Token = "ann", "tk_7f3k2m"
+	for b.Loop() {
+		if _, err := l.Append(b.Context(), owned); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -23,6 +23,8 @@ const unstamped = `{"seq":0,"timestamp":"0001-01-01T00:00:00Z"`
 type line struct {
 	Record
 
+	// Owner is the commitment to whose run it is, see owner.go, in the place of Personal.
+	Owner string `json:"owner,omitempty"`
 	// Personal is always the last field of a line, where there is one.
 	Personal string `json:"personal,omitempty"`
 }

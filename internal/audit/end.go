@@ -29,9 +29,9 @@ func (l *FileLog) tellGrown() {
 // Fingerprint tells one record from another: who remembers the number and the
 // fingerprint of the last record that it has read knows, when it comes again,
 // whether this is still the same log. It leaves out what may be erased later
-// (user, task, details), and so proves nothing: proofs are of the whole line.
+// (user, token, task, details), and so proves nothing: proofs are of the whole line.
 func Fingerprint(r Record) [sha256.Size]byte {
-	r.User, r.Task, r.Detail, r.Erased, r.Time, r.Clock = "", "", nil, false, r.Time.UTC().Round(0), r.Clock.UTC().Round(0)
+	r.User, r.Token, r.Task, r.Detail, r.Erased, r.Time, r.Clock = "", "", "", nil, false, r.Time.UTC().Round(0), r.Clock.UTC().Round(0)
 	data, err := json.Marshal(r)
 	if err != nil { // no field of it can fail
 		data = []byte(err.Error())

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -43,7 +44,7 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 		return EraseReport{}, err
 	}
 	if len(chosen) == 0 {
-		return EraseReport{}, fault.New(fault.ErrNotFound, "there are no personal data of %s on record", ask.whose())
+		return EraseReport{}, ask.nothing()
 	}
 	r := Record{
 		Kind: KindLog, Outcome: Started, User: ask.By,
@@ -53,10 +54,13 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 	if ask.Reason != "" {
 		r.Detail["note"] = ask.Reason
 	}
+	if ask.Record != nil {
+		r.Detail[detailShared] = sharedKept
+	}
 	if _, err := l.Append(ctx, r); err != nil {
 		return EraseReport{}, err
 	}
-	if err := l.eraseEntries(chosen); err != nil {
+	if err := l.eraseEntries(erasure{records: chosen, shared: ask.Record == nil}); err != nil {
 		return EraseReport{}, fault.Wrap(fault.ErrUnavailable, err, "not all personal data of %s are erased; ask again", ask.whose())
 	}
 	r.Outcome, r.Reason = Erased, "Personal data of "+ask.whose()+" were erased."
@@ -64,14 +68,37 @@ func (l *FileLog) Erase(ctx context.Context, ask EraseAsk) (EraseReport, error) 
 	return EraseReport{Records: chosen}, err
 }
 
+// Of the records of an erasure: whose run it is was not erased, since the ask was for one
+// record and others share it.
+const (
+	detailShared = "owner"
+	sharedKept   = "kept"
+)
+
+// erasure is what is erased: what is personal in records, and with shared whose run it is,
+// where the first of these is the first that has it.
+type erasure struct {
+	records []uint64 // ascending
+	shared  bool
+}
+
+func (e erasure) of(entry personalEntry) bool {
+	_, chosen := slices.BinarySearch(e.records, entry.Seq)
+	return chosen && (e.shared || !entry.Shared)
+}
+
+// begun is an erasure as its record tells of it.
+type begunErasure struct{ records, shared string }
+
 // watchErasure remembers which erasures have begun and not ended.
 func (l *FileLog) watchErasure(r Record) {
 	if r.Kind != KindLog || r.Detail["event"] != "erase" {
 		return
 	}
-	l.erasing = slices.DeleteFunc(l.erasing, func(records string) bool { return records == r.Detail["records"] })
+	told := begunErasure{r.Detail["records"], r.Detail[detailShared]}
+	l.erasing = slices.DeleteFunc(l.erasing, func(e begunErasure) bool { return e == told })
 	if r.Outcome == Started {
-		l.erasing = append(l.erasing, r.Detail["records"])
+		l.erasing = append(l.erasing, told)
 	}
 }
 
@@ -79,8 +106,8 @@ func (l *FileLog) watchErasure(r Record) {
 // has taken the data from the log learns only by that record that they are gone. On
 // a full disk it is left to the next Open.
 func (l *FileLog) finishErasures() {
-	for _, records := range l.erasing {
-		spans, err := parseRanges(records)
+	for _, e := range l.erasing {
+		spans, err := parseRanges(e.records)
 		if err != nil {
 			continue // Verify tells
 		}
@@ -90,12 +117,15 @@ func (l *FileLog) finishErasures() {
 				chosen = append(chosen, seq)
 			}
 		}
-		if err := l.eraseEntries(chosen); err != nil {
+		if err := l.eraseEntries(erasure{records: chosen, shared: e.shared != sharedKept}); err != nil {
 			continue
 		}
+		detail := map[string]string{"event": "erase", "records": e.records}
+		if e.shared != "" {
+			detail[detailShared] = e.shared
+		}
 		_, _ = l.Append(context.Background(), Record{
-			Kind: KindLog, Outcome: Erased, Reason: "Personal data were erased; the daemon's end had interrupted it.",
-			Detail: map[string]string{"event": "erase", "records": records},
+			Kind: KindLog, Outcome: Erased, Reason: "Personal data were erased; the daemon's end had interrupted it.", Detail: detail,
 		})
 	}
 	l.erasing = nil
@@ -108,12 +138,20 @@ func (a EraseAsk) whose() string {
 	return fmt.Sprintf("run %.200q", a.Run)
 }
 
+// nothing is the answer where there is nothing to erase.
+func (a EraseAsk) nothing() error {
+	if a.Record != nil {
+		return fault.New(fault.ErrNotFound, "there are no personal data of %s alone on record; whose run it is of is kept once for all of the run's records, and is erased with them (--run)", a.whose())
+	}
+	return fault.New(fault.ErrNotFound, "there are no personal data of %s on record", a.whose())
+}
+
 func (a EraseAsk) means(e personalEntry) bool {
 	if e.Data == nil {
 		return false
 	}
 	if a.Record != nil {
-		return e.Seq == *a.Record
+		return e.Seq == *a.Record && !e.Shared
 	}
 	return e.Run == a.Run
 }
@@ -141,8 +179,13 @@ func (l *FileLog) personalOf(ask EraseAsk) ([]uint64, error) {
 
 // eraseEntries writes the personal files anew without the records' data. The
 // writer does it, so that the file it has open is not written meanwhile.
-func (l *FileLog) eraseEntries(chosen []uint64) error {
+func (l *FileLog) eraseEntries(all erasure) error {
+	chosen := all.records
 	return l.between(func() error {
+		defer l.shared.forget()
+		if all.shared {
+			l.owners.forget()
+		}
 		l.mu.Lock()
 		segments := slices.Clone(l.bounds)
 		l.mu.Unlock()
@@ -156,7 +199,7 @@ func (l *FileLog) eraseEntries(chosen []uint64) error {
 			if first == last {
 				continue
 			}
-			if err := l.eraseIn(s, chosen[first:last]); err != nil {
+			if err := l.eraseIn(s, erasure{records: chosen[first:last], shared: all.shared}); err != nil {
 				return err
 			}
 		}
@@ -164,7 +207,7 @@ func (l *FileLog) eraseEntries(chosen []uint64) error {
 	})
 }
 
-func (l *FileLog) eraseIn(s segment, chosen []uint64) error {
+func (l *FileLog) eraseIn(s segment, chosen erasure) error {
 	path := filepath.Join(l.dir, personalName(s.first))
 	entries, err := readPersonal(path)
 	if err != nil {
@@ -173,14 +216,17 @@ func (l *FileLog) eraseIn(s segment, chosen []uint64) error {
 	w := &l.writer
 	at := l.options.Clock.Read().Now.UTC().Round(0)
 	var size int64
+	var left []string // what is shared, and stays
 	err = replace(w.disk, path, func(out io.Writer) error {
 		var text []byte
 		for _, e := range entries {
 			if e.Seq >= w.next {
 				continue // of a record that never came to be
 			}
-			if _, ok := slices.BinarySearch(chosen, e.Seq); ok {
-				e = personalEntry{Seq: e.Seq, Of: e.Of, Run: e.Run, Erased: at}
+			if chosen.of(e) {
+				e = w.tombstone(e, at)
+			} else if e.Shared {
+				left = append(left, e.Of)
 			}
 			one, err := canonical(e)
 			if err != nil {
@@ -200,7 +246,21 @@ func (l *FileLog) eraseIn(s segment, chosen []uint64) error {
 		return errors.Join(err, w.recoverPersonal())
 	}
 	w.personal.size = size
+	for _, of := range left {
+		w.personal.share(of)
+	}
 	return nil
+}
+
+// tombstone is what is left of an entry; no more lines may commit to it.
+func (w *writer) tombstone(e personalEntry, at time.Time) personalEntry {
+	if e.Shared {
+		if w.gone == nil {
+			w.gone = map[string]bool{}
+		}
+		w.gone[e.Of] = true
+	}
+	return personalEntry{Seq: e.Seq, Of: e.Of, Run: e.Run, Shared: e.Shared, Erased: at}
 }
 
 // ranges writes ascending numbers as "3 7-9 12".

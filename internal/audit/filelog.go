@@ -79,12 +79,15 @@ type FileLog struct {
 	next    uint64        // number of the next record; all before are durable
 	grown   chan struct{} // see End; nil: nobody waits
 
+	owners ownerEntries  // that new records commit to
+	shared sharedEntries // that were read
+
 	writer writer // owned by the writer's goroutine
 	marks  marks  // for readers; has its own lock
 
 	follower follower
 
-	erasing []string // of erasures that a crash interrupted, the records; for Open
+	erasing []begunErasure // that a crash interrupted; for Open
 }
 
 // request is one Append. state says whose it is: the caller may abandon it only
@@ -93,6 +96,7 @@ type request struct {
 	rest []byte
 	// personal is the entry's line after its number; nil if nothing is personal.
 	personal []byte
+	owner    *ownerEntry // nil: it is nobody's, or of no run
 
 	state  atomic.Int32
 	done   chan struct{}
@@ -195,7 +199,17 @@ func (l *FileLog) Append(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return r, fault.Wrap(fault.ErrUnavailable, err, "the record was not written")
 	}
-	q, err := newRequest(r)
+	r = markAlarm(r)
+	for {
+		made, err := l.append(ctx, r)
+		if !errors.Is(err, errOwnerErased) {
+			return made, err
+		}
+	}
+}
+
+func (l *FileLog) append(ctx context.Context, r Record) (Record, error) {
+	q, err := newRequest(r, &l.owners)
 	if err != nil {
 		return r, err
 	}
@@ -233,12 +247,12 @@ func (l *FileLog) ended() error {
 	return fault.New(fault.ErrUnavailable, "the audit log is closed; the daemon's log says why, and another daemon opens it again")
 }
 
-func newRequest(r Record) (*request, error) {
-	l, entry, err := takeOut(r)
+func newRequest(r Record, owners *ownerEntries) (*request, error) {
+	l, entry, owner, err := takeOut(r, owners)
 	if err != nil {
 		return nil, err
 	}
-	q := &request{done: make(chan struct{})}
+	q := &request{done: make(chan struct{}), owner: owner}
 	if q.rest, err = body(l); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (l *FileLog) RotateKey(by, reason string) (public string, err error) {
 	if reason != "" {
 		r.Detail["note"] = reason
 	}
-	q, err := newRequest(r)
+	q, err := newRequest(r, nil)
 	if err == nil {
 		err = l.enqueue(q)
 	}
@@ -162,7 +162,7 @@ func (l *FileLog) installLate() error {
 	if err := l.install(*f.next); err != nil {
 		return err
 	}
-	q, err := newRequest(rotated(f.last.OldKey, f.last.NewKey))
+	q, err := newRequest(rotated(f.last.OldKey, f.last.NewKey), nil)
 	if err == nil {
 		err = l.enqueue(q)
 	}

@@ -18,15 +18,16 @@ import (
 )
 
 // PersonalDetail lists the keys of Record.Detail that are kept as personal data,
-// like User and Task: who answered, what people and agents wrote about it, with which
+// like User, Token and Task: who answered, what people and agents wrote about it, with which
 // arguments tools were called, and paths of the host, which have people's names in them.
 func PersonalDetail() []string {
-	return []string{"answered_by", "arguments", "because", "by", "note", "policy_source"}
+	return []string{"answered_by", "arguments", "because", "by", "note", "policy_source", "token"}
 }
 
 // personalData is what of a record is kept beside its line.
 type personalData struct {
 	User   string            `json:"user,omitempty"`
+	Token  string            `json:"token,omitempty"`
 	Task   string            `json:"task,omitempty"`
 	Detail map[string]string `json:"detail,omitempty"`
 }
@@ -39,6 +40,7 @@ type personalEntry struct {
 	Seq    uint64        `json:"seq"` // first: the writer stamps it
 	Of     string        `json:"of"`  // the commitment
 	Run    string        `json:"agent_run_id,omitempty"`
+	Shared bool          `json:"shared,omitempty"` // by records of the segment: see owner.go
 	Salt   []byte        `json:"salt,omitempty"`
 	Data   *personalData `json:"data,omitempty"`
 	Erased time.Time     `json:"erased,omitzero"`
@@ -51,10 +53,11 @@ const (
 	maxPersonalLine  = 2 * MaxRecord
 )
 
-// takeOut splits a record into what goes into its line and what is personal. The
-// entry is nil if nothing is.
-func takeOut(r Record) (line, *personalEntry, error) {
-	data := personalData{User: r.User, Task: r.Task}
+// takeOut splits a record into what goes into its line and what is personal: an entry of its
+// own, or, where that would only say whose run it is, the one that it shares with the run's
+// others. Both are nil if nothing is personal.
+func takeOut(r Record, owners *ownerEntries) (line, *personalEntry, *ownerEntry, error) {
+	data := personalData{User: r.User, Token: r.Token, Task: r.Task}
 	for _, key := range PersonalDetail() {
 		value, ok := r.Detail[key]
 		if !ok {
@@ -67,17 +70,25 @@ func takeOut(r Record) (line, *personalEntry, error) {
 		data.Detail[key] = value
 		delete(r.Detail, key)
 	}
-	if data.User == "" && data.Task == "" && data.Detail == nil {
-		return line{Record: r}, nil, nil
+	r.User, r.Token, r.Task = "", "", ""
+	owned, more := data.User != "" || data.Token != "", data.Task != "" || data.Detail != nil
+	switch {
+	case !owned && !more:
+		return line{Record: r}, nil, nil, nil
+	case !more && r.Run != "":
+		owner, err := owners.entry(ownerID{r.Run, data.User, data.Token})
+		if err != nil {
+			return line{}, nil, nil, err
+		}
+		return line{Record: r, Owner: owner.of}, nil, owner, nil
 	}
-	r.User, r.Task = "", ""
 	e := &personalEntry{Run: r.Run, Salt: make([]byte, saltBytes), Data: &data}
 	if _, err := rand.Read(e.Salt); err != nil {
-		return line{}, nil, err
+		return line{}, nil, nil, err
 	}
 	var err error
 	e.Of, err = e.commitment()
-	return line{Record: r, Personal: e.Of}, e, err
+	return line{Record: r, Personal: e.Of}, e, nil, err
 }
 
 func (e *personalEntry) commitment() (string, error) {
@@ -109,22 +120,33 @@ func (e *personalEntry) rest() ([]byte, error) {
 	return text[len(unstampedEntry):], nil
 }
 
-// commitmentOf is the commitment in a line; "" if it has none. It is the last
-// field of a line and of a fixed length, so nothing needs to be decoded, and
-// nothing that a record says can be taken for it.
-func commitmentOf(text []byte) string {
-	const before = `,"personal":"`
-	const length = len(commitmentPrefix) + 2*sha256.Size
+// commitmentsOf are the commitments in a line, to what is personal in the record alone and to
+// whose run it is; "" if it has none. They are the last fields of a line and of a fixed length,
+// so nothing needs to be decoded, and nothing that a record says can be taken for them.
+func commitmentsOf(text []byte) (own, owner string) {
 	text = bytes.TrimSuffix(text, []byte("\n"))
-	text, ok := bytes.CutSuffix(text, []byte(`"}`))
-	if !ok || len(text) < length || !bytes.HasSuffix(text[:len(text)-length], []byte(before)) {
-		return ""
+	text, ok := bytes.CutSuffix(text, []byte("}"))
+	if !ok {
+		return "", ""
 	}
-	of := string(text[len(text)-length:])
-	if of[:len(commitmentPrefix)] != commitmentPrefix {
-		return ""
+	own, text = lastCommitment(text, `,"personal":"`)
+	owner, _ = lastCommitment(text, `,"owner":"`)
+	return own, owner
+}
+
+// lastCommitment cuts a field with a commitment off the end of a line, if it is there.
+func lastCommitment(text []byte, before string) (of string, rest []byte) {
+	const length = len(commitmentPrefix) + 2*sha256.Size
+	field, ok := bytes.CutSuffix(text, []byte(`"`))
+	if !ok || len(field) < length {
+		return "", text
 	}
-	return of
+	head, isField := bytes.CutSuffix(field[:len(field)-length], []byte(before))
+	of = string(field[len(field)-length:])
+	if !isField || of[:len(commitmentPrefix)] != commitmentPrefix {
+		return "", text
+	}
+	return of, head
 }
 
 // personalReader finds the personal data of all of a segment's records, in any
@@ -142,7 +164,9 @@ func (p *personalReader) find(of string) (personalEntry, bool, error) {
 		}
 		p.entries = make(map[string]personalEntry, len(entries))
 		for _, e := range entries {
-			p.entries[e.Of] = e
+			if _, known := p.entries[e.Of]; !known || !e.Shared { // the first of those that are shared
+				p.entries[e.Of] = e
+			}
 		}
 	}
 	e, ok := p.entries[of]

@@ -26,7 +26,10 @@ type personalCursor struct {
 	file  *os.File // nil until it is needed
 	lines *bufio.Reader
 	asked uint64
-	proof *proof // nil: nothing was verified
+	whole personalReader // of entries that are shared; read when one is asked for
+	// shared has those that other readers met, nil: none.
+	shared *sharedEntries
+	proof  *proof // nil: nothing was verified
 }
 
 func (p *personalCursor) close() error {
@@ -42,6 +45,10 @@ func (p *personalCursor) close() error {
 // Verify to say; readers take what proves itself and leave the rest.
 func (p *personalCursor) join(l line) (Record, error) {
 	r := l.Record
+	if l.Owner != "" {
+		err := p.joinOwner(&r, l.Owner)
+		return r, err
+	}
 	if l.Personal == "" {
 		return r, nil
 	}
@@ -53,12 +60,39 @@ func (p *personalCursor) join(l line) (Record, error) {
 		r.Erased = true
 		return r, p.proof.erasedAs(r.Seq)
 	}
-	r.User, r.Task = e.Data.User, e.Data.Task
+	r.User, r.Token, r.Task = e.Data.User, e.Data.Token, e.Data.Task
 	if len(e.Data.Detail) > 0 && r.Detail == nil {
 		r.Detail = map[string]string{}
 	}
 	maps.Copy(r.Detail, e.Data.Detail)
 	return r, nil
+}
+
+// joinOwner puts in whose run it is, by the commitment to it.
+func (p *personalCursor) joinOwner(r *Record, of string) error {
+	e, known, era := p.shared.get(of)
+	if !known {
+		if p.whole.path == "" {
+			p.whole.path = p.path
+		}
+		var err error
+		if e, known, err = p.whole.find(of); err != nil {
+			return err
+		}
+		if known && e.proves() {
+			p.shared.put(e, era)
+		}
+	}
+	if !known || !e.proves() {
+		r.Erased = true
+		erased := r.Seq
+		if known {
+			erased = e.Seq
+		}
+		return p.proof.erasedAs(erased)
+	}
+	r.User, r.Token = e.Data.User, e.Data.Token
+	return nil
 }
 
 // find returns the entry of a commitment; one without anything if there is none.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -20,6 +21,8 @@ type personalFile struct {
 	// dirty: the file may hold bytes past size; they are cut before the next write.
 	dirty  bool
 	buffer []byte
+	shared map[string]bool // the commitments to entries that are in the file and shared
+	fresh  []string        // those among the bytes that keep is not told of yet
 }
 
 // close ends with one segment's file; the next begins empty.
@@ -37,6 +40,24 @@ func (p *personalFile) keep(added int) {
 	if added > 0 {
 		p.size, p.dirty = p.size+int64(added), false
 	}
+	for _, of := range p.fresh {
+		p.share(of)
+	}
+	p.fresh = nil
+}
+
+func (p *personalFile) share(of string) {
+	if p.shared == nil {
+		p.shared = map[string]bool{}
+	}
+	p.shared[of] = true
+}
+
+// add puts an entry's line into the buffer.
+func (p *personalFile) add(seq uint64, rest []byte) {
+	p.buffer = append(p.buffer, `{"seq":`...)
+	p.buffer = strconv.AppendUint(p.buffer, seq, 10)
+	p.buffer = append(p.buffer, rest...)
 }
 
 // writePersonal makes the personal data of a stamped batch durable and returns
@@ -44,12 +65,14 @@ func (p *personalFile) keep(added int) {
 // till then the next write goes over them, and readers find no record for them.
 func (w *writer) writePersonal(batch []*request) (added int, err error) {
 	p := &w.personal
-	p.buffer = p.buffer[:0]
+	p.buffer, p.fresh = p.buffer[:0], nil
 	for _, q := range batch {
+		if q.owner != nil && !p.shared[q.owner.of] && !slices.Contains(p.fresh, q.owner.of) {
+			p.add(q.seq, q.owner.rest)
+			p.fresh = append(p.fresh, q.owner.of)
+		}
 		if q.personal != nil {
-			p.buffer = append(p.buffer, `{"seq":`...)
-			p.buffer = strconv.AppendUint(p.buffer, q.seq, 10)
-			p.buffer = append(p.buffer, q.personal...)
+			p.add(q.seq, q.personal)
 		}
 	}
 	if len(p.buffer) == 0 {

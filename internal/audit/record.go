@@ -162,12 +162,13 @@ type Record struct {
 	GuestClaimed     bool            `json:"guest_claimed,omitempty"` // the facts come from inside the sandbox
 
 	Command []string          `json:"command,omitempty"`
-	User    string            `json:"user,omitempty"` // who, on the host
+	User    string            `json:"user,omitempty"`  // who, on the host
+	Token   string            `json:"token,omitempty"` // the token whose run it is, or that asks; "": the host's
 	Task    string            `json:"task,omitempty"`
 	Exit    *int              `json:"exit_code,omitempty"`
 	Detail  map[string]string `json:"detail,omitempty"`
 
-	// Erased is set by readers: there were personal data (User, Task, some of
+	// Erased is set by readers: there were personal data (User, Token, Task, some of
 	// Detail) and they were erased, or are not where they should be. Append passes
 	// over it.
 	Erased bool `json:"personal_erased,omitempty"`
@@ -204,6 +205,9 @@ type Filter struct {
 	Kinds    []Kind
 	Outcomes []Outcome
 	FromSeq  uint64
+	User     string // "": whoever
+	Token    string // "": whosever
+	Alarms   bool   // only what Record.IsAlarm
 	// Seqs, if not nil, are the only records that are selected, in ascending
 	// order: who has an index asks for what it points to.
 	Seqs []uint64

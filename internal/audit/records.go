@@ -24,7 +24,7 @@ func (l *FileLog) Records(ctx context.Context, f Filter) iter.Seq2[Record, error
 		l.mu.Lock()
 		segments, next := slices.Clone(l.bounds), l.next
 		l.mu.Unlock()
-		s := selector{filter: f, hints: f.hints(), marks: &l.marks, proof: l.proof}
+		s := selector{filter: f, hints: f.hints(), marks: &l.marks, shared: &l.shared, proof: l.proof}
 		s.records(ctx, l.dir, segments, next, yield)
 	}
 }
@@ -39,7 +39,7 @@ func (s selector) records(ctx context.Context, dir string, segments []segment, n
 		if _, more := s.next(b.first, end); !more || b.form == elsewhere {
 			continue
 		}
-		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first)), proof: s.proof}
+		s.personal = &personalCursor{path: filepath.Join(dir, personalName(b.first)), shared: s.shared, proof: s.proof}
 		goOn := readSegment(ctx, dir, b, end, s, yield)
 		_ = s.personal.close() // it was only read
 		if !goOn {
@@ -138,6 +138,7 @@ type selector struct {
 	marks  *marks
 	// personal reads the personal data of the segment that is being read.
 	personal *personalCursor
+	shared   *sharedEntries
 	proof    *proof // nil: nothing was verified
 }
 
@@ -172,6 +173,9 @@ func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
 			return Record{}, false, nil
 		}
 	}
+	if s.filter.Alarms && !hintsAtAlarm(text) {
+		return Record{}, false, nil
+	}
 	l, err := decode(text, seq)
 	if err != nil {
 		return Record{}, false, err
@@ -180,7 +184,12 @@ func (s selector) pick(text []byte, seq uint64) (Record, bool, error) {
 		return Record{}, false, nil
 	}
 	r, err := s.personal.join(l)
-	return r, err == nil, err
+	return r, err == nil && s.filter.concerns(r), err
+}
+
+// hintsAtAlarm passes over most lines that are no alarm without decoding them.
+func hintsAtAlarm(line []byte) bool {
+	return bytes.Contains(line, []byte(`"`+DetailAlarm+`":"`+detailTrue+`"`)) || bytes.Contains(line, []byte(`"outcome":"`+string(Alarm)+`"`))
 }
 
 // next returns the first record from seq on, and before end, that can be selected
@@ -197,11 +206,17 @@ func (s selector) next(seq, end uint64) (uint64, bool) {
 	return seq, seq < end
 }
 
-// selects reports whether the filter selects r.
+// concerns reports whether the filter selects r by what is kept beside its line.
+func (f Filter) concerns(r Record) bool {
+	return (f.User == "" || f.User == r.User) && (f.Token == "" || f.Token == r.OwnerToken())
+}
+
+// selects reports whether the filter selects r, by its line.
 func (f Filter) selects(r Record) bool {
 	return r.Seq >= f.FromSeq &&
 		(f.Run == "" || f.Run == r.Run) &&
 		(f.Sandbox == "" || f.Sandbox == r.Sandbox) &&
+		(!f.Alarms || r.IsAlarm()) &&
 		(len(f.Kinds) == 0 || slices.Contains(f.Kinds, r.Kind)) &&
 		(len(f.Outcomes) == 0 || slices.Contains(f.Outcomes, r.Outcome))
 }

@@ -112,6 +112,9 @@ func segmentOf(dir string, e os.DirEntry, suffix string, found map[uint64]segmen
 		return segment{first: first, form: plain, size: info.Size()}, nil
 	case sealedSuffix:
 		known, ok := found[first]
+		if _, err := os.Lstat(filepath.Join(dir, segmentName(first))); !ok && err == nil {
+			return segment{first: first, form: plain}, nil // a crash before the hashes were kept: the lines are there
+		}
 		if !ok {
 			return segment{}, fault.Invalid("the audit log is damaged: %s has lost its hashes, %s; put them back from a copy", e.Name(), leavesName(first))
 		}

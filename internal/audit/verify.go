@@ -100,6 +100,7 @@ type verifier struct {
 	kept *bufio.Writer // takes each record's hash, in order; nil: nobody wants them
 
 	tombstones []tombstone
+	shared     map[string]*sharedFact // of the segment that is read, by commitment
 	erasures   []span
 	away       uint64 // the record after the last one that is elsewhere
 	stopped    bool   // at a bad record; nothing behind it can be judged
@@ -117,7 +118,13 @@ type mark struct {
 type tombstone struct {
 	personalEntry
 
-	file string
+	file    string
+	records int // that it was of
+}
+
+// sharedFact is what is known of an entry that records of a segment share.
+type sharedFact struct {
+	tombstone int // its place among the tombstones; -1: it is none
 }
 
 func (v *verifier) problem(record *uint64, file string, offset int64, format string, args ...any) {

@@ -142,6 +142,7 @@ func (v *verifier) readLines(ctx context.Context, s segment, last bool) error {
 		}
 	}
 	personal := &personalReader{path: filepath.Join(v.dir, personalName(s.first))}
+	v.shared = map[string]*sharedFact{}
 	before, at := v.read, int64(0)
 	lines := bufio.NewReaderSize(file, MaxRecord)
 	for n := 0; ; n++ {
@@ -246,10 +247,12 @@ func (v *verifier) line(s segment, text []byte, at int64, personal *personalRead
 			return nil
 		}
 	}
-	if of := commitmentOf(text); of != "" {
-		if err := v.comparePersonal(next, of, personal); err != nil {
-			return err
-		}
+	own, owner := commitmentsOf(text)
+	if err := v.compareOwner(next, owner, personal); err != nil {
+		return err
+	}
+	if err := v.comparePersonal(next, own, personal); err != nil {
+		return err
 	}
 	if bytes.Contains(text, []byte(`"kind":"log"`)) {
 		v.noteErasure(text, next)
@@ -320,6 +323,9 @@ func (v *verifier) mismatch(m mark) {
 
 // comparePersonal compares a record's personal data with what it committed to.
 func (v *verifier) comparePersonal(seq uint64, of string, personal *personalReader) error {
+	if of == "" {
+		return nil
+	}
 	e, ok, err := personal.find(of)
 	file := filepath.Base(personal.path)
 	switch {
@@ -328,7 +334,7 @@ func (v *verifier) comparePersonal(seq uint64, of string, personal *personalRead
 	case !ok:
 		v.problem(&seq, file, 0, "the personal data of record %d are missing, and were not erased; the record itself is sound", seq)
 	case e.Data == nil && !e.Erased.IsZero() && e.Seq == seq:
-		v.tombstones = append(v.tombstones, tombstone{e, file})
+		v.tombstones = append(v.tombstones, tombstone{e, file, 1})
 	case e.Seq != seq || !e.proves():
 		v.problem(&seq, file, 0, "the personal data of record %d were changed: they are not what it committed to; the record itself is sound", seq)
 	default:
@@ -356,12 +362,12 @@ func (v *verifier) judgeErasures() {
 	for _, t := range v.tombstones {
 		named := slices.ContainsFunc(v.erasures, func(s span) bool { return s.first <= t.Seq && t.Seq <= s.last })
 		if named {
-			v.verdict.Erased++
+			v.verdict.Erased += t.records
 			continue
 		}
 		// Else the record of it may be where was not read, or have come since.
 		if v.stopped || t.Seq < v.away || t.Erased.After(v.begun) && !t.Erased.After(time.Now()) {
-			v.verdict.ErasedUnproved++
+			v.verdict.ErasedUnproved += t.records
 			continue
 		}
 		v.problem(&t.Seq, t.file, 0, "the personal data of record %d were erased, and no record says so", t.Seq)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,8 @@ type writer struct {
 	clock  clockWatch
 
 	personal personalFile
+	// gone are the commitments to shared entries that were erased: no more lines have them.
+	gone map[string]bool
 }
 
 func (w *writer) close() error {
@@ -47,7 +50,7 @@ func (w *writer) close() error {
 
 // owe has a record of the log's own written with the next batch.
 func (w *writer) owe(r Record) error {
-	q, err := newRequest(r)
+	q, err := newRequest(markAlarm(r), nil)
 	if err == nil {
 		w.owed = append(w.owed, q)
 	}
@@ -102,9 +105,30 @@ func (l *FileLog) take() (batch []*request, tasks []func(), closing bool) {
 	return batch, tasks, l.closing
 }
 
+// errOwnerErased: whose run it is was erased while the record waited; it is encoded anew.
+var errOwnerErased = errors.New("whose run it is was erased meanwhile")
+
+// turnBack takes those out of a batch that commit to what is erased.
+func (w *writer) turnBack(batch []*request) []*request {
+	if len(w.gone) == 0 {
+		return batch
+	}
+	return slices.DeleteFunc(batch, func(q *request) bool {
+		if q.owner == nil || !w.gone[q.owner.of] {
+			return false
+		}
+		q.result = errOwnerErased
+		close(q.done)
+		return true
+	})
+}
+
 // commit writes a batch, and tells each of its callers.
 func (l *FileLog) commit(batch []*request) {
 	w := &l.writer
+	if batch = w.turnBack(batch); len(batch) == 0 && w.owed == nil {
+		return
+	}
 	now := l.options.Clock.Read()
 	err := l.prepare(now.Now)
 	if err == nil {

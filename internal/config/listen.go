@@ -187,6 +187,9 @@ func hostName(name string) bool {
 // Tokens is the tokens' file.
 func (p Paths) Tokens() string { return filepath.Join(p.State, "tokens.db") }
 
+// TokensMade is there once a token was made.
+func (p Paths) TokensMade() string { return filepath.Join(p.State, "tokens.made") }
+
 // AccessKey is the key that sandboxes' access tokens are made with.
 func (p Paths) AccessKey() string { return filepath.Join(p.State, "access.key") }
 

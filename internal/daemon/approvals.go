@@ -48,7 +48,9 @@ func (d *Daemon) openApprovals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sender, err := webhook.New(webhook.Config{Hooks: hooks, Source: d.approvals.queue, Cursors: d.approvals.store, Logger: d.opts.Log})
+	sender, err := webhook.New(webhook.Config{
+		Hooks: hooks, Source: d.approvals.queue, Cursors: d.approvals.store, Logger: d.opts.Log, Alarms: d.alarms.watch, FirstAlarm: d.alarms.first,
+	})
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 	}
 	d.log, err = audit.Open(d.opts.Paths.Audit(), audit.Options{KeyFile: cmp.Or(keeping.KeyFile, d.opts.Paths.AuditKey()), Clock: d.clock})
 	if err == nil {
+		d.alarms = followAlarms(ctx, d.log, d.telemetry, d.opts.Log)
 		d.seen.log = d.log
 		err = d.seen.recordRollback(ctx)
 	}
@@ -54,6 +55,7 @@ func (d *Daemon) closeAudit() {
 	if d.log == nil {
 		return
 	}
+	d.alarms.end()
 	if err := d.log.Close(); err != nil {
 		d.opts.Log.Error("the log did not close well", "err", err)
 	}

@@ -94,6 +94,8 @@ type Daemon struct {
 	gateway     *gatewayProcess
 	api         *httpapi.Server
 	telemetry   *telemetry.Telemetry
+	alarms      alarmFollower
+	ownerKeys   audit.OwnerKeys
 	health      *health
 	serves      []*server // all listeners, from the moment they are open
 	tcp         *server   // one of them; nil: there is none
@@ -190,6 +192,7 @@ func (d *Daemon) openLog(ctx context.Context) error {
 		return err
 	}
 	key, err := findingsKey(d.opts.Paths.FindingsKey())
+	d.ownerKeys = audit.NewOwnerKeys(key)
 	if err != nil {
 		return err
 	}
@@ -242,7 +245,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		return err
 	}
 	d.api = httpapi.New(httpapi.Config{
-		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, Advisories: d.advisory, Approvals: d.approvals.queue,
+		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, OwnerKeys: d.ownerKeys, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Room: d.clients.room, Secrets: d.secrets, Homes: d.homes,
 		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time,

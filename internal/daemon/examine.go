@@ -40,6 +40,10 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 	_, err := hooksOf(cfg.Approvals)
 	note("webhooks", err)
 	note("default template", knownTemplate("default_template", cfg.DefaultTemplate))
+	if err := paths.CheckKept(); err != nil { // what is in them is not looked at then
+		note("kept files", err)
+		return slices.Concat(found, examineUpstreams(cfg))
+	}
 	if _, err := e2b.ReadKey(paths.AccessKey()); !errors.Is(err, fs.ErrNotExist) && cfg.Listen.Wanted() {
 		note("access key", err)
 	}

@@ -5,25 +5,20 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io/fs"
-	"os"
 
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
-// findingsKey reads the key that found values' digests are made with, or makes one. Without
-// it those on record can't be tried out for a value that one suspects.
+// findingsKey reads the key that found values' digests are made with, and whose runs are known
+// again when that was erased; or makes one. Without it those on record can't be tried out for a
+// value that one suspects.
 func findingsKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path) // #nosec G304 -- in the state directory
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	key, err := keptfile.ReadKey("the key of findings", path, sha256.Size)
+	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, sha256.Size)
 		rand.Read(key) // never fails: it ends the process instead
 		return key, wholefile.Create(path, key, 0o600)
-	case err != nil:
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the key of findings, %s, can't be read", path)
-	case len(key) != sha256.Size:
-		return nil, fault.New(fault.ErrConflict, "the key of findings, %s, is not %d bytes; move it away for a new one", path, sha256.Size)
 	}
-	return key, nil
+	return key, err
 }

@@ -30,7 +30,11 @@ func (d *Daemon) openClients(ctx context.Context) (err error) {
 	if d.clients.store, err = store.OpenTokens(ctx, d.opts.Paths.Tokens()); err != nil {
 		return err
 	}
-	if d.clients.tokens, err = token.Open(ctx, d.clients.store, d.clock); err != nil {
+	kept := markedTokens{Store: d.clients.store, mark: d.opts.Paths.TokensMade(), path: d.opts.Paths.Tokens()}
+	if err := kept.check(ctx); err != nil {
+		return err
+	}
+	if d.clients.tokens, err = token.Open(ctx, kept, d.clock); err != nil {
 		return err
 	}
 	d.clients.policies, err = policies.Open(filepath.Join(d.opts.Paths.Policies(), "named"), d.clients.tokens.Users)

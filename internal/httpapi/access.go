@@ -62,9 +62,9 @@ func (s *Server) refused(ctx context.Context, token, name string, to route) {
 		return
 	}
 	_, err := s.cfg.Log.Append(context.WithoutCancel(ctx), audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Blocked, User: name, Count: count,
+		Kind: audit.KindDaemon, Outcome: audit.Blocked, User: name, Token: token, Count: count,
 		Reason: "The API was asked for something that the caller may not do.",
-		Detail: map[string]string{"event": "api_refused", "route": to.pattern, "token": token},
+		Detail: map[string]string{"event": "api_refused", "route": to.pattern},
 	})
 	if err != nil { // the caller is refused in any case
 		s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record", "route", to.pattern, "err", err)

@@ -60,10 +60,10 @@ func AuditFilter(q api.AuditQuery) (index.Filter, error) {
 	}
 	for _, name := range q.Flags {
 		flag, known := map[string]int{
-			"claimed": index.FlagClaimed, "guest": index.FlagGuest, "unaccounted": index.FlagUnaccounted, "brought": index.FlagBrought,
+			"claimed": index.FlagClaimed, "guest": index.FlagGuest, "unaccounted": index.FlagUnaccounted, "brought": index.FlagBrought, "alarm": index.FlagAlarm,
 		}[name]
 		if !known {
-			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought", name)
+			return f, fault.Invalid("unknown mark %q; known marks: claimed, guest, unaccounted, brought, alarm", name)
 		}
 		f.Flags |= flag
 	}
@@ -84,7 +84,7 @@ func ViewReport(r report.Report) api.AuditReport {
 
 // AuditQuestion reads a question's lockfiles and checks the rest.
 func AuditQuestion(asked api.AuditQuestion) (report.Question, error) {
-	q := report.Question{Since: asked.Since, Until: asked.Until, Run: asked.Run, Policy: asked.Policy, Limit: asked.Limit, MinRuns: asked.MinRuns}
+	q := report.Question{Since: asked.Since, Until: asked.Until, Run: asked.Run, Policy: asked.Policy, User: asked.User, Token: asked.Token, Limit: asked.Limit, MinRuns: asked.MinRuns}
 	if asked.Limit < 0 || asked.MinRuns < 0 {
 		return q, fault.Invalid("a limit and a number of runs are not negative")
 	}

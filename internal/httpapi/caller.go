@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os/user"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,15 @@ func (c caller) may(w who) bool {
 
 // all reports whether the caller sees everybody's things.
 func (c caller) all() bool { return c.token == nil || c.token.Admin }
+
+// sourceName is a policy's source as the caller may know it: a token is told what a file of
+// the host is called, and not where it lies.
+func (c caller) sourceName(source string) string {
+	if c.all() || !filepath.IsAbs(source) {
+		return source
+	}
+	return filepath.Base(source)
+}
 
 // sees reports whether something of that owner may be shown to the caller, and
 // changed by it.

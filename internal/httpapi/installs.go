@@ -66,11 +66,11 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 			return 0, false, err
 		}
 		if !by.all() {
-			owner, err := s.ownerOf(r.Context(), record.Sandbox)
+			owns, err := s.owns(r.Context(), by.token.ID, record.Sandbox)
 			if err != nil {
 				return 0, false, err
 			}
-			if owner != by.token.ID {
+			if !owns {
 				continue
 			}
 		}
@@ -94,7 +94,7 @@ func installOutcomes() []string {
 
 // installFilter reads the query of /v1/installs.
 func installFilter(q url.Values) (index.Filter, error) {
-	fields := []string{"run", "sandbox", "ecosystem", "package", "outcome", "policy"}
+	fields := []string{"run", "sandbox", "user", "token", "ecosystem", "package", "outcome", "policy"}
 	if err := known(q, append(fields, "since", "until", "limit", "after")...); err != nil {
 		return index.Filter{}, err
 	}

@@ -13,50 +13,54 @@ import (
 // maxOwners bounds the sandboxes whose owners are kept in mind.
 const maxOwners = 10_000
 
-// owners keeps in mind whose sandboxes were, also of those that are gone. A
-// sandbox never changes its owner.
+// owners keeps in mind which tokens were found to own sandboxes or not, also of those that
+// are gone. A sandbox never changes its owner.
 type owners struct {
-	mu     sync.Mutex // guards tokens
-	tokens map[string]string
+	mu    sync.Mutex // guards found
+	found map[ownership]bool
 }
 
-func (o *owners) get(sandbox string) (token string, known bool) {
+type ownership struct{ sandbox, token string }
+
+func (o *owners) get(of ownership) (owns, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	token, known = o.tokens[sandbox]
-	return token, known
+	owns, known = o.found[of]
+	return owns, known
 }
 
-func (o *owners) put(sandbox, token string) {
+func (o *owners) put(of ownership, owns bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.tokens == nil || len(o.tokens) >= maxOwners {
-		o.tokens = map[string]string{}
+	if o.found == nil || len(o.found) >= maxOwners {
+		o.found = map[ownership]bool{}
 	}
-	o.tokens[sandbox] = token
+	o.found[of] = owns
 }
 
-// ownerOf is the token whose sandbox it is or was; "" is the host's, or nobody's
-// that is on record.
-func (s *desk) ownerOf(ctx context.Context, sandbox string) (string, error) {
+// owns reports whether a sandbox is or was a token's, as the log says it, also after whose
+// it was is erased there. One that is not on record is nobody's.
+func (s *desk) owns(ctx context.Context, token, sandbox string) (bool, error) {
 	if s.cfg.Sandboxes != nil {
 		if sb, err := s.cfg.Sandboxes.Get(sandbox); err == nil {
-			return sb.Info().Owner.Token, nil
+			return sb.Info().Owner.Token == token, nil
 		}
 	}
-	if token, known := s.owners.get(sandbox); known {
-		return token, nil
+	of := ownership{sandbox, token}
+	if owns, known := s.owners.get(of); known {
+		return owns, nil
 	}
 	for began, err := range s.began(ctx, "sandbox", sandbox) {
 		if err != nil {
-			return "", err
+			return false, err
 		}
 		if began.Sandbox == sandbox {
-			s.owners.put(sandbox, began.Detail["token"])
-			return began.Detail["token"], nil
+			owns := s.cfg.OwnerKeys.Owns(began, token)
+			s.owners.put(of, owns)
+			return owns, nil
 		}
 	}
-	return "", nil
+	return false, nil
 }
 
 // began are the records of the beginnings of sandboxes whose field ("run",
@@ -194,7 +198,8 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 			return false, false, err
 		}
 		if began.Run == run {
-			has, others = has || began.Detail["token"] == token, others || began.Detail["token"] != token
+			owns := s.cfg.OwnerKeys.Owns(began, token)
+			has, others = has || owns, others || !owns
 		}
 	}
 	return has, others, nil

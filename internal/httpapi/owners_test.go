@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
 // TestTaking: of two tokens that ask for one run at the same time, one gets it; once
@@ -40,4 +42,52 @@ func TestTaking(t *testing.T) {
 	if _, ok := runs.take("run", "b"); !ok {
 		t.Error("a run is never free again")
 	}
+}
+
+// TestWhoseASandboxWas is answered from the log before whose it was is erased and after, alike.
+func TestWhoseASandboxWas(t *testing.T) {
+	log, err := audit.Open(t.TempDir(), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	keys := audit.NewOwnerKeys([]byte("the installation's"))
+	for run, token := range map[string]string{"r1": "tk_ann", "r2": ""} {
+		r := audit.Record{Kind: audit.KindSandbox, Outcome: audit.Started, Run: run, Sandbox: "sb-" + run, User: "ann", Token: token, Detail: map[string]string{}}
+		if key := keys.Of(run, token); key != "" {
+			r.Detail[audit.DetailOwnerKey] = key
+		}
+		if _, err := log.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		s := &desk{cfg: Config{Log: log, OwnerKeys: keys}}
+		for _, c := range []struct {
+			token, run         string
+			owns, has, another bool
+		}{
+			{"tk_ann", "r1", true, true, false},
+			{"tk_bob", "r1", false, false, true},
+			{"tk_ann", "r2", false, false, true},
+			{"tk_ann", "r3", false, false, false},
+		} {
+			for range 2 { // the second is answered from memory
+				owns, err := s.owns(t.Context(), c.token, "sb-"+c.run)
+				if err != nil || owns != c.owns {
+					t.Errorf("%s: %s owns the sandbox of %s: %v, %v", when, c.token, c.run, owns, err)
+				}
+			}
+			has, others, err := s.runOf(t.Context(), c.run, c.token)
+			if err != nil || has != c.has || others != c.another {
+				t.Errorf("%s: run %s for %s: %v, %v, %v", when, c.run, c.token, has, others, err)
+			}
+		}
+	}
+	check("before")
+	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", By: "dpo"}); err != nil {
+		t.Fatal(err)
+	}
+	check("after it was erased")
 }

@@ -32,7 +32,7 @@ func (s policyRoutes) listPolicies(w http.ResponseWriter, r *http.Request) error
 	for _, p := range all {
 		if by.all() || by.token.May(p.Name) {
 			v := viewPolicy(p)
-			v.Document = nil
+			v.Document, v.Source = nil, by.sourceName(v.Source)
 			views = append(views, v)
 		}
 	}
@@ -55,7 +55,9 @@ func (s policyRoutes) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewPolicy(p))
+	v := viewPolicy(p)
+	v.Source = by.sourceName(v.Source)
+	return writeJSON(w, http.StatusOK, v)
 }
 
 func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {

@@ -11,8 +11,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, s.cfg.Version)
+// version tells a token nothing of where the installation is on its host.
+func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	v := s.cfg.Version
+	if !by.all() {
+		v.State, v.CAFile = "", ""
+	}
+	return writeJSON(w, http.StatusOK, v)
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
@@ -66,6 +75,9 @@ func viewSummary(s admission.RunSummary) api.RunSummary {
 	if len(s.Would) > 0 {
 		out.Would = viewLines(s.Would)
 	}
+	if len(s.Alarms) > 0 {
+		out.Alarms = viewLines(s.Alarms)
+	}
 	for _, n := range s.WouldNames {
 		out.WouldNames = append(out.WouldNames, api.Name(n))
 	}
@@ -95,7 +107,7 @@ func viewLines(lines []admission.Line) []api.Package {
 // records streams the log as JSON lines.
 func (s auditRoutes) records(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox")}
+	filter := audit.Filter{Run: q.Get("run"), Sandbox: q.Get("sandbox"), User: q.Get("user"), Token: q.Get("token"), Alarms: q.Get("alarms") == "1"}
 	for _, k := range q["kind"] {
 		filter.Kinds = append(filter.Kinds, audit.Kind(k))
 	}

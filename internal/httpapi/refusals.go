@@ -111,13 +111,13 @@ func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Fil
 		if i == maxLastRuns {
 			break
 		}
-		owner := ""
-		if !who.all() {
-			if owner, err = s.ownerOf(r.Context(), rec.Sandbox); err != nil {
+		owns := who.all()
+		if !owns {
+			if owns, err = s.owns(r.Context(), who.token.ID, rec.Sandbox); err != nil {
 				return audit.Record{}, err
 			}
 		}
-		if who.all() || owner == who.token.ID {
+		if owns {
 			return rec, nil
 		}
 	}

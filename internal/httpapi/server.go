@@ -68,6 +68,8 @@ type Config struct {
 	// Calls runs code without a sandbox.
 	Calls *call.Desk
 	Log   audit.Log
+	// OwnerKeys tell whose runs are of which the log has forgotten it.
+	OwnerKeys audit.OwnerKeys
 	// Approvals is the queue of held requests.
 	Approvals *approval.Queue
 	// Advisories are the imported facts about packages.

@@ -33,6 +33,11 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return err
+	}
+	source = by.sourceName(source)
 	roots, err := s.cfg.Door.Roots(r.Context(), run)
 	if err != nil {
 		return err

@@ -215,7 +215,7 @@ func nothingElse(e *Evidence) (string, error) {
 	}
 	for _, r := range e.Records {
 		switch {
-		case r.Outcome == audit.Alarm || r.Detail["unaccounted"] != "" || r.Detail["alarm"] != "":
+		case r.ConcernsAlarm() || r.Detail["unaccounted"] != "":
 			return "", fmt.Errorf("record %d is an alarm: %s", r.Seq, r.Reason)
 		case r.Outcome == audit.Exceeded || r.Outcome == audit.Failed || r.Outcome == audit.Aborted:
 			return "", fmt.Errorf("record %d says %s: %s", r.Seq, r.Outcome, r.Reason)

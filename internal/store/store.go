@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"modernc.org/sqlite" // also registers the driver
 	sqlite3 "modernc.org/sqlite/lib"
@@ -54,13 +55,13 @@ func openWith(ctx context.Context, path string, migrations []string, synchronous
 	return db, nil
 }
 
-// private makes the file so that only its owner reads it; SQLite gives the files
-// beside it the same mode.
+// private makes the file so that only its owner reads it, and takes no link for one; SQLite
+// gives the files beside it the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return unavailable(err, path)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return unavailable(err, path)
 	}

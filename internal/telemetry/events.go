@@ -31,6 +31,11 @@ func (t *Telemetry) Recorded(r Record) {
 	t.metrics.records.WithLabelValues(r.Kind, r.Outcome).Inc()
 }
 
+// Alarmed is told of an alarm in the log, which stands for count of them.
+func (t *Telemetry) Alarmed(kind string, count int) {
+	t.metrics.alarms.WithLabelValues(kind).Add(float64(count))
+}
+
 // Decided is told of a decision about a package that is on record.
 func (t *Telemetry) Decided(ecosystem, outcome string) {
 	t.metrics.decisions.WithLabelValues(ecosystemOf(ecosystem), outcome).Inc()

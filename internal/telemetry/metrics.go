@@ -37,6 +37,7 @@ type metrics struct {
 	records        *prometheus.CounterVec // kind, outcome
 	appending      prometheus.Histogram
 	appendFailures prometheus.Counter
+	alarms         *prometheus.CounterVec // kind
 
 	requests   *prometheus.CounterVec   // wire, route, status
 	requesting *prometheus.HistogramVec // wire
@@ -81,6 +82,8 @@ func newMetrics() metrics {
 		appending:      prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: "log_append_seconds", Help: "How long a record took to be durable.", Buckets: quick()}),
 		appendFailures: prometheus.NewCounter(prometheus.CounterOpts(opts("log_append_failures_total", "Records that could not be written: what they were to record was refused."))),
 
+		alarms: counters("alarms_total", "Alarms in the audit log since the daemon's start.", "kind"),
+
 		requests:   counters("api_requests_total", "Requests of clients.", "wire", "route", "status"),
 		requesting: histograms("api_request_seconds", "Until the answer began.", quick(), "wire"),
 		inFlight:   gauges("api_requests_in_flight", "Requests and streams that go on now.", "wire"),
@@ -93,7 +96,7 @@ func newMetrics() metrics {
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.build, m.operations, m.operating, m.commands, m.moves, m.journaling, m.journalFailures, m.calls, m.calling, m.decisions, m.servedFiles, m.servedBytes,
-		m.holding, m.held, m.records, m.appending, m.appendFailures, m.requests, m.requesting, m.inFlight, m.limited, m.panics, m.lost,
+		m.holding, m.held, m.records, m.appending, m.appendFailures, m.alarms, m.requests, m.requesting, m.inFlight, m.limited, m.panics, m.lost,
 	}
 }
 

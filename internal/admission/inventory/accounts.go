@@ -65,7 +65,8 @@ type Config struct {
 type Accounts struct {
 	config Config
 
-	mu       sync.Mutex // guards all below; not held while the log is written
+	mu       sync.Mutex             // guards all below; not held while the log is written
+	called   map[pkgref.Ref]Package // what was found, by the release's one key
 	recorded map[entryKey]bool
 	alarmed  map[pkgref.Ref]bool // releases with an alarm
 	known    map[placed]bool     // what was recognised, so that it is not asked about again
@@ -81,7 +82,7 @@ type entryKey struct {
 
 // New makes the accounts of a disk on which nothing was found.
 func New(config Config) *Accounts {
-	return &Accounts{config: config, recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}, known: map[placed]bool{}}
+	return &Accounts{config: config, called: map[pkgref.Ref]Package{}, recorded: map[entryKey]bool{}, alarmed: map[pkgref.Ref]bool{}, known: map[placed]bool{}}
 }
 
 // Take notes a record, one just made or one of the log.
@@ -95,6 +96,9 @@ func (a *Accounts) Take(r audit.Record) {
 			how = howUnaccounted
 		}
 		a.recorded[entryKey{release, how}] = true
+		if known, there := a.called[release]; !there || known.SHA256 == "" {
+			a.called[release] = Package{Ref: records.RefOf(r), SHA256: r.SHA256}
+		}
 	}
 	if r.Outcome == audit.Alarm {
 		a.alarmed[release] = true
@@ -111,15 +115,18 @@ func (a *Accounts) End() string {
 	return a.end
 }
 
-// Releases are those that were found, whether or not they are still there, each once.
-func (a *Accounts) Releases() []pkgref.Ref {
+// Package is a release that was found, under the name and version that it was served with,
+// also where the disk spells them in another way.
+type Package struct {
+	Ref    pkgref.Ref
+	SHA256 string // of the file that was served; "": none was
+}
+
+// Packages are those that were found, whether or not they are still there, each once.
+func (a *Accounts) Packages() []Package {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := map[pkgref.Ref]bool{}
-	for key := range a.recorded {
-		all[key.release] = true
-	}
-	return slices.Collect(maps.Keys(all))
+	return slices.Collect(maps.Values(a.called))
 }
 
 // EndedFor is why a sandbox was ended, if it was for this record.

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -27,6 +28,7 @@ type Limits struct {
 type Config struct {
 	Log          audit.Log
 	Run, Sandbox string
+	User, Token  string        // whose run it is: of each record that does not say otherwise
 	Policy       func() string // the digest of the policy in force
 	Limits       Limits
 	// OnExceeded is called, once and in a goroutine of its own, when the records passed
@@ -88,6 +90,7 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
 	defer cancel()
 	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
+	r.User, r.Token = cmp.Or(r.User, b.config.User), cmp.Or(r.Token, b.config.Token)
 	counted := counts(r)
 	b.mu.Lock()
 	if r.RequestID == "" {

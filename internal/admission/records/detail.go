@@ -47,7 +47,6 @@ const (
 	DetailBegan     = "began_seq"  // of a connection or a call that has ended, or of a request: the record that the connection, or the call, began
 	DetailThrough   = "through"    // of a served record: Decision.Through
 	DetailServed    = "served_seq" // of an aborted record
-	DetailEvent     = "event"
 	DetailWhere     = "where"      // of a finding: the command, the file, or the host and the place in the request; of a secret: the place in the request
 	DetailAction    = "action"     // of a finding: report, redact or block; would_redact, would_block
 	DetailAt        = "at"         // of a finding: where the value begins, in bytes
@@ -55,7 +54,6 @@ const (
 	DetailDigest    = "keyed"      // of a finding: tells equal values, to this installation alone
 	DetailLate      = "late"       // of a finding: "true": a part had gone out
 	DetailKind      = "kind"       // of a refusal: what was asked for, if it was no file that could be installed
-	DetailAlarm     = "alarm"      // "true": more than a refusal, see policy.Decision
 	DetailBundled   = "bundled"    // of a served record: packages inside the file
 	DetailBundledIn = "bundled_in" // of an installed record: the release that brought it
 	DetailConsists  = "contents"   // of a served record: the digest of what the file is once it is unpacked
@@ -78,8 +76,14 @@ const (
 	DetailWould        = "would"       // of what was let through since the policy only observes: deny or hold
 )
 
+// Keys of Record.Detail that the log itself reads.
+const (
+	DetailEvent = audit.DetailEvent
+	DetailAlarm = audit.DetailAlarm // "true": see audit.Record.IsAlarm and policy.Decision
+)
+
 // EventRepeats is the DetailEvent of a record that stands for repeats of an earlier one.
-const EventRepeats = "repeats"
+const EventRepeats = audit.EventRepeats
 
 // WantsBetween is between the specifiers of DetailWants; none has it.
 const WantsBetween = "; "

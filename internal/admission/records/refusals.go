@@ -251,7 +251,7 @@ func (r *refusal) public() door.Refusal {
 		Time: rec.Time, Run: rec.Run, Sandbox: rec.Sandbox, Package: RefOf(rec), File: rec.File, What: WhatPackage, Name: rec.Detail[DetailName],
 		Outcome: string(rec.Outcome), Rule: rec.Rule, Reason: rec.Reason,
 		Suggest: rec.Detail[DetailSuggest], RequestID: rec.RequestID, Count: r.count,
-		Alarm: rec.Detail[DetailAlarm] != "", Approval: rec.Approval,
+		Alarm: rec.ConcernsAlarm(), Approval: rec.Approval,
 	}
 	switch {
 	case rec.Kind == audit.KindNetwork:

@@ -40,7 +40,6 @@ type Begin struct {
 	Run       string            `json:"run,omitempty"`
 	Sandbox   string            `json:"sandbox,omitempty"`
 	Policy    string            `json:"policy,omitempty"`
-	User      string            `json:"user,omitempty"`
 	Rule      string            `json:"rule,omitempty"`
 	RequestID string            `json:"request_id,omitempty"`
 	Detail    map[string]string `json:"detail,omitempty"` // what its end has, too
@@ -191,7 +190,7 @@ func ends() []string {
 }
 
 func (g *Registry) begin(r audit.Record) {
-	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, User: r.User, Rule: r.Rule, RequestID: r.RequestID, Detail: map[string]string{}}
+	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, Rule: r.Rule, RequestID: r.RequestID, Detail: map[string]string{}}
 	for _, key := range ends() {
 		if text := r.Detail[key]; text != "" {
 			b.Detail[key] = text
@@ -215,12 +214,18 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 	if err := g.read(ctx); err != nil {
 		return err
 	}
+	owners, err := g.owners(ctx, candidates)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, b := range candidates {
 		if _, still := g.open[b.Seq]; !still {
 			continue
 		}
-		if _, err := g.log.Append(ctx, end(b, reason)); err != nil {
+		r := end(b, reason)
+		r.User, r.Token = owners[b.Seq].User, owners[b.Seq].OwnerToken()
+		if _, err := g.log.Append(ctx, r); err != nil {
 			errs = append(errs, err)
 			break // the next ones can't be written either
 		}
@@ -230,10 +235,30 @@ func (g *Registry) EndAll(ctx context.Context, reason string, chosen func(Begin)
 	return errors.Join(errs...)
 }
 
+// owners are the records of begins, by their numbers: whose they are is not kept here, where it
+// could not be erased.
+func (g *Registry) owners(ctx context.Context, begins []Begin) (map[uint64]audit.Record, error) {
+	all := map[uint64]audit.Record{}
+	if len(begins) == 0 {
+		return all, nil
+	}
+	var seqs []uint64
+	for _, b := range begins {
+		seqs = append(seqs, b.Seq)
+	}
+	for r, err := range g.log.Records(ctx, audit.Filter{Seqs: seqs}) {
+		if err != nil {
+			return nil, err
+		}
+		all[r.Seq] = r
+	}
+	return all, nil
+}
+
 // end is the end of a begin of which nobody knows more.
 func end(b Begin, reason string) audit.Record {
 	r := audit.Record{
-		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, User: b.User, RequestID: b.RequestID, Rule: b.Rule,
+		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, RequestID: b.RequestID, Rule: b.Rule,
 		Reason: reason, Detail: maps.Clone(b.Detail),
 	}
 	if r.Detail == nil {

@@ -1,5 +1,6 @@
-// Package webhook tells other systems what happens in the approval queue: each
-// event is one POST, signed, in order, tried again until it is taken or too old.
+// Package webhook tells other systems what happens in the approval queue, and of the
+// log's alarms: each event is one POST, signed, in order, tried again until it is taken
+// or too old.
 //
 // Vocabulary: a *hook* is a configured address; its *cursor* is the last event
 // that it is done with. The queue keeps its events, and the store the cursors,
@@ -97,7 +98,7 @@ func loopback(host string) bool {
 func EventNames() []approval.EventName {
 	return []approval.EventName{
 		approval.EventAsked, approval.EventJoined, approval.EventApproved, approval.EventDenied,
-		approval.EventExpired, approval.EventRevoked, approval.EventSuperseded,
+		approval.EventExpired, approval.EventRevoked, approval.EventSuperseded, EventAlarm,
 	}
 }
 
@@ -130,6 +131,10 @@ type Config struct {
 	Source  Source
 	Cursors Cursors
 	Logger  *slog.Logger // nil: nobody is told
+	// Alarms are the log's; nil: nobody is told of them. FirstAlarm is the record with
+	// which a new hook begins.
+	Alarms     AlarmSource
+	FirstAlarm uint64
 	// Transport carries the requests; nil is one of its own.
 	Transport http.RoundTripper
 }
@@ -165,6 +170,9 @@ func (s *Sender) Run(ctx context.Context) {
 	var hooks sync.WaitGroup
 	for _, h := range s.cfg.Hooks {
 		errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serve(ctx, h) }) })
+		if s.cfg.Alarms != nil && h.wantsAlarms() {
+			errand.In(&hooks, func() { errand.Stay(ctx, func() { s.serveAlarms(ctx, h) }) })
+		}
 	}
 	hooks.Wait()
 	s.client.CloseIdleConnections()
@@ -196,7 +204,7 @@ func (s *Sender) follow(ctx context.Context, h Hook, log *slog.Logger) error {
 			return err
 		}
 		if h.Events == nil || slices.Contains(h.Events, event.Name) {
-			s.deliver(ctx, h, event, log)
+			s.tell(ctx, h, queueMessage(h.Format, event), log)
 		}
 		if ctx.Err() != nil {
 			return nil // not done with it
@@ -208,36 +216,48 @@ func (s *Sender) follow(ctx context.Context, h Hook, log *slog.Logger) error {
 	return nil
 }
 
-// deliver tries until the event is taken, is too old, or ctx ends.
-func (s *Sender) deliver(ctx context.Context, h Hook, event approval.Event, log *slog.Logger) {
-	body, err := h.Format.body(event)
+// message is an event on its way to one hook.
+type message struct {
+	number uint64
+	at     time.Time
+	name   approval.EventName
+	body   func() ([]byte, error)
+}
+
+func queueMessage(f Format, e approval.Event) message {
+	return message{number: e.Number, at: e.At, name: e.Name, body: func() ([]byte, error) { return f.body(e) }}
+}
+
+// tell tries until the message is taken, is too old, or ctx ends.
+func (s *Sender) tell(ctx context.Context, h Hook, m message, log *slog.Logger) {
+	body, err := m.body()
 	if err != nil {
-		log.ErrorContext(ctx, "an event can't be told to a webhook", "number", event.Number, "err", err)
+		log.ErrorContext(ctx, "an event can't be told to a webhook", "number", m.number, "err", err)
 		return
 	}
 	for pause := firstPause; ; pause = longer(pause) {
-		if time.Since(event.At) > maxAge {
-			log.WarnContext(ctx, "an event is too old to be told to a webhook", "number", event.Number, "event", event.Name)
+		if time.Since(m.at) > maxAge {
+			log.WarnContext(ctx, "an event is too old to be told to a webhook", "number", m.number, "event", m.name)
 			return
 		}
-		err := s.post(ctx, h, event, body)
+		err := s.post(ctx, h, m, body)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		log.WarnContext(ctx, "a webhook did not take an event; it is tried again", "number", event.Number, "err", err, "pause", pause)
+		log.WarnContext(ctx, "a webhook did not take an event; it is tried again", "number", m.number, "err", err, "pause", pause)
 		wait(ctx, pause+rand.N(pause/4)) // #nosec G404 -- only spreads the load
 	}
 }
 
-func (s *Sender) post(ctx context.Context, h Hook, event approval.Event, body []byte) (err error) {
+func (s *Sender) post(ctx context.Context, h Hook, m message, body []byte) (err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the request can't be made")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "cofferdam")
-	req.Header.Set(HeaderEvent, string(event.Name))
-	req.Header.Set(HeaderDelivery, strconv.FormatUint(event.Number, 10))
+	req.Header.Set(HeaderEvent, string(m.name))
+	req.Header.Set(HeaderDelivery, strconv.FormatUint(m.number, 10))
 	if h.Secret != nil {
 		req.Header.Set(HeaderSignature, Sign(h.Secret, time.Now(), body))
 	}

@@ -80,6 +80,7 @@ func fields() []field {
 		{"count", func(r audit.Record) string { return number(int64(r.Count)) }, true},
 		{"command", func(r audit.Record) string { return structured(len(r.Command) > 0, r.Command) }, false},
 		{"user", func(r audit.Record) string { return personal(r, r.User) }, false},
+		{"token", func(r audit.Record) string { return r.OwnerToken() }, false},
 		{"task", func(r audit.Record) string { return personal(r, r.Task) }, false},
 		{"exit_code", exit, true},
 		{"withheld", func(r audit.Record) string { return structured(len(r.Withheld) > 0, r.Withheld) }, false},

@@ -113,6 +113,7 @@ type batch struct {
 // box sums up a sandbox's records of this batch.
 type box struct {
 	run, policy, locks int64
+	user, token        int64
 	first, last        uint64
 	served, installed  int
 }
@@ -180,10 +181,11 @@ func (b *batch) flush(ctx context.Context) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.boxes)) {
 		s := b.boxes[id]
-		if _, err := b.st.tx.ExecContext(ctx, `INSERT INTO sandboxes VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sandbox) DO UPDATE SET
+		if _, err := b.st.tx.ExecContext(ctx, `INSERT INTO sandboxes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (sandbox) DO UPDATE SET
 			run = iif(run = 0, excluded.run, run), policy = iif(policy = 0, excluded.policy, policy), locks = iif(locks = 0, excluded.locks, locks),
+			user = iif(user = 0, excluded.user, user), token = iif(token = 0, excluded.token, token),
 			last = excluded.last, served = served + excluded.served, installed = installed + excluded.installed`,
-			id, s.run, s.policy, s.locks, int64(s.first), int64(s.last), s.served, s.installed); err != nil {
+			id, s.run, s.policy, s.locks, s.user, s.token, int64(s.first), int64(s.last), s.served, s.installed); err != nil {
 			return err
 		}
 	}
@@ -202,7 +204,7 @@ func (b *batch) flush(ctx context.Context) error {
 // row is a record's texts as numbers.
 type row struct {
 	kind, outcome, run, sandbox, policy, ecosystem, project, requested, version, file, source, host, sha256 int64
-	resolvedBy, rule, reason, approval, user, task, command, detail, locks, shape                           int64
+	resolvedBy, rule, reason, approval, user, token, task, command, detail, locks, shape                    int64
 	flags                                                                                                   int
 }
 
@@ -230,6 +232,7 @@ func (b *batch) row(ctx context.Context, r audit.Record) (row, error) {
 		{&n.reason, r.Reason},
 		{&n.approval, r.Approval},
 		{&n.user, r.User},
+		{&n.token, r.OwnerToken()},
 		{&n.task, r.Task},
 		{&n.command, strings.Join(r.Command, " ")},
 		{&n.detail, detailText(r)},
@@ -252,7 +255,7 @@ func (n row) append(args []any, r audit.Record) []any {
 		request = r.RequestID
 	}
 	return append(args, int64(r.Seq), r.Time.UnixNano(), n.kind, n.outcome, n.run, n.sandbox, n.policy, n.ecosystem, n.project, n.requested,
-		n.version, n.file, n.source, n.host, n.sha256, n.resolvedBy, n.rule, n.reason, n.approval, n.user, n.task, n.command, n.detail,
+		n.version, n.file, n.source, n.host, n.sha256, n.resolvedBy, n.rule, n.reason, n.approval, n.user, n.token, n.task, n.command, n.detail,
 		n.flags, n.shape, exit, request)
 }
 
@@ -267,7 +270,7 @@ func (b *batch) sum(ctx context.Context, r audit.Record, n *row) error {
 		return nil
 	}
 	s := shape{
-		n.outcome, n.ecosystem, n.project, n.requested, n.version, n.host, n.sha256, n.resolvedBy, n.approval, 0, n.flags &^ FlagGuest,
+		n.outcome, n.ecosystem, n.project, n.requested, n.version, n.host, n.sha256, n.resolvedBy, n.approval, 0, n.flags &^ (FlagGuest | FlagAlarm),
 	}
 	if n.sandbox != 0 {
 		s.locks = b.boxes[n.sandbox].locks
@@ -290,7 +293,7 @@ func (b *batch) box(ctx context.Context, r audit.Record, n row) error {
 	for _, part := range []struct {
 		to *int64
 		id int64
-	}{{&s.run, n.run}, {&s.policy, n.policy}, {&s.locks, n.locks}} {
+	}{{&s.run, n.run}, {&s.policy, n.policy}, {&s.locks, n.locks}, {&s.user, n.user}, {&s.token, n.token}} {
 		if *part.to == 0 {
 			*part.to = part.id
 		}
@@ -315,6 +318,7 @@ func flags(r audit.Record) int {
 		{r.GuestClaimed, FlagGuest},
 		{r.Detail["unaccounted"] == "true", FlagUnaccounted},
 		{brought(r), FlagBrought},
+		{r.IsAlarm(), FlagAlarm},
 	} {
 		if f.is {
 			set |= f.bit

@@ -38,6 +38,7 @@ func Fields() []Field {
 		{"request", "request", "the id that the client was shown"},
 		{"approval", "approval", "the request in the approval queue"},
 		{"user", "user", "who, on the host"},
+		{"token", "token", "the id of the token whose run it is"},
 		{"task", "task", "the run's stated task"},
 		{"command", "command", "the command, words with spaces between"},
 	}

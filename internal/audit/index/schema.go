@@ -5,7 +5,7 @@ import "fmt"
 // What tells our files from others, and this layout from earlier ones.
 const (
 	applicationID = 0x636f6664 // "cofd"
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // The flags of a record.
@@ -14,6 +14,7 @@ const (
 	FlagGuest                   // guest_claimed
 	FlagUnaccounted             // on a disk, and nothing of it was served
 	FlagBrought                 // nothing of it had to be served: see brought
+	FlagAlarm                   // audit.Record.IsAlarm
 )
 
 // schema makes the tables. A record is a row of numbers: each text is in texts
@@ -24,13 +25,13 @@ const (
 //   - records.host is the scheme and host of source; command is the words with
 //     spaces between; detail is a line "key=value" for each, then a line for each
 //     withheld range;
-//   - sandboxes.locks is the digest of the run's lockfiles, first and last are
-//     records, served and installed count those of files;
+//   - sandboxes.locks is the digest of the run's lockfiles, user and token are whose it
+//     is, first and last are records, served and installed count those of files;
 //   - shapes are what records of files have in common: there are far fewer shapes
 //     than records, so a report judges shapes and then finds their records. A
 //     record that was not served, installed or an alarm has the shape 0. first is
 //     the first record of the shape, locks is the sandbox's, flags are the
-//     record's but for FlagGuest, count is how many records have it.
+//     record's but for FlagGuest and FlagAlarm, count is how many records have it.
 func schema() []string {
 	return []string{
 		"CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text TEXT NOT NULL)",
@@ -41,10 +42,10 @@ func schema() []string {
 			ecosystem INTEGER NOT NULL, package INTEGER NOT NULL, requested INTEGER NOT NULL, version INTEGER NOT NULL,
 			file INTEGER NOT NULL, source INTEGER NOT NULL, host INTEGER NOT NULL, sha256 INTEGER NOT NULL,
 			resolved_by INTEGER NOT NULL, rule INTEGER NOT NULL, reason INTEGER NOT NULL, approval INTEGER NOT NULL,
-			user INTEGER NOT NULL, task INTEGER NOT NULL, command INTEGER NOT NULL, detail INTEGER NOT NULL,
+			user INTEGER NOT NULL, token INTEGER NOT NULL, task INTEGER NOT NULL, command INTEGER NOT NULL, detail INTEGER NOT NULL,
 			flags INTEGER NOT NULL, shape INTEGER NOT NULL, exit INTEGER, request TEXT)`,
 		`CREATE TABLE sandboxes (
-			sandbox INTEGER PRIMARY KEY, run INTEGER NOT NULL, policy INTEGER NOT NULL, locks INTEGER NOT NULL,
+			sandbox INTEGER PRIMARY KEY, run INTEGER NOT NULL, policy INTEGER NOT NULL, locks INTEGER NOT NULL, user INTEGER NOT NULL, token INTEGER NOT NULL,
 			first INTEGER NOT NULL, last INTEGER NOT NULL, served INTEGER NOT NULL, installed INTEGER NOT NULL)`,
 		`CREATE TABLE shapes (
 			shape INTEGER PRIMARY KEY, first INTEGER NOT NULL, outcome INTEGER NOT NULL, ecosystem INTEGER NOT NULL, package INTEGER NOT NULL,
@@ -66,12 +67,13 @@ func secondary() []string {
 		"CREATE INDEX IF NOT EXISTS records_by_shape ON records (shape) WHERE shape <> 0",
 		"CREATE INDEX IF NOT EXISTS records_by_run ON records (run)",
 		"CREATE INDEX IF NOT EXISTS records_by_package ON records (package)",
+		"CREATE INDEX IF NOT EXISTS records_by_token ON records (token) WHERE token <> 0",
 		"CREATE INDEX IF NOT EXISTS records_by_approval ON records (approval) WHERE approval <> 0",
 	}
 }
 
 // columns of records, in the order of row.
 const columns = "seq, at, kind, outcome, run, sandbox, policy, ecosystem, package, requested, version, file, source, host, sha256, " +
-	"resolved_by, rule, reason, approval, user, task, command, detail, flags, shape, exit, request"
+	"resolved_by, rule, reason, approval, user, token, task, command, detail, flags, shape, exit, request"
 
-const columnCount = 27
+const columnCount = 28

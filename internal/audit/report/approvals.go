@@ -79,7 +79,7 @@ func (a *asking) answers(ctx context.Context) ([]uint64, error) {
 		return nil, err
 	}
 	terms, args := a.terms, a.args
-	if a.question.Run != "" || a.question.Policy != "" {
+	if a.narrowed != "" {
 		// An answer belongs to the runs that asked, and names none.
 		ids, err := a.view.IDs(ctx, "SELECT DISTINCT approval FROM records WHERE approval <> 0 AND "+a.terms, a.args...)
 		if err != nil {

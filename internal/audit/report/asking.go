@@ -48,6 +48,16 @@ func (a *asking) begin(ctx context.Context) error {
 		}
 		a.narrowed, a.args = a.narrowed+" AND policy IN "+index.Listed, append(a.args, index.List(ids))
 	}
+	for _, owner := range []struct{ column, text string }{{"user", a.question.User}, {"token", a.question.Token}} {
+		if owner.text == "" {
+			continue
+		}
+		id, err := a.view.ID(ctx, owner.text)
+		if err != nil {
+			return err
+		}
+		a.narrowed, a.args = a.narrowed+" AND "+owner.column+" = ?", append(a.args, id)
+	}
 	a.terms = "seq >= ? AND seq < ?" + a.narrowed
 	return a.span(ctx)
 }

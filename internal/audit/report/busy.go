@@ -76,7 +76,7 @@ func busyVerdict(a *asking, judged, least int) {
 // histories are, by policy, the sorted events of all its runs that began before
 // the question's end; asked are the runs that the question is about.
 func (a *asking) histories(ctx context.Context) (histories map[int64][]int, asked []activity, err error) {
-	rows, err := a.view.Query(ctx, `SELECT run, policy, min(first), max(last), sum(served + installed) FROM sandboxes
+	rows, err := a.view.Query(ctx, `SELECT run, policy, min(first), max(last), sum(served + installed), max(user), max(token) FROM sandboxes
 		WHERE run <> 0 AND first < ? GROUP BY run, policy ORDER BY min(first)`, int64(a.to))
 	if err != nil {
 		return nil, nil, err
@@ -94,16 +94,20 @@ func (a *asking) histories(ctx context.Context) (histories map[int64][]int, aske
 			return nil, nil, err
 		}
 	}
+	owner, err := a.owner(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	histories = map[int64][]int{}
 	for rows.Next() {
 		var r activity
-		var first, last int64
-		if err := rows.Scan(&r.run, &r.policy, &first, &last, &r.events); err != nil {
+		var first, last, user, token int64
+		if err := rows.Scan(&r.run, &r.policy, &first, &last, &r.events, &user, &token); err != nil {
 			return nil, nil, err
 		}
 		r.first = uint64(first)
 		histories[r.policy] = append(histories[r.policy], r.events)
-		if uint64(last) >= a.from && (run == 0 || run == r.run) && (a.question.Policy == "" || slices.Contains(policies, r.policy)) {
+		if uint64(last) >= a.from && (run == 0 || run == r.run) && owner.has(user, token) && (a.question.Policy == "" || slices.Contains(policies, r.policy)) {
 			asked = append(asked, r)
 		}
 	}
@@ -111,6 +115,31 @@ func (a *asking) histories(ctx context.Context) (histories map[int64][]int, aske
 		slices.Sort(h)
 	}
 	return histories, asked, rows.Err()
+}
+
+// owner is whose runs a question is about, as numbers of texts; 0: anybody's.
+type owner struct{ user, token int64 }
+
+func (a *asking) owner(ctx context.Context) (o owner, err error) {
+	for _, part := range []struct {
+		to   *int64
+		text string
+	}{{&o.user, a.question.User}, {&o.token, a.question.Token}} {
+		if part.text == "" {
+			continue
+		}
+		if *part.to, err = a.view.ID(ctx, part.text); err != nil {
+			return o, err
+		}
+		if *part.to == 0 {
+			*part.to = -1 // nobody's
+		}
+	}
+	return o, nil
+}
+
+func (o owner) has(user, token int64) bool {
+	return (o.user == 0 || o.user == user) && (o.token == 0 || o.token == token)
 }
 
 // without is a sorted list without one of a value.

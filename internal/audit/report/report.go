@@ -54,6 +54,7 @@ func New(config Config) *Reporter { return &Reporter{config} }
 type Question struct {
 	Since, Until time.Time // until is not included; zero: not bounded
 	Run, Policy  string
+	User, Token  string   // whose runs; "": anybody's
 	Baseline     Baseline // in place of each run's own; nil: those
 	Limit        int      // of rows; 0: all
 	MinRuns      int      // for busy-runs; 0: 10
@@ -79,6 +80,7 @@ func questions() []question {
 		{Name{"off-allowlist", "what was let in or installed by no list, dependency, trusted lockfile or approval"}, "what was let in without allowlist, dependency, trusted lockfile or approval", offAllowlist},
 		{Name{"version-mismatch", "installs of another version than was pinned or requested"}, "installs of another version than was pinned or requested", versionMismatch},
 		{Name{"unexpected-source", "files from another source than configured, or than earlier files of the project"}, "files from an unexpected source", unexpectedSource},
+		{Name{"alarms", "every alarm, whatever it is about: the same that summaries, metrics and webhooks tell of"}, "alarms", alarms},
 		{Name{"busy-runs", "runs with unusually many install events for their policy"}, "runs with unusually many install events", busyRuns},
 		{Name{"unaccounted", "what is on a sandbox's disk and was never served"}, "what is on a disk and was never served", unaccounted},
 		{Name{"approvals", "who answered what, when, and what it let in"}, "answers to held requests", approvals},
@@ -132,6 +134,12 @@ func (a *asking) head(asked string) {
 	}
 	if a.question.Policy != "" {
 		asked += " under policy " + a.question.Policy
+	}
+	if a.question.User != "" {
+		asked += " of user " + a.question.User
+	}
+	if a.question.Token != "" {
+		asked += " of token " + a.question.Token
 	}
 	switch {
 	case r.Empty:

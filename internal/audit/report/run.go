@@ -18,6 +18,7 @@ type page struct {
 	sections []*section
 	found    map[audit.Outcome]int
 	missing  int // of the outcome Failed: what no upstream has, or gives
+	alarms   int
 	broken   int // of the outcome Failed: what an upstream failed to give
 }
 
@@ -45,9 +46,6 @@ type section struct {
 
 // timesColumn is how often what a row says was the case; its table says nothing twice.
 const timesColumn = "times"
-
-// eventRepeats marks a record that stands for repeats of an earlier one.
-const eventRepeats = "repeats"
 
 // add makes a row, or counts a record in that says what a row says.
 func (s *section) add(r audit.Record) {
@@ -90,7 +88,8 @@ func newPage() *page {
 			return r.Kind == k && (len(outcomes) == 0 || slices.Contains(outcomes, r.Outcome))
 		}
 	}
-	add("Alarms", func(r audit.Record) bool { return r.Outcome == audit.Alarm || r.Outcome == audit.Exceeded }, "what", "reason", "rule")
+	add("Alarms", audit.Record.IsAlarm, "what", "outcome", "reason", "rule")
+	add("Past a limit", func(r audit.Record) bool { return r.Outcome == audit.Exceeded }, "what", "reason", "rule")
 	add("Commands", kind(audit.KindCommand), "what", "outcome", "exit", "reason", "rule")
 	add("Served", kind(audit.KindPackage, audit.Served, audit.Aborted), "package", "version", "requested", "outcome", "resolved by", "request", "sha256", "source")
 	add("Built apart", kind(audit.KindPackage, audit.Built), "package", "version", "file", "sha256", "source")
@@ -146,12 +145,15 @@ func run(ctx context.Context, a *asking) error {
 	}
 	a.report.Verdict = fmt.Sprintf("%s: %s served, %s installed, %s, %s; %s.", of(a.report.Found, "record"),
 		count(p.found[audit.Served]), count(p.found[audit.Installed]), p.refused(),
-		of(p.found[audit.Alarm], "alarm"), p.end())
+		of(p.alarms, "alarm"), p.end())
 	return nil
 }
 
 func (p *page) take(r audit.Record) {
-	if r.Detail["event"] != eventRepeats {
+	if r.IsAlarm() {
+		p.alarms++
+	}
+	if r.Detail[audit.DetailEvent] != audit.EventRepeats {
 		p.found[r.Outcome]++
 		switch {
 		case r.Rule == audit.RuleFailed:
@@ -184,6 +186,7 @@ func (p *page) learn(r audit.Record) {
 	switch r.Outcome {
 	case audit.Started:
 		once("who", personal(r, r.User))
+		once("token", r.OwnerToken())
 		once("task", personal(r, r.Task))
 		once("policy", personal(r, r.Detail["policy_source"]))
 		once("mode", r.Detail["mode"])
@@ -215,7 +218,7 @@ func (p *page) end() string {
 
 func (p *page) head() Table {
 	t := Table{Columns: []string{"about", "is"}, Rows: []map[string]string{}}
-	for _, what := range []string{"run", "who", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
+	for _, what := range []string{"run", "who", "token", "task", "policy", "policy digest", "mode", "lockfiles", "lockfiles mode", "template", "sandboxes", "began", "ended"} {
 		if text := p.about[what]; text != "" {
 			t.Rows = append(t.Rows, map[string]string{"about": what, "is": text})
 		}

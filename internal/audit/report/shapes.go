@@ -165,6 +165,8 @@ func cell(r audit.Record, column string) string {
 		return r.File
 	case "user":
 		return personal(r, r.User)
+	case "token":
+		return r.OwnerToken()
 	case "request":
 		return r.Approval
 	}

@@ -1,0 +1,139 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// EventAlarm is the event of an alarm in the log; it is about no request.
+const EventAlarm approval.EventName = "alarm"
+
+// AlarmBody is an alarm in the format JSON.
+type AlarmBody struct {
+	Number uint64             `json:"number"` // as Body's: the record's number plus one
+	At     time.Time          `json:"at"`
+	Event  approval.EventName `json:"event"` // EventAlarm
+	// Owners are whose run it was, as Body's.
+	Owners []string `json:"owners,omitempty"`
+	Alarm  Alarm    `json:"alarm"`
+}
+
+// Alarm is a record of the log, as far as a person needs it to see whether to look:
+// `cofferdam audit query --marked alarm` has the rest.
+type Alarm struct {
+	Record  uint64  `json:"record"` // its number in the log
+	Kind    string  `json:"kind"`
+	Outcome string  `json:"outcome"`
+	Run     string  `json:"run,omitempty"`
+	Sandbox string  `json:"sandbox,omitempty"`
+	Package Package `json:"package,omitzero"`
+	File    string  `json:"file,omitempty"`
+	Name    string  `json:"name,omitempty"` // of a host
+	Rule    string  `json:"rule,omitempty"`
+	Reason  string  `json:"reason"`
+	Count   int     `json:"count,omitempty"` // how many the record stands for; 0: 1
+}
+
+// AlarmSource yields the log's alarms, see alarms.Watch.
+type AlarmSource func(ctx context.Context, from uint64) iter.Seq2[alarms.Step, error]
+
+// alarmsOf is the name of a hook's second cursor: how far it was told of the log's alarms.
+// The two are told beside each other, each in order.
+func (h Hook) alarmsOf() string { return h.name() + " alarms" }
+
+// serveAlarms is a hook's life as far as alarms go.
+func (s *Sender) serveAlarms(ctx context.Context, h Hook) {
+	log := s.cfg.Logger.With("webhook", h.name())
+	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
+		if err := s.followAlarms(ctx, h, log); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "the alarms of the log could not be read for a webhook", "err", err)
+		}
+		wait(ctx, pause)
+	}
+}
+
+// followAlarms delivers from where the hook stands. A hook that is new begins with this
+// daemon's first record.
+func (s *Sender) followAlarms(ctx context.Context, h Hook, log *slog.Logger) error {
+	next, known, err := s.cfg.Cursors.Cursor(ctx, h.alarmsOf())
+	if err == nil && !known {
+		next = s.cfg.FirstAlarm
+		err = s.cfg.Cursors.SetCursor(ctx, h.alarmsOf(), next)
+	}
+	if err != nil {
+		return err
+	}
+	for step, err := range s.cfg.Alarms(ctx, next) {
+		if err != nil {
+			return err
+		}
+		if step.Alarm != nil {
+			s.tell(ctx, h, alarmMessage(h.Format, *step.Alarm), log)
+		}
+		if ctx.Err() != nil {
+			return nil // not done with it
+		}
+		if err := s.cfg.Cursors.SetCursor(ctx, h.alarmsOf(), step.Next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantsAlarms tells whether a hook is told of alarms.
+func (h Hook) wantsAlarms() bool { return h.Events == nil || slices.Contains(h.Events, EventAlarm) }
+
+func alarmMessage(f Format, r audit.Record) message {
+	return message{number: r.Seq + 1, at: r.Time, name: EventAlarm, body: func() ([]byte, error) {
+		if f == Slack {
+			return json.Marshal(slackMessage{Text: alarmText(r)})
+		}
+		return json.Marshal(AlarmBody{Number: r.Seq + 1, At: r.Time, Event: EventAlarm, Owners: ownersOf(r), Alarm: viewAlarm(r)})
+	}}
+}
+
+// ownersOf is whose run a record is of; nil: it is of none.
+func ownersOf(r audit.Record) []string {
+	if r.Run == "" {
+		return nil
+	}
+	return []string{approval.Asker{Run: r.Run, User: r.User, Token: r.OwnerToken()}.Owner()}
+}
+
+func viewAlarm(r audit.Record) Alarm {
+	return Alarm{
+		Record: r.Seq, Kind: string(r.Kind), Outcome: string(r.Outcome), Run: r.Run, Sandbox: r.Sandbox,
+		Package: packageOf(pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Package, Version: r.InstalledVersion}),
+		File:    r.File, Name: r.Detail["name"], Rule: r.Rule, Reason: r.Reason, Count: r.Count,
+	}
+}
+
+// alarmText is one message, as slackText's.
+func alarmText(r audit.Record) string {
+	about := strings.TrimSpace(r.Ecosystem + " " + r.Package + " " + r.InstalledVersion)
+	if about == "" {
+		about = r.Detail["name"]
+	}
+	if about != "" {
+		about += ": "
+	}
+	lines := []string{slackEscape(fmt.Sprintf("ALARM: %s%s", about, excerpt.Of(r.Reason, maxText)))}
+	if r.Run != "" {
+		lines = append(lines, slackEscape("Run: "+r.Run))
+	}
+	lines = append(lines, "cofferdam audit query --marked alarm --after "+strconv.FormatInt(int64(r.Seq)-1, 10)+" --limit 1") // #nosec G115 -- the number of a record
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,40 @@
+package audit
+
+import "path/filepath"
+
+// compareOwner compares whose run a record is of with what it committed to. Others of the
+// segment share it; the entry belongs to the first of them.
+func (v *verifier) compareOwner(seq uint64, of string, personal *personalReader) error {
+	if of == "" {
+		return nil
+	}
+	if known := v.shared[of]; known != nil {
+		v.countOwner(known)
+		return nil
+	}
+	known := &sharedFact{tombstone: -1}
+	e, ok, err := personal.find(of)
+	file := filepath.Base(personal.path)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		v.problem(&seq, file, 0, "the personal data of record %d, whose run it is of, are missing, and were not erased; the record itself is sound", seq)
+	case e.Data == nil && !e.Erased.IsZero() && e.Seq == seq:
+		known.tombstone = len(v.tombstones)
+		v.tombstones = append(v.tombstones, tombstone{e, file, 0})
+	case e.Seq != seq || !e.proves():
+		v.problem(&seq, file, 0, "the personal data of record %d, whose run it is of, were changed: they are not what it committed to; the record itself is sound", seq)
+	}
+	v.shared[of] = known
+	v.countOwner(known)
+	return nil
+}
+
+func (v *verifier) countOwner(known *sharedFact) {
+	if known.tombstone >= 0 {
+		v.tombstones[known.tombstone].records++
+		return
+	}
+	v.verdict.Personal++
+}

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// markedTokens are tokens with a mark beside their file: it is there before the first of them
+// is. Revoked tokens stay in the file, so one without any was lost, or somebody took its place.
+type markedTokens struct {
+	token.Store
+
+	mark, path string
+}
+
+// check refuses a file without tokens where there were some.
+func (m markedTokens) check(ctx context.Context) error {
+	all, err := m.List(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = os.Lstat(m.mark)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(all) > 0: // made by an earlier version
+		return m.made()
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be looked at", m.mark)
+	case len(all) == 0:
+		return fault.New(fault.ErrConflict, "the file of tokens, %s, has none, and there were some: put it back from a copy, or remove %s to begin without any", m.path, m.mark)
+	}
+	return nil
+}
+
+// Put implements token.Store.
+func (m markedTokens) Put(ctx context.Context, t token.Token) error {
+	if _, err := os.Lstat(m.mark); err != nil {
+		if err := m.made(); err != nil {
+			return err
+		}
+	}
+	return m.Store.Put(ctx, t)
+}
+
+func (m markedTokens) made() error {
+	if err := wholefile.Replace(m.mark, []byte("Tokens were made: "+m.path+" has them.\n"), 0o600); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be made, so no token is", m.mark)
+	}
+	return nil
+}

@@ -39,11 +39,11 @@ brings over what it changed there: the paths that you name, with all that is bel
 or all with --all. Without either it lists what has changed, and at a terminal it shows
 it and asks.
 
-What changed in your directory meanwhile is left alone, unless you say --force. Links
+Your own changes in the directory meanwhile are left alone, unless you say --force. Links
 that lead out of the directory are never brought over, nor any right but the right to be
-executed. What programs of this host run by themselves, such as .git, .vscode, .npmrc or
-a folder that git takes for a repository, is brought over only if you name it, and not the
-directory that it is in.
+executed. Files that programs of this host run by themselves, such as .git, .vscode, .npmrc
+or a folder that git takes for a repository, are brought over only if you name them, and not
+the directory that they are in.
 
 The copy stays until all of it is brought over, or until you --discard it. Without a RUN,
 this lists the copies that there are.`,

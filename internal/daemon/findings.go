@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -26,4 +27,14 @@ func findingsKey(path string) ([]byte, error) {
 		return nil, fault.New(fault.ErrConflict, "the key of findings, %s, is not %d bytes; move it away for a new one", path, sha256.Size)
 	}
 	return key, nil
+}
+
+// positionKey is what conceals numbers of events and records from tokens. It is made of the
+// key of findings, which lies at that path, so that it is the same after a restart.
+func positionKey(findings string) ([]byte, error) {
+	key, err := findingsKey(findings)
+	if err != nil {
+		return nil, err
+	}
+	return hkdf.Key(sha256.New, key, nil, "positions that tokens are told", sha256.Size)
 }

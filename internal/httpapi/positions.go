@@ -53,7 +53,9 @@ func (p positions) walk(token string, n uint64, back bool) uint64 {
 	if n == 0 || n >= 1<<positionBits {
 		return n
 	}
-	for n = p.permute(token, n, back); n == 0; n = p.permute(token, n, back) {
+	n = p.permute(token, n, back)
+	for n == 0 {
+		n = p.permute(token, n, back)
 	}
 	return n
 }

@@ -127,7 +127,7 @@ func (h *house) startDaemon() {
 		h.t.Fatal(err)
 	}
 	defer log.Close()
-	h.daemon = exec.Command(filepath.Join(h.binaries, "cofferdam"), "serve") //nolint:noctx // it is asked to end
+	h.daemon = exec.Command(filepath.Join(h.binaries, "cofferdam"), "serve")
 	h.daemon.Env, h.daemon.Stdout, h.daemon.Stderr = h.environ(), log, log
 	if err := h.daemon.Start(); err != nil {
 		h.t.Fatal(err)
@@ -192,7 +192,7 @@ func (h *house) gateways() (pids []string) {
 		more, _ := os.ReadFile(path) // a thread that has ended has none
 		children = append(append(children, ' '), more...)
 	}
-	for _, pid := range strings.Fields(string(children)) {
+	for pid := range strings.FieldsSeq(string(children)) {
 		argv, _ := os.ReadFile("/proc/" + pid + "/cmdline") // one that has ended is none
 		if words := strings.Split(string(argv), "\x00"); len(words) > 1 && words[1] == "gateway" && !slices.Contains(pids, pid) {
 			pids = append(pids, pid)
@@ -321,7 +321,7 @@ func (u *upstream) config(t *testing.T) string {
   - { ecosystem: python, index: "https://%s/simple/", address: "127.0.0.1:%s", ca_file: %q }
 probe_projects: [known]
 default_template: debian
-listen: { address: "127.0.0.1:0" }
+listen: { address: "127.0.0.1:0", requests_per_second: 1000, burst: 500 }
 network:
   hosts:
     - { name: %s, port: 443, address: "127.0.0.1:%s", ca_file: %q }

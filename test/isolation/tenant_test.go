@@ -135,7 +135,7 @@ func (n *tenant) startTalker(ctx context.Context) {
 				_ = to.CloseWithError(fmt.Errorf("the talker ended with %d", event.Exit.Code))
 				return
 			}
-			os.Stderr.Write(event.Stderr) //nolint:errcheck // for whoever watches
+			os.Stderr.Write(event.Stderr)
 			if _, err := to.Write(event.Stdout); err != nil {
 				return
 			}

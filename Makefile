@@ -17,12 +17,12 @@ FLAKY    := $(GO) run ./test/flaky
 # without a debugger's tables, which takes a third less.
 FLAGS    := -count=1 -p 3 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
-PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|sdk)')
+PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm check bench release wheel clean lint fmt
+.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm isolation check bench release wheel clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -68,7 +68,7 @@ demo: deps build
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template-now test-unit
-	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... -- $(FLAGS) -parallel 5 -timeout 20m
+	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/isolation/... -- $(FLAGS) -parallel 5 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:
@@ -90,6 +90,7 @@ test-all: build template
 	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m
+	$(FLAKY) isolation ./test/isolation/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) python ./test/python/... -- -count=1 -timeout 30m
 	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 120m
 	@$(MAKE) --no-print-directory test-vm
@@ -101,6 +102,15 @@ test-all: build template
 test-vm: build template
 	@sh scripts/deps long
 	$(STATIC) COFFERDAM_LONG=1 $(GO) test ./test/vm -count=1 -v -run TestGuest -timeout 200m
+
+# What two sandboxes of different tokens can tell each other, as one table: make isolation
+# TRIALS=1000 ONLY="page cache,approvals" JSON=/tmp/rows.json. Nothing else should run beside it.
+TRIALS ?= 1000
+ONLY   ?=
+JSON   ?=
+isolation: build template
+	@$(STATIC) $(GO) vet -tags leaky ./internal/approval ./internal/admission
+	@cd test/isolation && $(STATIC) $(GO) test -count=1 -timeout 90m -run 'TestIsolation$$' -args -isolation.trials=$(TRIALS) -isolation.only="$(ONLY)" -isolation.json="$(JSON)"
 
 check: deps build lint
 	$(RACE) $(GO) test -race -count=1 $(PACKAGES)

@@ -87,7 +87,7 @@ type Usage struct {
 // number; sandbox): a change of a sandbox's state. What is kept comes first, then
 // what happens, until the client goes away.
 type Event struct {
-	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too
+	Seq     int64     `json:"seq"` // grows by one, over restarts of the daemon too; for a token, a number of its own to give back as after, which tells no order
 	Time    time.Time `json:"time"`
 	Sandbox string    `json:"sandbox"`
 	Run     string    `json:"run"`

@@ -244,11 +244,15 @@ func (d *Daemon) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	positions, err := positionKey(d.opts.Paths.FindingsKey())
+	if err != nil {
+		return err
+	}
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, OwnerKeys: d.ownerKeys, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Room: d.clients.room, Secrets: d.secrets, Homes: d.homes,
-		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time,
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions,
 	})
 	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))
 	api := newServer("socket", backend.Lingering(l), handler, d.opts.Log)

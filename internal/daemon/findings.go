@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -21,4 +22,14 @@ func findingsKey(path string) ([]byte, error) {
 		return key, wholefile.Create(path, key, 0o600)
 	}
 	return key, err
+}
+
+// positionKey is what conceals numbers of events and records from tokens. It is made of the
+// key of findings, which lies at that path, so that it is the same after a restart.
+func positionKey(findings string) ([]byte, error) {
+	key, err := findingsKey(findings)
+	if err != nil {
+		return nil, err
+	}
+	return hkdf.Key(sha256.New, key, nil, "positions that tokens are told", sha256.Size)
 }

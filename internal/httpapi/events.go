@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -30,6 +31,9 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 	case int64(after) < 0:
 		return fault.Invalid("after=%d is no event's number", after)
 	}
+	if !by.all() {
+		after = s.positions.reveal(by.token.ID, after)
+	}
 	if by.token != nil {
 		leave, err := s.listeners.join(by.token.ID)
 		if err != nil {
@@ -38,24 +42,34 @@ func (s sandboxRoutes) events(w http.ResponseWriter, r *http.Request) error {
 		defer leave()
 	}
 	events, err := s.cfg.Sandboxes.Events(r.Context(), int64(after))
-	if err != nil {
+	switch {
+	case errors.Is(err, fault.ErrInvalid) && !by.all(): // it says which is the newest of all
+		return fault.Invalid("after=%s is the number of no event that this token was told of; ask from 0 for all that are kept", q.Get("after"))
+	case err != nil:
 		return err
 	}
-	return streamEvents(w, events, func(e sandbox.Event) bool {
-		box := q.Get("sandbox")
-		return (box == "" || e.Sandbox == box) && (by.all() || e.Token == by.token.ID)
-	})
+	box := q.Get("sandbox")
+	return streamEvents(w, events, func(e *sandbox.Event) bool { return (box == "" || e.Sandbox == box) && s.showEvent(by, e) })
 }
 
-// streamEvents sends those that are wanted until there are no more.
-func streamEvents(w http.ResponseWriter, events <-chan sandbox.Event, wanted func(sandbox.Event) bool) error {
+// showEvent tells whether a caller sees an event, and leaves of it what it sees.
+func (s sandboxRoutes) showEvent(by caller, e *sandbox.Event) bool {
+	if by.all() {
+		return true
+	}
+	e.Seq = int64(s.positions.conceal(by.token.ID, uint64(e.Seq)))
+	return e.Token == by.token.ID
+}
+
+// streamEvents sends those that are wanted, as wanted leaves them, until there are no more.
+func streamEvents(w http.ResponseWriter, events <-chan sandbox.Event, wanted func(*sandbox.Event) bool) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, flush := json.NewEncoder(w), http.NewResponseController(w)
 	if err := flush.Flush(); err != nil { // the client knows now that it is heard
 		return errAnswered
 	}
 	for e := range events {
-		if !wanted(e) {
+		if !wanted(&e) {
 			continue
 		}
 		if err := out.Encode(shownEvent(e)); err != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // maxPasses bounds how many pages of the log one request of a token looks through
-// for records of its own.
+// for records of its own. How many it looked through must not tell how much others did, so
+// that a page of a token's request is as large as one can be, whatever it asked for.
 const maxPasses = 20
 
 // installs answers with a page of the log's records about packages. A token gets
@@ -31,10 +32,16 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !by.all() {
+		filter.From = s.positions.reveal(by.token.ID, filter.From)
+	}
 	size, page := filter.Limit, api.InstallPage{Installs: []api.Record{}}
 	for range maxPasses {
 		filter.Limit = size - len(page.Installs)
-		last, more, err := s.someInstalls(r, by, filter, &page)
+		if !by.all() {
+			filter.Limit = maxPage
+		}
+		last, more, err := s.someInstalls(r, by, filter, size, &page)
 		if err != nil {
 			return err
 		}
@@ -46,13 +53,16 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 	}
+	if !by.all() {
+		filter.From = s.positions.conceal(by.token.ID, filter.From)
+	}
 	page.Next = strconv.FormatUint(filter.From, 10)
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// someInstalls adds to the page what the filter selects and the caller sees, and
-// tells which record was looked at last, and whether there are more.
-func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, page *api.InstallPage) (last uint64, more bool, err error) {
+// someInstalls adds to the page, until it has its size, what the filter selects and the
+// caller sees, and tells which record was looked at last, and whether there are more.
+func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, size int, page *api.InstallPage) (last uint64, more bool, err error) {
 	var seqs []uint64
 	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
 		seqs, more, err = v.Select(r.Context(), filter)
@@ -73,6 +83,11 @@ func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter,
 			if !owns {
 				continue
 			}
+			if len(page.Installs) == size {
+				return last, true, nil
+			}
+			last = record.Seq
+			record.Seq = s.positions.conceal(by.token.ID, record.Seq)
 		}
 		text, err := json.Marshal(record)
 		if err != nil {

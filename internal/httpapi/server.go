@@ -88,6 +88,9 @@ type Config struct {
 	Version api.Version
 	Audit   Auditing
 	Clock   Clock
+	// PositionKey has numbers of events and records concealed from tokens; it must be the same
+	// for every daemon of the installation. nil: one of this process.
+	PositionKey []byte
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
 	// Stop ends the daemon; force also destroys sandboxes.
@@ -104,6 +107,7 @@ type desk struct {
 	owners    owners
 	taking    taking
 	listeners listeners
+	positions positions
 }
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
@@ -121,7 +125,7 @@ func New(cfg Config) *Server {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
-	s := &Server{desk: &desk{cfg: cfg}, mux: http.NewServeMux()}
+	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey)}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.pattern, s.serve(r))

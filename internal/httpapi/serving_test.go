@@ -77,6 +77,12 @@ func (m *manager) happens(e sandbox.Event) {
 
 // Events implements backend.Sandboxes.
 func (m *manager) Events(ctx context.Context, after int64) (<-chan sandbox.Event, error) {
+	m.mu.Lock()
+	last := int64(len(m.events))
+	m.mu.Unlock()
+	if after > last {
+		return nil, fault.Invalid("the newest event is %d, so there is none after %d", last, after)
+	}
 	out := make(chan sandbox.Event)
 	go func() {
 		defer close(out)

@@ -39,10 +39,11 @@ type Server struct {
 	key  *ecdsa.PrivateKey
 	done chan struct{}
 
-	mu       sync.Mutex
-	scripts  map[string][]Reply
-	requests []Request
-	names    map[string][]netip.Addr
+	mu        sync.Mutex // guards what follows
+	scripts   map[string][]Reply
+	otherwise Reply // of routes without a script
+	requests  []Request
+	names     map[string][]netip.Addr
 }
 
 // Request is what reached the registry.
@@ -56,7 +57,7 @@ type Request struct {
 // it by its Resolver. It stops with the test.
 func New(tb testing.TB, names ...string) *Server {
 	tb.Helper()
-	s := &Server{scripts: map[string][]Reply{}, names: map[string][]netip.Addr{}, done: make(chan struct{})}
+	s := &Server{scripts: map[string][]Reply{}, otherwise: missing, names: map[string][]netip.Addr{}, done: make(chan struct{})}
 	for _, n := range names {
 		s.names[n] = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 	}
@@ -96,6 +97,15 @@ func (s *Server) Script(route string, replies ...Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scripts[route] = replies
+}
+
+func missing(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+// Answer sets the reply of all routes without a script, which is 404 until then.
+func (s *Server) Answer(reply Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.otherwise = reply
 }
 
 // Requests are what reached the registry so far.
@@ -148,9 +158,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if len(script) > 1 {
 		s.scripts[host+path] = script[1:]
 	}
+	otherwise := s.otherwise
 	s.mu.Unlock()
 	if len(script) == 0 {
-		http.NotFound(w, r)
+		otherwise(s, w, r)
 		return
 	}
 	script[0](s, w, r)

@@ -56,7 +56,7 @@ func throughAPI() []channel {
 			deeds: recordsOf("command", "started"),
 		},
 		{
-			name: "template names", shares: "names of templates that clients build", law: denying, timing: 10,
+			name: "template names", shares: "names of templates that clients build", law: denying, timing: 40,
 			send: func(ctx context.Context, p *pair, slot int) error {
 				return announce(ctx, p.sender, slot)
 			},

@@ -11,6 +11,11 @@ func (q *Queue) Renew(ctx context.Context) error {
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
+	return q.renew(ctx)
+}
+
+// renew is Renew; the caller holds write.
+func (q *Queue) renew(ctx context.Context) error {
 	if err := q.cfg.Store.Reset(ctx); err != nil {
 		return err
 	}

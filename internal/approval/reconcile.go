@@ -22,7 +22,7 @@ func (q *Queue) reconcile(ctx context.Context) error {
 			return err
 		}
 		if from > 0 && erases(rec) {
-			return q.renew(ctx)
+			return renew(ctx, q)
 		}
 		changes, err := r.next(rec)
 		if err != nil {

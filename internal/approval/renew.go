@@ -11,11 +11,11 @@ func (q *Queue) Renew(ctx context.Context) error {
 	if err := q.ready(ctx); err != nil {
 		return err
 	}
-	return q.renew(ctx)
+	return renew(ctx, q)
 }
 
-// renew is Renew; the caller holds write.
-func (q *Queue) renew(ctx context.Context) error {
+// renew is Queue.Renew; the caller holds q.write.
+func renew(ctx context.Context, q *Queue) error {
 	if err := q.cfg.Store.Reset(ctx); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ func (q *Queue) reconcile(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if from > 0 && erases(rec) {
+			return renew(ctx, q)
+		}
 		changes, err := r.next(rec)
 		if err != nil {
 			return err
@@ -39,6 +42,10 @@ func (q *Queue) reconcile(ctx context.Context) error {
 	}
 	return q.cfg.Store.Apply(ctx, Batch{Position: position})
 }
+
+// erases reports whether a record says that personal data was erased: what the store took before
+// may have it, if a crash, or the store, kept it from being made anew.
+func erases(rec audit.Record) bool { return rec.Kind == audit.KindLog && rec.Outcome == audit.Erased }
 
 // resume is the first record to look at. What the store has last must be in the
 // log, or the store is of another log.
@@ -124,6 +131,9 @@ func (q *Queue) settle(ctx context.Context) error {
 	for rec, err := range q.cfg.Log.Records(ctx, audit.Filter{FromSeq: pos.Seq + 1}) {
 		if err != nil {
 			return err
+		}
+		if erases(rec) {
+			break // past it is the store only once it is made anew
 		}
 		end = Position{Seq: rec.Seq, At: plain(rec.Time)}
 	}

@@ -175,3 +175,51 @@ func TestAnErasedOwnerIsStillTheOwner(t *testing.T) {
 	}
 	check("after it was erased")
 }
+
+// TestAnErasureThatTheQueueMissed: the daemon ended after the log was erased and before the queue
+// was made anew from it; the next one makes up for it, and the answer still holds.
+func TestAnErasureThatTheQueueMissed(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(filepath.Join(dir, "audit"), audit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	db, err := store.OpenApprovals(t.Context(), filepath.Join(dir, "approvals.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	open := func() *approval.Queue {
+		q, err := approval.Open(t.Context(), approval.Config{Store: db, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	q := open()
+	ask := ask("r1", wheel("sha256:"+strings.Repeat("a", 64)))
+	ask.Task, ask.User, ask.Token, ask.OwnerKey = "the task", "ann", "tk_secret", "0123"
+	r, err := q.Ask(t.Context(), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := approvaltest.AnswerShown(t.Context(), q, "ben", approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}); err != nil {
+		t.Fatal(err)
+	}
+	q.Close()
+	if _, err := log.Erase(t.Context(), audit.EraseAsk{Run: "r1", By: "ben"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		q = open()
+		got, err := q.Get(t.Context(), r.ID)
+		if err != nil || got.State != approval.Approved || len(got.Asks) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if asker := got.Asks[0]; asker.User != "" || asker.Token != "" || asker.Task != "" || asker.OwnerKey == "" {
+			t.Errorf("the queue still says whose it was: %+v", asker)
+		}
+		q.Close()
+	}
+}

@@ -137,6 +137,9 @@ func TestWhoseRunItIsCantBeTouched(t *testing.T) {
 		"changed":   {func(s string) string { return strings.Replace(s, "alice", "mallo", 1) }, "were changed"},
 		"removed":   {func(string) string { return "" }, "are missing"},
 		"moved":     {func(s string) string { return strings.Replace(s, `"seq":1,`, `"seq":3,`, 1) }, "were changed"},
+		"of another run, so that no erasure finds it": {func(s string) string { return strings.Replace(s, `"agent_run_id":"b"`, `"agent_run_id":"a"`, 1) }, "were changed"},
+		"of no run":           {func(s string) string { return strings.Replace(s, `"agent_run_id":"b",`, ``, 1) }, "were changed"},
+		"as one record's own": {func(s string) string { return strings.Replace(s, `"shared":true,`, ``, 1) }, "were changed"},
 		"erased without record": {func(s string) string {
 			return s[:strings.Index(s, `,"salt"`)] + `,"erased":"2026-01-01T00:00:00Z"}` + "\n"
 		}, "no record says so"},
@@ -202,5 +205,67 @@ func TestOwnerKeys(t *testing.T) {
 	}
 	if others.Owns(erased, "t") || keys.Of("s", "t") == keys.Of("r", "t") {
 		t.Error("a key is the same without the secret, or for another run")
+	}
+	if key := NewOwnerKeys(nil).Of("r", "t"); key != "" {
+		t.Errorf("without a secret there is the key %q, which anybody can make", key)
+	}
+}
+
+// TestAReaderDoesNotBringBackWhatWasErased: one that had the file of personal data in mind goes
+// on after an erasure; what it remembers must not be told to others, nor to itself.
+func TestAReaderDoesNotBringBackWhatWasErased(t *testing.T) {
+	l := open(t, t.TempDir(), Options{})
+	defer l.Close()
+	for _, run := range []string{"a", "b", "a"} {
+		add(t, l, Record{Kind: KindPackage, Run: run, User: "alice-" + run, Token: "token-" + run})
+	}
+	owners := map[string]string{}
+	for r, err := range l.Records(t.Context(), Filter{Kinds: []Kind{KindPackage}}) {
+		must(t, err)
+		if r.Seq == 0 {
+			_, err := l.Erase(t.Context(), EraseAsk{Run: "b", By: "dpo"})
+			must(t, err)
+		}
+		owners[r.Run] = r.User
+	}
+	if owners["a"] != "alice-a" || owners["b"] != "" {
+		t.Errorf("the reader that was under way: %v", owners)
+	}
+	for _, r := range collect(t, l, Filter{Kinds: []Kind{KindPackage}}) {
+		if erased := r.Run == "b"; r.Erased != erased || (r.User == "") != erased || (r.Token == "") != erased {
+			t.Errorf("a later reader: %+v", r)
+		}
+	}
+}
+
+// TestErasureLeavesNothingOfARecordThatNeverCameToBe: a crash has left its personal data behind
+// those of a segment, and the next record begins another one.
+func TestErasureLeavesNothingOfARecordThatNeverCameToBe(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir, Options{})
+	add(t, l, Record{Kind: KindPackage, Run: "a", User: "alice"})
+	must(t, l.Close())
+	path := filepath.Join(dir, personalName(0))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	left := strings.NewReplacer(`"seq":0`, `"seq":1`, "alice", "alice-who-was-not-to-be").Replace(string(text))
+	must(t, os.WriteFile(path, append(text, left...), 0o600))
+	l = open(t, dir, Options{SegmentBytes: 1})
+	add(t, l, Record{Kind: KindPackage, Run: "a", User: "alice"})
+	if got := collect(t, l, Filter{User: "alice"}); len(got) != 2 {
+		t.Errorf("%d records", len(got))
+	}
+	_, err = l.Erase(t.Context(), EraseAsk{Run: "a", By: "dpo"})
+	must(t, err)
+	must(t, l.Close())
+	for _, path := range []string{path, filepath.Join(dir, personalName(1))} {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		if bytes.Contains(text, []byte("alice")) || len(text) == 0 {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	if v := verify(t, dir, VerifyOptions{}); !v.Sound || v.Erased != 2 {
+		t.Errorf("%+v", v)
 	}
 }

@@ -27,6 +27,7 @@ type personalCursor struct {
 	lines *bufio.Reader
 	asked uint64
 	whole personalReader // of entries that are shared; read when one is asked for
+	era   int            // of shared, when whole was read
 	// shared has those that other readers met, nil: none.
 	shared *sharedEntries
 	proof  *proof // nil: nothing was verified
@@ -72,8 +73,8 @@ func (p *personalCursor) join(l line) (Record, error) {
 func (p *personalCursor) joinOwner(r *Record, of string) error {
 	e, known, era := p.shared.get(of)
 	if !known {
-		if p.whole.path == "" {
-			p.whole.path = p.path
+		if p.whole.path == "" || p.era != era { // else it has what was erased since
+			p.whole, p.era = personalReader{path: p.path}, era
 		}
 		var err error
 		if e, known, err = p.whole.find(of); err != nil {

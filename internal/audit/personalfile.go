@@ -93,6 +93,27 @@ func (w *writer) writePersonal(batch []*request) (added int, err error) {
 	return len(p.buffer), uninterrupted(p.file.Datasync)
 }
 
+// cutPersonal takes off what a crash, or a failed write, left behind the entries of a segment that
+// ends: the numbers there become those of the next segment's records, and no erasure would look
+// for them here.
+func (w *writer) cutPersonal() error {
+	p := &w.personal
+	info, err := os.Stat(filepath.Join(w.dir, personalName(w.first)))
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() <= p.size {
+		return nil
+	}
+	if err == nil {
+		err = w.openPersonal()
+	}
+	if err == nil {
+		err = uninterrupted(func() error { return p.file.Truncate(p.size) })
+	}
+	if err == nil {
+		err = uninterrupted(p.file.Datasync)
+	}
+	return err
+}
+
 func (w *writer) openPersonal() error {
 	if w.personal.file != nil {
 		return nil

@@ -248,10 +248,10 @@ func (v *verifier) line(s segment, text []byte, at int64, personal *personalRead
 		}
 	}
 	own, owner := commitmentsOf(text)
-	if err := v.compareOwner(next, owner, personal); err != nil {
+	if err := v.compareOwner(next, owner, text, personal); err != nil {
 		return err
 	}
-	if err := v.comparePersonal(next, own, personal); err != nil {
+	if err := v.comparePersonal(next, own, text, personal); err != nil {
 		return err
 	}
 	if bytes.Contains(text, []byte(`"kind":"log"`)) {
@@ -322,7 +322,7 @@ func (v *verifier) mismatch(m mark) {
 }
 
 // comparePersonal compares a record's personal data with what it committed to.
-func (v *verifier) comparePersonal(seq uint64, of string, personal *personalReader) error {
+func (v *verifier) comparePersonal(seq uint64, of string, text []byte, personal *personalReader) error {
 	if of == "" {
 		return nil
 	}
@@ -335,7 +335,7 @@ func (v *verifier) comparePersonal(seq uint64, of string, personal *personalRead
 		v.problem(&seq, file, 0, "the personal data of record %d are missing, and were not erased; the record itself is sound", seq)
 	case e.Data == nil && !e.Erased.IsZero() && e.Seq == seq:
 		v.tombstones = append(v.tombstones, tombstone{e, file, 1})
-	case e.Seq != seq || !e.proves():
+	case e.Seq != seq || e.Shared || !e.isOfRun(text) || !e.proves():
 		v.problem(&seq, file, 0, "the personal data of record %d were changed: they are not what it committed to; the record itself is sound", seq)
 	default:
 		v.verdict.Personal++

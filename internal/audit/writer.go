@@ -180,13 +180,7 @@ func (l *FileLog) prepare(now time.Time) error {
 	if err := uninterrupted(func() error { return w.disk.syncDir(l.dir) }); err != nil {
 		return joinClose(err, file)
 	}
-	if w.file != nil {
-		if err := w.file.Close(); err != nil {
-			w.file = nil
-			return joinClose(err, file)
-		}
-	}
-	if err := w.personal.close(); err != nil {
+	if err := w.leave(); err != nil {
 		return joinClose(err, file)
 	}
 	w.file, w.first, w.size = file, w.next, 0
@@ -194,6 +188,19 @@ func (l *FileLog) prepare(now time.Time) error {
 	l.bounds = append(l.bounds, segment{first: w.next})
 	l.mu.Unlock()
 	return nil
+}
+
+// leave ends with the segment that is written, if there is one.
+func (w *writer) leave() error {
+	if w.file == nil {
+		return w.personal.close()
+	}
+	if err := w.cutPersonal(); err != nil {
+		return err
+	}
+	err := errors.Join(w.file.Close(), w.personal.close())
+	w.file = nil // also on an error: how far its personal data reach is not known any more
+	return err
 }
 
 // write stamps the batch, writes it after the durable bytes and syncs it, the

@@ -34,19 +34,28 @@ func (m markedTokens) check(ctx context.Context) error {
 	case err != nil:
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be looked at", m.mark)
 	case len(all) == 0:
-		return fault.New(fault.ErrConflict, "the file of tokens, %s, has none, and there were some: put it back from a copy, or remove %s to begin without any", m.path, m.mark)
+		return fault.New(fault.ErrConflict, "the file of tokens, %s, has none, and there were some, or the daemon ended while it made the first: put it back from a copy, or remove %s to begin without any", m.path, m.mark)
 	}
 	return nil
 }
 
-// Put implements token.Store.
+// Put implements token.Store. A first token that could not be put takes its mark with it, or the
+// next start would look for tokens that there never were.
 func (m markedTokens) Put(ctx context.Context, t token.Token) error {
-	if _, err := os.Lstat(m.mark); err != nil {
-		if err := m.made(); err != nil {
-			return err
-		}
+	_, err := os.Lstat(m.mark)
+	if err == nil {
+		return m.Store.Put(ctx, t)
 	}
-	return m.Store.Put(ctx, t)
+	if err := m.made(); err != nil {
+		return err
+	}
+	if err := m.Store.Put(ctx, t); err != nil {
+		if all, listed := m.List(context.WithoutCancel(ctx)); listed != nil || len(all) > 0 {
+			return err // it may be there
+		}
+		return errors.Join(err, os.Remove(m.mark))
+	}
+	return nil
 }
 
 func (m markedTokens) made() error {

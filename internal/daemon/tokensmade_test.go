@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,5 +80,28 @@ func TestTokensThatAreGone(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 		})
+	}
+}
+
+// TestAFirstTokenThatCouldNotBeMade: it is nowhere, and the next start looks for none.
+func TestAFirstTokenThatCouldNotBeMade(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := store.OpenTokens(t.Context(), filepath.Join(dir, "tokens.db"))
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	m := markedTokens{Store: s, mark: filepath.Join(dir, "tokens.made"), path: filepath.Join(dir, "tokens.db")}
+	one := token.Token{ID: "tk_1", Name: "nightly", Created: time.Now(), SecretSHA256: "00"}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := m.Put(ended, one); err == nil {
+		t.Fatal("the test has not made the store fail")
+	}
+	if err := m.check(t.Context()); err != nil {
+		t.Errorf("the next start: %v", err)
+	}
+	must(t, m.Put(t.Context(), one))
+	if _, err := os.Lstat(m.mark); err != nil {
+		t.Errorf("a token is there without the mark: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -62,13 +63,17 @@ func (s auditRoutes) eraseAudit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	report, err := log.Erase(r.Context(), audit.EraseAsk{Run: req.Run, Record: req.Record, Reason: req.Reason, By: who.name})
-	if err != nil {
+	if err != nil && !errors.Is(err, fault.ErrNotFound) {
 		return err
 	}
+	nothing := err // in the log; where an earlier ask failed in between, the queue still has it
 	if s.cfg.Approvals != nil {
 		if err := s.cfg.Approvals.Renew(r.Context()); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "the data are erased from the log, and the approval queue could not be made anew from it yet; erase once more")
 		}
+	}
+	if nothing != nil {
+		return nothing
 	}
 	return writeJSON(w, http.StatusOK, api.ErasedAudit{Records: report.Records})
 }

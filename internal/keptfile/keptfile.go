@@ -4,6 +4,7 @@ package keptfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -60,7 +61,7 @@ func judge(info fs.FileInfo, what, path string) error {
 	case !info.Mode().IsRegular():
 		return refuse(what, path, "it is no regular file")
 	case !ok || int(stat.Uid) != os.Geteuid():
-		return refuse(what, path, "it belongs to another user")
+		return refuse(what, path, fmt.Sprintf("it belongs to another user; if you copied it here, chown it to user %d, else put your own back", os.Geteuid()))
 	case info.Mode().Perm()&0o077 != 0:
 		return fault.New(fault.ErrForbidden, "%s, %s, is refused: its mode is %#o, so others can get at it; move it away for a new one if they may have, else chmod 600 it", what, path, info.Mode().Perm())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,25 +58,23 @@ func (h Hook) alarmsOf() string { return h.name() + " alarms" }
 // serveAlarms is a hook's life as far as alarms go.
 func (s *Sender) serveAlarms(ctx context.Context, h Hook) {
 	log := s.cfg.Logger.With("webhook", h.name())
+	last := s.cfg.FirstAlarm // no cursor of an earlier daemon is past it
 	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
-		if err := s.followAlarms(ctx, h, log); err != nil && ctx.Err() == nil {
+		if err := s.followAlarms(ctx, h, &last, log); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "the alarms of the log could not be read for a webhook", "err", err)
 		}
 		wait(ctx, pause)
 	}
 }
 
-// followAlarms delivers from where the hook stands. A hook that is new begins with this
-// daemon's first record.
-func (s *Sender) followAlarms(ctx context.Context, h Hook, log *slog.Logger) error {
-	next, known, err := s.cfg.Cursors.Cursor(ctx, h.alarmsOf())
-	if err == nil && !known {
-		next = s.cfg.FirstAlarm
-		err = s.cfg.Cursors.SetCursor(ctx, h.alarmsOf(), next)
-	}
+// followAlarms delivers from where the hook stands, which is not past last. A hook that is new
+// begins with this daemon's first record.
+func (s *Sender) followAlarms(ctx context.Context, h Hook, last *uint64, log *slog.Logger) error {
+	next, err := s.stand(ctx, h.alarmsOf(), s.cfg.FirstAlarm, *last, log)
 	if err != nil {
 		return err
 	}
+	*last = math.MaxUint64 // it moves on from here by what is in the log
 	for step, err := range s.cfg.Alarms(ctx, next) {
 		if err != nil {
 			return err

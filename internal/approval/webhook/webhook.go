@@ -27,6 +27,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -181,24 +182,37 @@ func (s *Sender) Run(ctx context.Context) {
 // serve is one hook's life.
 func (s *Sender) serve(ctx context.Context, h Hook) {
 	log := s.cfg.Logger.With("webhook", h.name())
+	last := s.cfg.Source.LastEvent() // no cursor of an earlier daemon is past it
 	for pause := firstPause; ctx.Err() == nil; pause = longer(pause) {
-		if err := s.follow(ctx, h, log); err != nil && ctx.Err() == nil {
+		if err := s.follow(ctx, h, &last, log); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "the events of the approval queue could not be read for a webhook", "err", err)
 		}
 		wait(ctx, pause)
 	}
 }
 
-// follow delivers from where the hook stands. A hook that is new begins now.
-func (s *Sender) follow(ctx context.Context, h Hook, log *slog.Logger) error {
-	cursor, known, err := s.cfg.Cursors.Cursor(ctx, h.name())
-	if err == nil && !known {
-		cursor = s.cfg.Source.LastEvent()
-		err = s.cfg.Cursors.SetCursor(ctx, h.name(), cursor)
+// stand is where a cursor stands. One that is new, or is past the last number that it can have,
+// begins with first: the log was put back to an earlier state then, and what has come to it since
+// has numbers that were told of before.
+func (s *Sender) stand(ctx context.Context, name string, first, last uint64, log *slog.Logger) (uint64, error) {
+	at, known, err := s.cfg.Cursors.Cursor(ctx, name)
+	if err != nil || known && at <= last {
+		return at, err
 	}
+	if known {
+		log.WarnContext(ctx, "a webhook was told of more than the log has, so the log is another, or was put back from a copy; it is told what comes from now on", "cursor", at, "last", last)
+	}
+	return first, s.cfg.Cursors.SetCursor(ctx, name, first)
+}
+
+// follow delivers from where the hook stands, which is not past last. A hook that is new begins
+// now.
+func (s *Sender) follow(ctx context.Context, h Hook, last *uint64, log *slog.Logger) error {
+	cursor, err := s.stand(ctx, h.name(), s.cfg.Source.LastEvent(), *last, log)
 	if err != nil {
 		return err
 	}
+	*last = math.MaxUint64 // it moves on from here by what the queue has
 	for event, err := range s.cfg.Source.Watch(ctx, cursor) {
 		if err != nil {
 			return err

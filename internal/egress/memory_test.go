@@ -90,7 +90,10 @@ func TestRequestsTakeMemory(t *testing.T) {
 			return
 		}
 		n := under.Add(1)
-		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+		for was := most.Load(); n > was; was = most.Load() {
+			if most.CompareAndSwap(was, n) {
+				break
+			}
 		}
 		<-release
 		under.Add(-1)

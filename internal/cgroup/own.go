@@ -63,10 +63,44 @@ func (h *Hierarchy) ensure(share, name string, limits Limits) (*Group, error) {
 		}
 		prepare(h.cfg)
 	}
+	if err == nil {
+		err = g.reclaim(limits.MemoryBytes)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return g, g.limit(h, limits)
+}
+
+// reclaim has the kernel take back what a group that is in use has above a memory limit, and
+// fails if that is not enough. Version 2 ends the processes of a group whose limit is set below
+// what it uses; version 1 refuses such a limit by itself.
+func (g *Group) reclaim(limit int64) error {
+	p, ok := g.places[Memory]
+	if !ok || p.version == 1 || limit <= 0 {
+		return nil
+	}
+	current, high := filepath.Join(p.parent, "memory.current"), filepath.Join(p.parent, "memory.high")
+	switch used, err := readNumber(current); {
+	case errors.Is(err, os.ErrNotExist):
+		return nil // what stands in for the kernel's files has no such one
+	case err != nil:
+		return err
+	case used <= limit:
+		return nil
+	}
+	// It takes back now what can be, and ends nobody.
+	if err := writeControl(high, strconv.FormatInt(limit, 10)); err != nil {
+		return err
+	}
+	used, err := readNumber(current)
+	if err = errors.Join(err, writeControl(high, "max")); err != nil { // else it is slowed for ever
+		return err
+	}
+	if used > limit {
+		return fault.New(fault.ErrConflict, "the control group %s has %d bytes in use, more than its limit would allow (%d)", p.parent, used, limit)
+	}
+	return nil
 }
 
 // makeMissing makes those of the group's directories that are not there. The share is its

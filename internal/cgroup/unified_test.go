@@ -208,3 +208,25 @@ func loop(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// TestALimitBelowWhatIsUsed: version 2 would end the processes of a group that is given less
+// than it has, so that it is not given that; the control has no more than it may.
+func TestALimitBelowWhatIsUsed(t *testing.T) {
+	for used, want := range map[string]string{"3000000": "4000000", "1000000": "2000000"} {
+		tr := newTree(t, 0, "/", map[string]string{"": "cpu memory pids", "cofferdam": "cpu memory pids", "cofferdam/part": "cpu memory pids"})
+		write(t, filepath.Join(tr.root, "cofferdam/cgroup.subtree_control"), "cpu memory pids")
+		h := cgroup.New(tr.cfg)
+		if _, err := h.Ensure("part", cgroup.Limits{MemoryBytes: 4_000_000}); err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(tr.root, "cofferdam/part")
+		write(t, filepath.Join(dir, "memory.current"), used+"\n")
+		_, err := h.Ensure("part", cgroup.Limits{MemoryBytes: 2_000_000})
+		if got := read(t, filepath.Join(dir, "memory.max")); got != want || (err == nil) != (want == "2000000") {
+			t.Errorf("with %s in use the limit is %s: %v", used, got, err)
+		}
+		if high := filepath.Join(dir, "memory.high"); err != nil && read(t, high) != "max" {
+			t.Errorf("with %s in use it is slowed from %s on", used, read(t, high))
+		}
+	}
+}

@@ -152,7 +152,8 @@ func TestUploadsSideBySide(t *testing.T) {
 
 // TestBodiesThatTheHostDoesNotRead: those that were looked through stay in memory until the host
 // has read them, and count until then: no others are read meanwhile. The control is that all
-// arrive once it reads.
+// arrive once it reads. All is over HTTP/2, whose window keeps a body from going to the host, a
+// part aside; over HTTP/1.1 the kernel's buffers may take all of one, which is gone then.
 func TestBodiesThatTheHostDoesNotRead(t *testing.T) {
 	const document = `network_allowlist:
   - { host: api.example, methods: [POST], paths: ["/searched"], max_body: 4MB, deny_patterns: ["(?i)secret-[0-9]+"] }
@@ -170,7 +171,7 @@ func TestBodiesThatTheHostDoesNotRead(t *testing.T) {
 	var clients sync.WaitGroup
 	for range uploads {
 		clients.Go(func() {
-			if status, said := ask(t, e.client(t, false), http.MethodPost, "https://api.example/searched", strings.NewReader(body)); status != http.StatusOK || said != fmt.Sprint(size) {
+			if status, said := ask(t, e.client(t, true), http.MethodPost, "https://api.example/searched", strings.NewReader(body)); status != http.StatusOK || said != fmt.Sprint(size) {
 				t.Errorf("%d %s", status, said)
 			}
 		})

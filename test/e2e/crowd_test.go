@@ -22,7 +22,7 @@ import (
 
 // What an honest sandbox and the host are held to beside hostile ones.
 const (
-	crowdRatio       = 5 // of the honest one's median beside them to that alone, both of this run
+	crowdRatio       = 5 // of the honest one's median beside them to that alone, before or after them, all of this run
 	crowdRounds      = 3 // that make a median
 	crowdLongRounds  = 30
 	gatewayMost      = 256 << 20 // bytes, of its own: what one sandbox may have there, and its collector's room
@@ -138,6 +138,7 @@ func TestHostileSandboxes(t *testing.T) {
 	beside := good.inARow(t, rounds)
 	largest := most()
 	end()
+	base := max(median(alone), median(good.inARow(t, rounds))) // what else the host does may have begun meanwhile
 	for what, count := range turns {
 		t.Logf("hostile: %d turns of %s", count.Load(), what)
 		if count.Load() == 0 {
@@ -150,8 +151,8 @@ func TestHostileSandboxes(t *testing.T) {
 			t.Errorf("the %s had %d MiB of its own; it may have %d", role, largest[role]>>20, bound>>20)
 		}
 	}
-	ratio := float64(median(beside)) / float64(median(alone))
-	t.Logf("the honest one: %v alone, %v beside: %.2f times", median(alone), median(beside), ratio)
+	ratio := float64(median(beside)) / float64(base)
+	t.Logf("the honest one: %v alone, %v beside: %.2f times", base, median(beside), ratio)
 	if ratio > crowdRatio {
 		t.Errorf("an honest sandbox takes %.2f times as long beside hostile ones; it may take %d", ratio, crowdRatio)
 	}
@@ -288,9 +289,10 @@ func snapshotsWithoutEnd(ctx context.Context, c *client.Client, turns *atomic.In
 	}
 	for ctx.Err() == nil {
 		made, err := c.MakeSnapshot(ctx, sb.ID, api.MakeSnapshot{Contents: "files"})
-		if err == nil {
-			_ = c.RemoveSnapshot(context.WithoutCancel(ctx), made.ID)
+		if err != nil {
+			continue
 		}
+		_ = c.RemoveSnapshot(context.WithoutCancel(ctx), made.ID)
 		turns.Add(1)
 	}
 }

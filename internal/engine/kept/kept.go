@@ -42,6 +42,10 @@ type Home struct {
 	engine, state, parent string
 	keeper                Keeper
 	stages                cgroup.Limits
+
+	stagingMu sync.Mutex     // guards stagings
+	stagings  map[string]int // freezes that use the stage's group, by instance
+
 	// groups and balance are found out once, at first use: what a host offers does not
 	// change under a running daemon.
 	groups  func() *cgroup.Hierarchy
@@ -53,7 +57,7 @@ type Home struct {
 // no other home has.
 func NewHome(name, state, parent string, uid int, k Keeper) *Home {
 	h := &Home{
-		engine: name, state: state, parent: parent, keeper: k, stages: DefaultStageLimits(),
+		engine: name, state: state, parent: parent, keeper: k, stages: DefaultStageLimits(), stagings: map[string]int{},
 		groups: sync.OnceValue(func() *cgroup.Hierarchy {
 			groups := cgroup.New(cgroup.Config{Parent: parent, UID: uid})
 			groups.Tidy() // who only looks leaves nothing; the first instance makes them again

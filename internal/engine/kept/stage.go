@@ -39,11 +39,29 @@ func (h *Home) beginStaging(id string) (staging, error) {
 	if !ok {
 		return staging{id: id}, nil
 	}
+	h.stagingMu.Lock()
+	defer h.stagingMu.Unlock()
 	group, err := h.groups().EnsureStage(id, limits)
 	if err != nil {
 		return staging{}, fault.Wrap(fault.ErrUnavailable, err, "what works on the files of sandbox %s can't be given a control group", id)
 	}
+	h.stagings[id]++
 	return staging{id: id, group: group, limits: limits, before: group.Counters()}, nil
+}
+
+// endStaging removes the group, unless another freeze of the instance is to use it: one that
+// waits for its turn has not put anything into it yet.
+func (h *Home) endStaging(s staging) {
+	if s.group == nil {
+		return
+	}
+	h.stagingMu.Lock()
+	defer h.stagingMu.Unlock()
+	if h.stagings[s.id]--; h.stagings[s.id] > 0 {
+		return
+	}
+	delete(h.stagings, s.id)
+	s.group.Leave() // what stays because a caller gave up goes with the instance
 }
 
 // stageLimits are those that this host can enforce; Controls has told which it can't. ok is
@@ -118,16 +136,13 @@ func (h *Home) Freeze(ctx context.Context, f keeper.Freeze) error {
 	if err != nil {
 		return err
 	}
+	defer h.endStaging(s)
 	steps := make([][]string, 0, len(f.Steps))
 	for _, argv := range f.Steps {
 		steps = append(steps, s.enter(argv))
 	}
 	f.Steps = steps
-	err = s.explain(h.keeper.Freeze(ctx, f))
-	if s.group != nil {
-		s.group.Leave() // what stays because a caller gave up goes with the instance
-	}
-	return err
+	return s.explain(h.keeper.Freeze(ctx, f))
 }
 
 // explainStart names the instance's own limit where that ended what lays it out: a start runs

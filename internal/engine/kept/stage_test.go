@@ -98,3 +98,43 @@ func TestAStageHasItsOwnLimit(t *testing.T) {
 		t.Errorf("left is %v %v, %v", left, more, err)
 	}
 }
+
+// meanwhile is a keeper that does something else before it runs the steps of a freeze.
+type meanwhile struct {
+	runner
+
+	first func()
+}
+
+func (m *meanwhile) Freeze(ctx context.Context, f keeper.Freeze) error {
+	if first := m.first; first != nil {
+		m.first = nil
+		first()
+	}
+	return m.runner.Freeze(ctx, f)
+}
+
+// TestFreezesThatMeet: one that ends while another of the same instance waits for its turn leaves
+// that the group which its steps join.
+func TestFreezesThatMeet(t *testing.T) {
+	t.Parallel()
+	keep := &meanwhile{}
+	home := NewHome("e", t.TempDir(), fmt.Sprintf("cofferdam-stages-%d", os.Getpid()), os.Geteuid(), keep)
+	if missing := home.Groups().Missing(); len(missing) > 0 {
+		t.Fatalf("this host can't limit: %v", missing)
+	}
+	freeze := func() error {
+		return home.Freeze(t.Context(), keeper.Freeze{ID: "box", Keep: true, Steps: [][]string{shell("cat /proc/self/cgroup")}})
+	}
+	keep.first = func() {
+		if err := freeze(); err != nil {
+			t.Errorf("the one that comes between: %v", err)
+		}
+	}
+	if err := freeze(); err != nil || strings.Count(keep.out.String(), "box.stage") < 2 {
+		t.Errorf("the one that waited: %v\n%s", err, keep.out.String())
+	}
+	if _, err := home.Groups().OpenStage("box"); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("the stage's group is left: %v", err)
+	}
+}

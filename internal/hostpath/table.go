@@ -63,11 +63,14 @@ func (table Table) mountOf(path string) (m Mounted, ok bool) {
 	for range len(table) + 1 { // no mount is passed twice
 		next, found := Mounted{}, false
 		for _, one := range table {
+			if !isBelow(path, one.At) || found && len(one.At) > len(next.At) {
+				continue
+			}
 			onWay := one.Parent == m.ID && one.ID != m.ID
 			if !ok { // where the way begins: no mount that this process sees bears it
 				onWay = one.ID == one.Parent || !table.has(one.Parent)
 			}
-			if onWay && isBelow(path, one.At) && (!found || len(one.At) <= len(next.At)) {
+			if onWay {
 				next, found = one, true
 			}
 		}

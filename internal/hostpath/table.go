@@ -3,6 +3,7 @@ package hostpath
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +16,10 @@ type Spot struct {
 
 // Mounted is a line of the host's table of mounts.
 type Mounted struct {
-	At    string // where it is mounted
-	Shows Spot
+	ID     string
+	Parent string // the ID of the mount on which it is mounted
+	At     string // where it is mounted
+	Shows  Spot
 }
 
 // Table is the host's table of mounts, the lower ones first.
@@ -31,14 +34,14 @@ func ReadTable() (Table, error) {
 	return ParseTable(string(data)), nil
 }
 
-// ParseTable reads mountinfo(5): the third field is the device, the fourth what of its file
-// system is shown, and the fifth where.
+// ParseTable reads mountinfo(5): the first two fields are the mount's and its parent's IDs, the
+// third is the device, the fourth what of its file system is shown, and the fifth where.
 func ParseTable(text string) Table {
 	var all Table
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(text) {
 		if fields := strings.Fields(line); len(fields) > 4 {
-			all = append(all, Mounted{At: unescape.Replace(fields[4]), Shows: Spot{Device: fields[2], Path: unescape.Replace(fields[3])}})
+			all = append(all, Mounted{ID: fields[0], Parent: fields[1], At: unescape.Replace(fields[4]), Shows: Spot{Device: fields[2], Path: unescape.Replace(fields[3])}})
 		}
 	}
 	return all
@@ -46,14 +49,41 @@ func ParseTable(text string) Table {
 
 // SpotOf tells where a path without links lies; ok is false where nothing is mounted above it.
 func (table Table) SpotOf(path string) (s Spot, ok bool) {
-	at := ""
-	for _, m := range table {
-		if isBelow(path, m.At) && len(m.At) >= len(at) { // of two at one place the later lies above
-			at, s, ok = m.At, m.Shows, true
-		}
+	m, ok := table.mountOf(path)
+	if !ok {
+		return Spot{Path: filepath.Clean(path)}, false
 	}
-	s.Path = filepath.Join(s.Path, strings.TrimPrefix(path, at))
-	return s, ok
+	return Spot{Device: m.Shows.Device, Path: filepath.Join(m.Shows.Path, strings.TrimPrefix(path, m.At))}, true
+}
+
+// mountOf is the mount in which a path lies. It goes as the kernel does, from mount to mount on
+// the way, since the mount with the longest name may be hidden: under one that came later at a
+// directory above it.
+func (table Table) mountOf(path string) (m Mounted, ok bool) {
+	for range len(table) + 1 { // no mount is passed twice
+		next, found := Mounted{}, false
+		for _, one := range table {
+			if !isBelow(path, one.At) || found && len(one.At) > len(next.At) {
+				continue
+			}
+			onWay := one.Parent == m.ID && one.ID != m.ID
+			if !ok { // where the way begins: no mount that this process sees bears it
+				onWay = one.ID == one.Parent || !table.has(one.Parent)
+			}
+			if onWay {
+				next, found = one, true
+			}
+		}
+		if !found {
+			break
+		}
+		m, ok = next, true
+	}
+	return m, ok
+}
+
+func (table Table) has(id string) bool {
+	return slices.ContainsFunc(table, func(m Mounted) bool { return m.ID == id })
 }
 
 // NameUnder is a path's name below a directory, which may be another than its own: the same

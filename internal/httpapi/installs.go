@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -41,7 +43,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 		if !by.all() {
 			filter.Limit = maxPage
 		}
-		last, more, err := s.someInstalls(r, by, filter, size, &page)
+		last, more, full, err := s.someInstalls(r, by, filter, size, &page)
 		if err != nil {
 			return err
 		}
@@ -49,7 +51,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 			return writeJSON(w, http.StatusOK, page)
 		}
 		filter.From = last + 1
-		if len(page.Installs) == size {
+		if full {
 			break
 		}
 	}
@@ -61,41 +63,58 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 }
 
 // someInstalls adds to the page, until it has its size, what the filter selects and the
-// caller sees, and tells which record was looked at last, and whether there are more.
-func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, size int, page *api.InstallPage) (last uint64, more bool, err error) {
+// caller sees, and tells which record was looked at last, and whether there are more. full: the
+// page has its size, and there is another record for the next page. For a token that must be
+// one of its own, or the page would tell that others have some.
+func (s runRoutes) someInstalls(r *http.Request, by caller, filter index.Filter, size int, page *api.InstallPage) (last uint64, more, full bool, err error) {
 	var seqs []uint64
 	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
+		if !by.all() && filter.From > v.Next {
+			return fault.Invalid("after=%s is the next of no page that this token was given; ask without it for all records", r.URL.Query().Get("after"))
+		}
 		seqs, more, err = v.Select(r.Context(), filter)
 		return err
 	})
 	if err != nil || len(seqs) == 0 {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	for record, err := range s.cfg.Log.Records(r.Context(), audit.Filter{Seqs: seqs}) {
 		if err != nil {
-			return 0, false, err
+			return 0, false, false, err
 		}
 		if !by.all() {
 			owns, err := s.owns(r.Context(), by.token.ID, record.Sandbox)
 			if err != nil {
-				return 0, false, err
+				return 0, false, false, err
 			}
 			if !owns {
 				continue
 			}
 			if len(page.Installs) == size {
-				return last, true, nil
+				return record.Seq - 1, true, true, nil
 			}
-			last = record.Seq
-			record.Seq = s.positions.conceal(by.token.ID, record.Seq)
+			record = s.positions.concealIn(by.token.ID, record)
 		}
 		text, err := json.Marshal(record)
 		if err != nil {
-			return 0, false, err
+			return 0, false, false, err
 		}
 		page.Installs = append(page.Installs, text)
 	}
-	return seqs[len(seqs)-1], more, nil
+	return seqs[len(seqs)-1], more, by.all() && len(page.Installs) == size, nil
+}
+
+// concealIn is a record as a token is told of it: with positions in place of its number and of
+// those of other records.
+func (p positions) concealIn(tokenID string, r audit.Record) audit.Record {
+	r.Seq = p.conceal(tokenID, r.Seq)
+	r.Detail = maps.Clone(r.Detail)
+	for _, key := range []string{records.DetailBegan, records.DetailServed} {
+		if number, err := strconv.ParseUint(r.Detail[key], 10, 64); err == nil {
+			r.Detail[key] = strconv.FormatUint(p.conceal(tokenID, number), 10)
+		}
+	}
+	return r
 }
 
 // installOutcomes are those of records about packages but for what was only shown:

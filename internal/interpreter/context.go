@@ -35,7 +35,7 @@ type place struct {
 	// stranger: the kernel does not know whose sandbox it is in.
 	stranger bool
 	// found: another daemon, or this sandbox's source, started the kernel, and may have given
-	// it a cell that nobody follows any more.
+	// it a cell that nobody follows any more; it says when that has ended.
 	found bool
 }
 
@@ -125,13 +125,17 @@ const markWarm = mark + "-warm"
 // mark stands in the arguments of a kernel before what tells which context it is of.
 const mark = "cofferdam-kernel"
 
+// tellsIdle stands before the mark of a kernel that says when no cell runs. Those that an
+// earlier release started, which outlive their daemon as others do, don't know that question.
+const tellsIdle = "cofferdam-tells-idle"
+
 // argv is how the kernel is started. By what comes last another daemon finds its context.
 func (p *place) argv() []string {
 	m := mark
 	if p.warm {
 		m = markWarm
 	}
-	return append(append([]string{}, p.language.argv...), m, p.ID, p.language.name, p.Dir)
+	return append(append([]string{}, p.language.argv...), tellsIdle, m, p.ID, p.language.name, p.Dir)
 }
 
 // placeOf is the context of a kernel that runs; nil if its arguments do not tell.
@@ -145,7 +149,10 @@ func placeOf(k keeper.Command) *place {
 		return nil
 	}
 	p := newPlace(Context{ID: k.Argv[at+1], Language: l.name, Dir: k.Argv[at+3]}, l)
-	p.kernel, p.stranger, p.found = k.ID, k.Argv[at] == markWarm, true
+	p.kernel, p.stranger = k.ID, k.Argv[at] == markWarm
+	// One of an earlier release would be taken for one that does not end its cell, and be ended
+	// with all that its context has.
+	p.found = at > 0 && k.Argv[at-1] == tellsIdle
 	return p
 }
 

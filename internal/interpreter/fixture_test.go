@@ -29,6 +29,7 @@ type stage struct {
 	refuse  map[string]error // by code
 	limit   func(context.Context) (context.Context, context.CancelFunc)
 	slow    func() // is waited for before a kernel starts; nil: nothing is
+	older   bool   // its kernels are an earlier release's, and say nothing when they are asked for cells
 
 	mu      sync.Mutex // guards what follows
 	kernels []*pretended
@@ -99,7 +100,7 @@ func (k *pretended) run(in *bufio.Reader) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			k.stage.t.Errorf("the kernel was asked %q", line)
 		}
-		if r.Op == "idle" {
+		if r.Op == "idle" && !k.stage.older {
 			k.say(`{"kind":"ready"}`)
 		}
 		if r.Op != "run" {

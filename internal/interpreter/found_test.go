@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -80,5 +81,24 @@ func TestAFoundKernelEndsItsCellFirst(t *testing.T) {
 				t.Error("the next cell waits for the one that nobody follows any more")
 			}
 		})
+	}
+}
+
+// TestAnEarlierReleasesKernelLivesOn: a kernel that the daemon from before an upgrade started
+// does not know that it can be asked whether it is idle. It keeps what its context has.
+func TestAnEarlierReleasesKernelLivesOn(t *testing.T) {
+	t.Parallel()
+	say := func(k *pretended, cell string, _ <-chan struct{}) {
+		k.begin(cell)
+		k.say(`{"kind":"stdout","cell":"` + cell + `","text":"` + k.ID + `"}`)
+		k.done(cell)
+	}
+	i, s := newStage(t, map[string]script{"first": say, "next": say})
+	s.older = true
+	execute(t, i, "first")
+	k := s.find("krn-1")
+	k.Argv = slices.DeleteFunc(slices.Clone(k.Argv), func(arg string) bool { return arg == tellsIdle })
+	if got := execute(t, New(i.cfg), "next"); got.stdout != "krn-1" || got.failure != nil {
+		t.Errorf("after the upgrade %q runs the cell: %v", got.stdout, got.failure)
 	}
 }

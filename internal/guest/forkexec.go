@@ -34,6 +34,7 @@ type child struct {
 	terminal  bool
 	uid, gid  int
 	groups    bool
+	hidden    bool         // nobody may look into the agent's memory, and so not into the child's
 	raised    *unix.Rlimit // nil: as it is
 	processes *unix.Rlimit // nil: as it is
 	failure   syscall.Errno
@@ -106,6 +107,8 @@ func (p *program) lay() (*child, error) {
 	if c.env, err = syscall.SlicePtrFromStrings(p.env); err != nil {
 		return nil, err
 	}
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	c.hidden = err != nil || dumpable != 1
 	if p.processes == 0 {
 		return c, nil
 	}
@@ -144,9 +147,9 @@ func (c *child) fork() (int, syscall.Errno) {
 //go:nosplit
 //go:nocheckptr
 func (c *child) become() {
-	if c.calls(unix.SYS_SETSID, 0, 0, 0) {
-		afterForkInChild()
-		if c.becomesUser() && c.takesPlace() {
+	if c.calls(unix.SYS_SETSID, 0, 0, 0) && c.becomesUser() && c.hides() {
+		afterForkInChild() // until now its user's signals wait
+		if c.takesPlace() {
 			c.calls(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.file)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // the call takes a pointer
 		}
 	}
@@ -170,6 +173,16 @@ func (c *child) becomesUser() bool {
 		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
 		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
 		(c.processes == nil || c.limits(uintptr(unsafe.Pointer(c.processes)))) //nolint:gosec // the call takes a pointer
+}
+
+// hides forbids anew to look into the memory, and to dump it: where fs.suid_dumpable is 2, as
+// collectors of crashes have it, a change of ids allows the kernel to write a core, which its
+// user's signals would ask for.
+//
+//go:norace
+//go:nosplit
+func (c *child) hides() bool {
+	return !c.hidden || c.calls(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0)
 }
 
 // takesPlace gives the child its directory, its descriptors and its terminal.

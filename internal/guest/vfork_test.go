@@ -372,6 +372,37 @@ func TestNobodySeesIntoAHeldUpStart(t *testing.T) {
 	}
 }
 
+// TestAStartLeavesTheAgentHidden: a change of ids may allow a core of the memory that the child
+// shares. It is forbidden again before the child can be signalled. The change is made by hand
+// here: what the kernel makes of it is a setting of the whole machine.
+func TestAStartLeavesTheAgentHidden(t *testing.T) {
+	dumpable := func() int {
+		value, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	set := func(value uintptr) {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, value, 0, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { set(1) })
+	for before, want := range map[uintptr]int{0: 0, 1: 1} { // 1 is the control: it was never hidden
+		set(before)
+		changed := func(c *child) (int, *os.File, error) {
+			set(1)
+			return waysToStart()["shared"](c)
+		}
+		p := program{file: "/bin/true", argv: []string{"true"}, dir: "/", uid: os.Getuid(), gid: os.Getgid()}
+		_, status, _, err := startBy(changed, p)
+		if got := dumpable(); err != nil || status != 0 || got != want {
+			t.Errorf("dumpable is %d after a start, not %d (%#x, %v)", got, want, status, err)
+		}
+	}
+}
+
 // sharesMemory fails the test unless a process of the sandbox has the agent's memory.
 func (s *sandboxed) sharesMemory() {
 	s.t.Helper()

@@ -124,18 +124,13 @@ func parseMounts(cwd string, specs []string) ([]api.Mount, error) {
 	return mounts, nil
 }
 
-// parseMount reads SOURCE:DESTINATION[:rw|:ro]. A source may hold colons, a
-// destination may not.
+// parseMount reads SOURCE:DESTINATION[:rw|:ro], as a project's settings are read, too.
 func parseMount(cwd, spec string) (api.Mount, error) {
-	rest, readWrite := strings.CutSuffix(spec, ":rw")
-	if !readWrite {
-		rest = strings.TrimSuffix(rest, ":ro")
-	}
-	colon := strings.LastIndexByte(rest, ':')
-	if colon <= 0 || colon == len(rest)-1 {
+	source, destination, readWrite := project.SplitMount(spec)
+	if source == "" || destination == "" {
 		return api.Mount{}, fault.Invalid("--mount %q must be SOURCE:DESTINATION or SOURCE:DESTINATION:rw, such as .:/workspace:rw", spec)
 	}
-	m := api.Mount{Source: rest[:colon], Destination: rest[colon+1:], ReadWrite: readWrite}
+	m := api.Mount{Source: source, Destination: destination, ReadWrite: readWrite}
 	if !filepath.IsAbs(m.Destination) {
 		return m, fault.Invalid("--mount %q: the destination %q must be an absolute path inside the sandbox, such as /workspace", spec, m.Destination)
 	}

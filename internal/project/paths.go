@@ -24,7 +24,7 @@ func (p *Project) leads() ([]Lead, error) {
 	s := p.Settings
 	paths := slices.Concat([]string{s.Policy}, s.Lockfiles)
 	for _, m := range s.Mounts {
-		source, _, _ := strings.Cut(m, ":")
+		source, _, _ := SplitMount(m)
 		paths = append(paths, source)
 	}
 	var all []Lead
@@ -48,6 +48,20 @@ func (p *Project) leads() ([]Lead, error) {
 		}
 	}
 	return all, nil
+}
+
+// SplitMount reads a mount as people write it, SOURCE:DESTINATION[:rw|:ro]. A source may hold
+// colons, a destination may not; without a destination all of it is the source.
+func SplitMount(spec string) (source, destination string, readWrite bool) {
+	rest, readWrite := strings.CutSuffix(spec, ":rw")
+	if !readWrite {
+		rest = strings.TrimSuffix(rest, ":ro")
+	}
+	colon := strings.LastIndexByte(rest, ':')
+	if colon < 0 {
+		return rest, "", readWrite
+	}
+	return rest[:colon], rest[colon+1:], readWrite
 }
 
 // leadsText is what of the leads is in the digest.

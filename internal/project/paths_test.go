@@ -15,6 +15,7 @@ func TestWhereAllowedPathsLead(t *testing.T) {
 		"a directory": func(dir, secret string) error {
 			return swapped(filepath.Join(dir, "data"), secret)
 		},
+		"a name with a colon":    func(dir, secret string) error { return swapped(filepath.Join(dir, "docs:api"), secret) },
 		"a directory on the way": func(dir, secret string) error { return swapped(filepath.Join(dir, "deep"), secret) },
 		"a lockfile":             func(dir, secret string) error { return swapped(filepath.Join(dir, "uv.lock"), secret) },
 		"what was not there":     func(dir, secret string) error { return os.Symlink(secret, filepath.Join(dir, "later")) },
@@ -27,13 +28,13 @@ func TestWhereAllowedPathsLead(t *testing.T) {
 			check(t, err)
 			secret, file := filepath.Join(dir, "secret"), filepath.Join(t.TempDir(), "projects.json")
 			dir = filepath.Join(dir, "project")
-			for _, d := range []string{filepath.Join(dir, "data"), filepath.Join(dir, "deep", "down"), filepath.Join(secret, "down")} {
+			for _, d := range []string{filepath.Join(dir, "data"), filepath.Join(dir, "docs:api"), filepath.Join(dir, "deep", "down"), filepath.Join(secret, "down")} {
 				check(t, os.MkdirAll(d, 0o755))
 			}
 			check(t, os.WriteFile(filepath.Join(dir, "uv.lock"), nil, 0o600))
 			check(t, os.Symlink("data", filepath.Join(dir, "linked")))
 			check(t, os.WriteFile(filepath.Join(dir, File), []byte(`lockfiles: [uv.lock]
-mounts: [".:/workspace:rw", "data:/data", "deep/down:/down", "linked:/linked", "later:/later"]
+mounts: [".:/workspace:rw", "data:/data", "docs:api:/docs:rw", "deep/down:/down", "linked:/linked", "later:/later"]
 `), 0o600))
 			p, err := Read(dir)
 			check(t, err)

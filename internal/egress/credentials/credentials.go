@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
@@ -119,8 +120,13 @@ func (k keeper) Declined(ctx context.Context, secrets []string) {
 	_ = k.door.Declined(ctx, door.DeclinedAsk{HostPort: k.at, Secrets: secrets})
 }
 
-// Leaked implements exchange.Keeper.
+// recordTime bounds how long the door takes to record a leak.
+const recordTime = 10 * time.Second
+
+// Leaked implements exchange.Keeper. It is on record, whether its client waits for it or not.
 func (k keeper) Leaked(ctx context.Context, r exchange.Request, l exchange.Leak) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
 	a, err := k.door.Leaked(ctx, door.LeakAsk{HostPort: k.at, Request: r, Leak: l})
 	switch {
 	case err != nil:

@@ -72,7 +72,10 @@ func places(uses []exchange.Use) []string {
 	return all
 }
 
-func (d *fakeDoor) Leaked(_ context.Context, ask door.LeakAsk) (door.Answer, error) {
+func (d *fakeDoor) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return door.Answer{}, err // nobody is asked any more, as by door.Client
+	}
 	d.tell(fmt.Sprintf("leak %s:%d %s %v", ask.Name, ask.Port, shortly(ask.Request), ask.Leak))
 	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "it does not go there"}, RequestID: "R1"}, nil
 }
@@ -167,6 +170,22 @@ func TestARevokedSecret(t *testing.T) {
 		}
 		if len(d.said) != 2 || d.said[1] != "declined api.example:443 [one]" {
 			t.Errorf("%q", d.said)
+		}
+	}
+}
+
+// TestALeakIsOnRecordThoughItsClientHasGone: the alarm is not the client's to prevent.
+func TestALeakIsOnRecordThoughItsClientHasGone(t *testing.T) {
+	for _, gone := range []bool{false, true} { // the first is the control
+		d, r := &fakeDoor{}, post(http.NoBody, "Bearer "+fake)
+		e := begin(t, d, "other.example", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if gone {
+			cancel()
+		}
+		if err := e.Outgoing(r.WithContext(ctx)); err == nil || len(d.said) != 1 || !strings.HasPrefix(d.said[0], "leak other.example:443") {
+			t.Errorf("gone %t: %v, %q on record", gone, err, d.said)
 		}
 	}
 }

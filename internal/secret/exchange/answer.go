@@ -60,6 +60,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		}
 		a.Status = sought.masked(a.Status)
 		maskHeader(sought, a.Header)
+		maskHeader(sought, a.Trailer) // what comes behind the body is announced before it
 	}
 	if both, is := a.Body.(io.ReadWriteCloser); is && a.StatusCode == http.StatusSwitchingProtocols {
 		a.Body = e.messages(a, both, sought)

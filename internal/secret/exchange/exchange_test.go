@@ -314,10 +314,13 @@ func TestAHostThatGivesTheSecretBack(t *testing.T) {
 		body := "before " + strings.Join(forms, " ") + encode("Basic "+truth+"!") + " after"
 		a := &http.Response{
 			Status: "200 " + truth, Header: http.Header{"X-Echo": {"Bearer " + truth}, "Location": {"https://evil.example/?a=" + url.QueryEscape(truth)}},
-			Trailer: http.Header{"X-End": {truth}}, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)),
+			Trailer: http.Header{"X-End": {truth}, http.CanonicalHeaderKey(truth): nil}, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)),
 		}
 		if err := e.Incoming(a); err != nil {
 			t.Fatal(err)
+		}
+		if _, kept := a.Trailer["X-End"]; len(a.Trailer) != 1 || !kept { // what is announced before the body
+			t.Errorf("%s: %v is to come behind the body", name, a.Trailer)
 		}
 		b, err := io.ReadAll(a.Body)
 		got := string(b)

@@ -173,7 +173,7 @@ func (r *runner) run(ctx context.Context) (*api.Exit, error) {
 	}
 	bye, cancel := context.WithTimeout(bye, farewell)
 	defer cancel()
-	// Who is in a hurry is told less; what is left behind is taken away all the same.
+	// A second signal cuts short what is told, and never the removal of what is left behind.
 	clean, cleaned := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cleaned()
 	err = r.sayNow(r.endedByPolicy(bye, exit, killed{r.client, r.box.Run, r.box.ID}.explain(bye, exit, err)))

@@ -199,9 +199,9 @@ func TestAnExitWaitsForItsAdopter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := a.start(channel.Exec{ID: "never", Argv: []string{"/bin/sh", "-c", "read l"}, Stdin: true})
+	failed := a.start(channel.Exec{ID: "never", Argv: []string{"/bin/sh", "-c", "echo; read l"}, Stdin: true})
+	failed.until("\n") // or it might not have begun when its session ends
 	a.renew(nil)
-	_ = failed
 	a.mustCall(channel.Call{Kind: channel.CallPing})
 	a.sh("kill " + strconv.Itoa(pid))
 	gone(t, pid)

@@ -1,4 +1,4 @@
-// Package budget counts what one sandbox has of the gateway's memory. Whoever keeps something
+// Package budget counts what one sandbox has of the gateway's memory. Code that keeps something
 // for a sandbox takes its size first, in bytes, and gives it back when it is gone: connections,
 // requests under way with their fields, bodies that are read whole, answers that nobody has read
 // yet, buffers in which something is looked for, ends that wait to be put on record. Where each

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
@@ -213,11 +214,13 @@ func (l *FileLog) append(ctx context.Context, r Record) (Record, error) {
 	if err != nil {
 		return r, err
 	}
+	faultpoint.Hit(faultpoint.RecordAsked)
 	if err := l.enqueue(q); err != nil {
 		return r, err
 	}
 	select {
 	case <-q.done:
+		faultpoint.Hit(faultpoint.RecordWritten)
 	case <-l.done:
 	case <-ctx.Done():
 		if q.state.CompareAndSwap(waiting, abandoned) {

@@ -10,11 +10,15 @@ package faultpoint
 
 import (
 	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
 // Variable is the environment variable that names the point at which its process
-// dies.
+// dies: by its name, or by its name, a colon and the number of the time that the process
+// comes by, from 1.
 const Variable = "COFFERDAM_FAULTPOINT"
 
 // Point is the name of a place: what goes on there, then how far it is.
@@ -101,7 +105,14 @@ const (
 	RestoreConfigured Point = "restore.configured"
 )
 
-// All are the points, in no order that means anything.
+// Of any record of the log, which is why they are named with a number. They are no elements
+// of All, since the process comes by them in whatever it does.
+const (
+	RecordAsked   Point = "record.asked"   // it is not written yet
+	RecordWritten Point = "record.written" // it is on the disk; its writer does not know yet
+)
+
+// All are the points that one thing passes alone, in no order that means anything.
 func All() []Point {
 	return []Point{
 		CreatePlanned, CreateJournaled, CreateRegistered, CreateRecorded, CreateLaunched, CreateRemembered, CreateConfigured, CreateListed, CreateRunning,
@@ -115,11 +126,20 @@ func All() []Point {
 	}
 }
 
+// times counts how often the process came by the point that the variable names with a number.
+var times atomic.Int64 //nolint:gochecknoglobals // of the process, as its environment is
+
 // Hit kills this very process if the environment names the point; otherwise it
 // does nothing.
 func Hit(p Point) {
-	if os.Getenv(Variable) != string(p) {
+	name, number, numbered := strings.Cut(os.Getenv(Variable), ":")
+	if name != string(p) {
 		return
+	}
+	if numbered {
+		if n, err := strconv.ParseInt(number, 10, 64); err == nil && times.Add(1) < n {
+			return
+		}
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // it does not come back from that

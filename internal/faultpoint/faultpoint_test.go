@@ -17,15 +17,19 @@ const role = "faultpoint-victim"
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == role {
 		faultpoint.Hit(faultpoint.CreatePlanned)
+		for range 3 {
+			faultpoint.Hit(faultpoint.RecordAsked)
+		}
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// TestHit: the named point kills, another one does nothing.
+// TestHit: the named point kills, the time that is named; another one does nothing.
 func TestHit(t *testing.T) {
 	t.Parallel()
-	for point, dies := range map[faultpoint.Point]bool{faultpoint.CreatePlanned: true, faultpoint.CreateRunning: false, "": false} {
+	for point, dies := range map[faultpoint.Point]bool{faultpoint.CreatePlanned: true, faultpoint.CreateRunning: false, "": false,
+		"record.asked:1": true, "record.asked:3": true, "record.asked:4": false, "record.written:1": false} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], role)
 		cmd.Env = append(os.Environ(), faultpoint.Variable+"="+string(point))
 		err := cmd.Run()

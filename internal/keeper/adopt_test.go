@@ -3,8 +3,10 @@ package keeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +25,22 @@ func (s *stage) copied(id, role string) Launch {
 	return Launch{
 		ID: id, Argv: []string{self}, Env: []string{roleVar + "=" + role, raceVar}, Dir: "/", Log: filepath.Join(s.dir, id+".log"), Attached: true, Reset: true,
 	}
+}
+
+// children are the processes that the keeper has started and not reaped, by its threads.
+func (s *stage) children() string {
+	s.t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.keeper.Process.Pid))
+	s.must(err)
+	var all []string
+	for _, path := range lists {
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) { // a thread may end
+			s.must(err)
+		}
+		all = append(all, strings.Fields(string(text))...)
+	}
+	return strings.Join(all, " ")
 }
 
 // TestAdopt: a command that came with a copy is one like any other.
@@ -71,9 +89,12 @@ func TestAdopt(t *testing.T) {
 // TestCopyThatDoesNotAnswer: it is not launched, and nothing of it stays.
 func TestCopyThatDoesNotAnswer(t *testing.T) {
 	s := newStage(t)
-	for _, role := range []string{"failing starter", "no such role"} { // they end
+	for _, role := range slices.Repeat([]string{"failing starter", "no such role"}, 20) { // they end
 		if _, err := s.Launch(t.Context(), s.copied("box", role)); !errors.Is(err, fault.ErrUnavailable) {
 			t.Errorf("%s: %v", role, err)
+		}
+		if left := s.children(); left != "" {
+			t.Errorf("%s: the keeper has the processes %s when that is told", role, left)
 		}
 	}
 	launched := make(chan error, 1)
@@ -86,6 +107,9 @@ func TestCopyThatDoesNotAnswer(t *testing.T) {
 		return err == nil && len(boxes) == 1 && len(boxes[0].Pids) == 1
 	})
 	pid := s.get("mute").Pids[0]
+	if left := s.children(); left != strconv.Itoa(pid) { // the control
+		t.Errorf("the keeper's processes are %q, and not %d", left, pid)
+	}
 	s.must(s.Kill(t.Context(), "mute"))
 	if err := <-launched; !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("%v", err)

@@ -178,8 +178,8 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 }
 
 // renew has the guest of a copy start its end of the channel anew, on the wire
-// that it already has. An attached process that does not is killed; what a
-// starter left behind is its caller's to find.
+// that it already has. An attached process that does not is killed, and gone when
+// that is told; what a starter left behind is its caller's to find.
 func (s *Server) renew(box *sandbox, host net.Conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -200,8 +200,13 @@ func (s *Server) renew(box *sandbox, host net.Conn) error {
 	for _, p := range tracked {
 		err = errors.Join(err, s.reaper.signal(p, syscall.SIGKILL, true))
 	}
-	return err
+	ending, over := context.WithTimeout(context.Background(), killPatience)
+	defer over()
+	return errors.Join(err, awaitEnd(ending, box.id, tracked))
 }
+
+// killPatience bounds the wait for a process that was killed and may be held by a disk.
+const killPatience = 10 * time.Second
 
 // bringUp starts the process, and waits for it if it is only a starter. The
 // child has the guest's end as stdin and stdout, the log as stderr, no other

@@ -45,7 +45,7 @@ func throughAPI() []channel {
 			look: func(ctx context.Context, p *pair, _ int) (Observation, error) {
 				return lookAtAll(ctx, p.receiver, lists(p.receiver.box))
 			},
-			deeds: recordsOf("command", "started"),
+			deeds: recordsOf("command", "started"), answered: `^/v1/version 200 `,
 		},
 		{
 			name: "another's sandbox", shares: "routes of a sandbox whose id the other has told", law: denying, timing: 10,
@@ -53,7 +53,7 @@ func throughAPI() []channel {
 			look: func(ctx context.Context, p *pair, _ int) (Observation, error) {
 				return lookAtAll(ctx, p.receiver, routesOf(p.sender.box.ID))
 			},
-			deeds: recordsOf("command", "started"),
+			deeds: recordsOf("command", "started"), answered: `^/v1/sandboxes/\S+ 404 `,
 		},
 		{
 			name: "template names", shares: "names of templates that clients build", law: denying, timing: 40,
@@ -91,7 +91,7 @@ func throughAPI() []channel {
 		{
 			name: "sandboxes", shares: "quotas, events and ids of sandboxes", law: denying, timing: 10, slow: 3,
 			send: func(ctx context.Context, p *pair, _ int) error { return makeSandbox(ctx, p.sender, "") },
-			look: lookAtSandboxes,
+			look: lookAtSandboxes, answered: `^429 `, // first what is past the quota
 			deeds: func(t *testing.T, p *pair) int {
 				t.Helper()
 				return recordsOfToken(t, p.sender)

@@ -1,9 +1,12 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,6 +32,12 @@ type channel struct {
 	// state and timing are how much may be read from what is said, and from when: in bits
 	// per second. What state has more than 0 of is told in docs/isolation.md.
 	state, timing float64
+	// answered is what an answer that the receiver is to get begins with or has, by a regular
+	// expression; "": any that is no refusal for its pace and no error of the server. A receiver
+	// that is refused sees nothing of what is shared.
+	answered string
+	// least is how long a slot takes at least, where the receiver may look only so often.
+	least time.Duration
 	// slow is for a channel each of whose slots takes so long that it gets a share of the
 	// trials; 0: all of them.
 	slow int
@@ -68,7 +77,9 @@ func (c channel) run(t *testing.T, h *house, count int, control bool) measured {
 	}
 	before := c.deeds(t, p)
 	bits := append(drawBits(m.learnt), drawBits(count-m.learnt)...)
-	sent := 0
+	sent, answered := 0, 0
+	asExpected := regexp.MustCompile(cmp.Or(c.answered, plainAnswer))
+	unexpected := ""
 	var busy time.Duration
 	for slot := range count {
 		if c.renewed > 0 && slot > 0 && slot%c.renewed == 0 {
@@ -86,6 +97,11 @@ func (c channel) run(t *testing.T, h *house, count int, control bool) measured {
 		}
 		busy += time.Since(began)
 		m.trials = append(m.trials, Trial{bit, seen})
+		if asExpected.MatchString(seen.Text) {
+			answered++
+		} else {
+			unexpected = seen.Text
+		}
 		if bit {
 			sent++
 		}
@@ -94,8 +110,17 @@ func (c channel) run(t *testing.T, h *house, count int, control bool) measured {
 	if did := c.deeds(t, p) - before; did < sent {
 		m.note = fmt.Sprintf("the sender was to act %d times, and on the host it did so %d times", sent, did)
 	}
+	if float64(answered) < leastAnswered*float64(count) {
+		m.note = strings.TrimPrefix(m.note+fmt.Sprintf("; the receiver was answered in %d of %d slots, and in another one by %.200q", answered, count, unexpected), "; ")
+	}
 	return m
 }
+
+// plainAnswer is that of a server which neither fails nor refuses for the pace (429).
+const plainAnswer = `^(HTTP/\S+ )?(2\d\d|40\d|41\d|42[0-8]) `
+
+// leastAnswered is the share of slots in which the receiver must be answered.
+const leastAnswered = 0.98
 
 // drawBits are so many bits in a random order, half of them 1: whoever guesses always the same
 // is right in half of the slots.
@@ -143,7 +168,7 @@ func (c channel) findPace(ctx context.Context, p *pair) (pace time.Duration, err
 
 // transmit sends a bit, and is what the receiver sees.
 func (c channel) transmit(ctx context.Context, p *pair, slot int, bit bool, pace time.Duration) (Observation, error) {
-	turn := time.NewTimer(pace)
+	turn := time.NewTimer(max(pace, c.least))
 	defer turn.Stop()
 	if bit && c.beside != nil {
 		stop, err := c.beside(ctx, p, slot)

@@ -44,16 +44,31 @@ const (
 
 var tokens = regexp.MustCompile(`[A-Za-z0-9]+`)
 
+// stamps are times of the host's clock in an answer, which tell when it was made as the
+// receiver's own clock does: they are read with the timing, and not with the state.
+var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
+
+// stampsIn are the times of a text, in seconds since 1970.
+func stampsIn(text string) (all []float64) {
+	for _, one := range stamps.FindAllString(text, maxTokens) {
+		if at, err := time.Parse(time.RFC3339Nano, one); err == nil {
+			all = append(all, float64(at.UnixNano())/float64(time.Second))
+		}
+	}
+	return all
+}
+
 // features are the numbers that an observation has, by what they are. Those of the text are
 // its length, and the value and the growth since the observation before of each token by its
 // place, read in base 10 and in base 36: so a counter is found in whatever digits it is written.
 func features(way Way, now, before Observation) map[string]float64 {
 	if way == Timing {
-		return map[string]float64{"time": now.Took.Seconds(), "growth of the time": (now.Took - before.Took).Seconds()}
+		return timesOf(now, before)
 	}
-	out := map[string]float64{"length": float64(len(now.Text))}
-	was := tokens.FindAllString(before.Text, maxTokens)
-	for i, token := range tokens.FindAllString(now.Text, maxTokens) {
+	text := stamps.ReplaceAllString(now.Text, "")
+	out := map[string]float64{"length": float64(len(text))}
+	was := tokens.FindAllString(stamps.ReplaceAllString(before.Text, ""), maxTokens)
+	for i, token := range tokens.FindAllString(text, maxTokens) {
 		for _, base := range []int{10, 36} {
 			value, isNumber := numberOf(token, base)
 			if !isNumber {
@@ -68,8 +83,23 @@ func features(way Way, now, before Observation) map[string]float64 {
 			}
 		}
 	}
-	for _, token := range tokens.FindAllString(now.Text, -1) {
+	for _, token := range tokens.FindAllString(text, -1) {
 		out["word "+token] = 1
+	}
+	return out
+}
+
+// timesOf are how long an answer took and how much longer than the one before, and how much
+// later each time in it is than the one at its place before, and than the first of its own.
+func timesOf(now, before Observation) map[string]float64 {
+	out := map[string]float64{"time": now.Took.Seconds(), "growth of the time": (now.Took - before.Took).Seconds()}
+	was := stampsIn(before.Text)
+	all := stampsIn(now.Text)
+	for i, at := range all {
+		if i < len(was) {
+			out[fmt.Sprint("growth of the stamp ", i)] = at - was[i]
+		}
+		out[fmt.Sprint("stamp ", i, " after the first")] = at - all[0]
 	}
 	return out
 }

@@ -104,6 +104,7 @@ func TestPlantedLeaks(t *testing.T) {
 			}
 			return Observation{Took: took}
 		}},
+		{"a time of the host's clock", Timing, 1, stamped},
 		{"a time in noise", Timing, 0.8413, func(r *rand.Rand, bit bool) Observation { // two bells two deviations apart
 			took := r.NormFloat64()
 			if bit {
@@ -124,6 +125,33 @@ func TestPlantedLeaks(t *testing.T) {
 		}
 		if v := Decide(Row{Rate: got}, 40); v != Shared {
 			t.Errorf("%s: the verdict on what must not be shared is %s", k.name, v)
+		}
+	}
+}
+
+// stamped is an answer that says when it was made, later where the bit is 1.
+func stamped(r *rand.Rand, bit bool) Observation {
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC).Add(time.Duration(r.IntN(1_000_000)) * time.Nanosecond)
+	later := at.Add(time.Duration(5+r.IntN(3)) * time.Millisecond)
+	if bit {
+		later = later.Add(9 * time.Millisecond)
+	}
+	return Observation{Text: fmt.Sprintf(`{"asked":%q,"started":%q}`, at.Format(time.RFC3339Nano), later.Format(time.RFC3339Nano))}
+}
+
+// TestStampsAreTimes: times of the host's clock tell nothing as state; beside them a word does.
+func TestStampsAreTimes(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]Verdict{"": Nothing, " again": Shared} {
+		trials := planted(9, 4000, func(r *rand.Rand, bit bool) Observation {
+			seen := stamped(r, bit)
+			if bit {
+				seen.Text += word
+			}
+			return seen
+		})
+		if v := Decide(Row{Rate: Measure(State, trials, 1000, 10)}, 40); v != want {
+			t.Errorf("with the word %q the verdict on the state is %s", word, v)
 		}
 	}
 }

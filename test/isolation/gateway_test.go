@@ -16,6 +16,9 @@ const refusedNames = 45
 // heldRequests is the same where each slot has a request wait: one may have 200.
 const heldRequests = 150
 
+// toolPace is how long a slot takes where the receiver calls a tool: it may ten times a second.
+const toolPace = 110 * time.Millisecond
+
 // throughGateway are the channels that both try from inside of their sandboxes.
 func throughGateway() []channel {
 	return []channel{
@@ -72,7 +75,7 @@ func throughGateway() []channel {
 			look: func(_ context.Context, p *pair, slot int) (Observation, error) {
 				return p.receiver.within(ask{Resolve: hostOf(slot)})
 			},
-			deeds: recordsOf("network", ""), renewed: refusedNames,
+			deeds: recordsOf("network", ""), renewed: refusedNames, answered: `no such host`,
 		},
 		{
 			name: "listed host", shares: "connections, names and TLS of a host that both may reach", law: allowing, timing: 10,
@@ -92,7 +95,7 @@ func throughGateway() []channel {
 			look: func(_ context.Context, p *pair, _ int) (Observation, error) {
 				return p.receiver.within(ask{Run: []string{"cofferdam-tool", "echo", "{}"}})
 			},
-			deeds: recordsOf("tool", "started"),
+			deeds: recordsOf("tool", "started"), answered: `<nil>$`, least: toolPace,
 		},
 		{
 			name: "processors", shares: "the host's two processors, which nothing keeps apart", law: allowing, timing: 100,
@@ -102,7 +105,7 @@ func throughGateway() []channel {
 			look: func(_ context.Context, p *pair, _ int) (Observation, error) {
 				return p.receiver.within(ask{Spin: 20_000})
 			},
-			deeds: spentTime,
+			deeds: spentTime, answered: `^$`,
 		},
 	}
 }

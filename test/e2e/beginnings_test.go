@@ -36,8 +36,9 @@ import os, socket, ssl, subprocess, sys, threading
 HOST, EACH = %q, %d
 def ask():
     context = ssl.create_default_context()
-    with context.wrap_socket(socket.create_connection((HOST, 443), 20), server_hostname=HOST) as s:
+    with context.wrap_socket(socket.create_connection((HOST, 443), 60), server_hostname=HOST) as s:
         s.sendall(b"POST /slow HTTP/1.1\r\nHost: " + HOST.encode() + b"\r\nContent-Length: 0\r\n\r\n")
+        s.settimeout(None)
         s.recv(1)
 def call(): subprocess.run(["cofferdam-tool", "waits", "{}"], stderr=subprocess.DEVNULL)
 all = [threading.Thread(target=one) for one in [ask, call] for _ in range(EACH)]
@@ -155,10 +156,15 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 	o.openAll(ctx, t)
 	switch {
 	case d.act != nil:
-		until(t, "all that is opened has begun", func() bool {
-			open := in.openByKind(t)
+		var open map[string]int
+		ctx, cancel := context.WithTimeout(ctx, longestWait)
+		defer cancel()
+		if poll(ctx, func() bool {
+			open = in.openByKind(t)
 			return open["connection"] > 0 && open["call of a tool"] > 0 && open["command"] > openEach && open["cell"] > 0 && open["build"] > 0
-		})
+		}) != nil {
+			t.Fatalf("before the death of %s only these have begun: %v\n%s", d.name, open, in.log())
+		}
 		d.act(t, in, o.end)
 	default:
 		in.awaitDeath(t, d.name)
@@ -236,8 +242,9 @@ func (o *opening) post(ctx context.Context, url, body string, out any) error {
 		text, _ := io.ReadAll(answer.Body)
 		return fmt.Errorf("%s: %s: %s", url, answer.Status, text)
 	}
-	if out == nil {
-		return nil
+	if out == nil { // a cell's answer is there when it has ended
+		_, err := io.Copy(io.Discard, answer.Body)
+		return err
 	}
 	return json.NewDecoder(answer.Body).Decode(out)
 }

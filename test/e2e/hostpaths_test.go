@@ -32,9 +32,9 @@ func newGround(t *testing.T) ground {
 	t.Helper()
 	g := ground{t.TempDir(), t.TempDir()}
 	for name, text := range map[string]string{
-		"project/data/key": keyOurs, "project/a/b/key": keyOurs, "project/file": keyOurs, "project/conf/key": keyHidden, "project/.cofferdamignore": "conf/key\n",
-		"other/data/key": keyOther, "other/a/b/key": keyOther, "other/file": keyOther, "other/.cofferdamignore": "",
-		"secret/data/key": keySecret, "secret/a/b/key": keySecret, "secret/file": keySecret, "secret/.cofferdamignore": "",
+		"project/data/key": keyOurs, "project/a/b/key": keyOurs, "project/file": keyOurs, "project/conf/key": keyHidden, "project/.aiignore": "conf/key\n",
+		"other/data/key": keyOther, "other/a/b/key": keyOther, "other/file": keyOther, "other/.aiignore": "",
+		"secret/data/key": keySecret, "secret/a/b/key": keySecret, "secret/file": keySecret, "secret/.aiignore": "",
 	} {
 		root, rest, _ := strings.Cut(name, "/")
 		path := filepath.Join(map[string]string{"project": g.project, "secret": g.secret, "other": filepath.Join(g.project, "other")}[root], rest)
@@ -72,7 +72,7 @@ func hostPaths() []hostPath {
 		{"a directory in another mount", "data", "data", "/inner/key", keyOurs},
 		{"a directory above one", "a/b", "a", "/inner/key", keyOurs},
 		{"a file in another mount", "file", "file", "/inner", keyOurs},
-		{"an ignore file", "", ".cofferdamignore", "/w/conf/key", ""},
+		{"an ignore file", "", ".aiignore", "/w/conf/key", ""},
 	}
 }
 

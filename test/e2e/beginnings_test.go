@@ -173,7 +173,22 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 		in.launch(t)
 	}
 	in.answers(t)
-	in.clear(t)
+	in.destroyAll(t)
+}
+
+// destroyAll destroys sandboxes of which some are being reaped, and waits until there are none.
+func (in *installation) destroyAll(t *testing.T) {
+	t.Helper()
+	until(t, "no sandbox is left", func() bool {
+		all, err := in.Client.Sandboxes(t.Context())
+		must(t, err)
+		for _, sb := range all {
+			if err := in.Client.DestroySandbox(t.Context(), sb.ID); err != nil && client.StatusOf(err) != http.StatusNotFound {
+				t.Error(err)
+			}
+		}
+		return len(all) == 0
+	})
 }
 
 // awaitDeath waits for a daemon that dies at a record. One which came by fewer is killed.

@@ -146,12 +146,15 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 	ctx, o.cancel = context.WithCancel(t.Context())
 	defer o.end()
 	o.prepareCells(t)
+	var ended chan struct{}
 	if d.point != "" { // what begins is counted, and not what a sandbox takes
 		in.kill(t)
 		in.launch(t, faultpoint.Variable+"="+d.point)
-		if err := in.ready(ctx); err != nil {
-			t.Fatalf("%s: it died before anything began: %v", d.name, err)
-		}
+		ended = in.watchEnd()
+		until(t, "the daemon answers or has died", func() bool {
+			_, err := in.Client.Version(ctx)
+			return err == nil || isClosed(ended) // its own start makes records, too
+		})
 	}
 	o.openAll(ctx, t)
 	switch {
@@ -167,7 +170,7 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 		}
 		d.act(t, in, o.end)
 	default:
-		in.awaitDeath(t, d.name)
+		in.awaitDeath(t, d.name, ended)
 	}
 	if in.Daemon.ProcessState != nil {
 		in.launch(t)
@@ -191,11 +194,25 @@ func (in *installation) destroyAll(t *testing.T) {
 	})
 }
 
+// watchEnd is closed when the daemon has ended.
+func (in *installation) watchEnd() chan struct{} {
+	ended, daemon := make(chan struct{}), in.Daemon
+	go func() { defer close(ended); daemon.Wait() }()
+	return ended
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // awaitDeath waits for a daemon that dies at a record. One which came by fewer is killed.
-func (in *installation) awaitDeath(t *testing.T, name string) {
+func (in *installation) awaitDeath(t *testing.T, name string, ended chan struct{}) {
 	t.Helper()
-	ended := make(chan struct{})
-	go func() { defer close(ended); in.Daemon.Wait() }()
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second): // no test of how soon: all that was to begin has by now

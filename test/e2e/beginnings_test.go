@@ -160,7 +160,10 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 		in.launch(t, faultpoint.Variable+"="+d.point)
 		ended = in.watchEnd()
 		until(t, "the daemon answers or has died", func() bool {
-			_, err := in.Client.Version(ctx)
+			version, err := in.Client.Version(ctx)
+			if err == nil {
+				o.cells.url = version.URL // at another port than before
+			}
 			return err == nil || isClosed(ended) // its own start makes records, too
 		})
 	}

@@ -59,9 +59,12 @@ func (o *outgoing) inTrailer() string {
 type incoming struct {
 	from   io.ReadCloser
 	answer *http.Response
-	scan   scan
-	ready  []byte
-	err    error
+	// unreadable is why nothing could be found in it; "": it could be. It matters once there is
+	// something to look for.
+	unreadable string
+	scan       scan
+	ready      []byte
+	err        error
 }
 
 // Read implements io.Reader.
@@ -69,6 +72,10 @@ func (i *incoming) Read(p []byte) (int, error) {
 	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
 		n, err := i.from.Read(p)
 		i.ready, _ = i.scan.take(p[:n], err != nil)
+		if i.unreadable != "" && len(i.scan.needles.all) > 0 {
+			i.ready, i.err = nil, unreadableAnswer(i.unreadable)
+			return 0, i.err
+		}
 		if i.err = err; err != nil {
 			maskHeader(i.scan.needles, i.answer.Trailer)
 		}

@@ -97,7 +97,8 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if e.withheld != "" {
 		return &Refused{Sentence: e.withheld}
 	}
-	if err := e.own(r); err != nil {
+	p := e.present(draft{r, body, whole}, credentials, len(signing) > 0)
+	if err := p.own(); err != nil {
 		return err
 	}
 	if e.seeks {
@@ -105,7 +106,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 			return err
 		}
 	}
-	e.send(r, said, body, whole)
+	e.send(draft{r, body, whole}, said, p)
 	return nil
 }
 
@@ -190,17 +191,22 @@ func (e *Exchange) know(uses []Use, given Given) error {
 func (e *Exchange) sought() *needles { return e.runs.sought(e.run) }
 
 // send gives the request its body, watched for placeholders.
-func (e *Exchange) send(r *http.Request, said Request, body []byte, whole bool) {
+func (e *Exchange) send(d draft, said Request, p *presented) {
+	r := d.Request
 	r.GetBody = nil
-	if whole {
-		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil, nil
+	if d.whole {
+		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = io.NopCloser(bytes.NewReader(d.body)), int64(len(d.body)), nil, nil
 		r.Header.Del("Content-Length")
 		return // it was looked at
 	}
-	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 {
+	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 && p == nil {
 		return
 	}
-	r.Body = &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
+	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
+	if p != nil {
+		body.alone, body.fields = true, p.fields
+	}
+	r.Body = body
 }
 
 // left finds a placeholder that is left in a request.

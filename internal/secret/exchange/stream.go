@@ -15,9 +15,13 @@ type outgoing struct {
 	exchange *Exchange
 	from     io.Reader
 	said     Request
-	scan     scan
-	ready    []byte
-	err      error
+	// alone tells that the host gets a credential, and so none of the client's own behind the
+	// body, where more may come than was announced. fields are as presented has them.
+	alone  bool
+	fields map[string]bool
+	scan   scan
+	ready  []byte
+	err    error
 }
 
 // Read implements io.Reader.
@@ -32,6 +36,12 @@ func (o *outgoing) Read(p []byte) (int, error) {
 		if of != "" {
 			o.err = &Refused{Sentence: o.exchange.keeper.Leaked(o.context, o.said, Leak{of, where}), Leak: true}
 			return 0, o.err
+		}
+		if err != nil && o.alone {
+			if where := ownTrailer(o.trailer, o.fields); where != "" {
+				o.err = ownCredential(where)
+				return 0, o.err
+			}
 		}
 		o.ready, o.err = out, err
 	}

@@ -15,7 +15,7 @@ const pieceSize = 8 << 10
 // each piece.
 const (
 	keptAlways  = 4 << 10
-	keptPerByte = 24
+	keptPerByte = 28
 )
 
 // mask is what each byte of a needle becomes, so that a text keeps its length, whatever its

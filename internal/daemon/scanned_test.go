@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	carried "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -39,8 +39,8 @@ func (d *keyDoor) Secrets(context.Context, door.SecretsAsk) (door.SecretsAnswer,
 func TestConnectionsOfASandboxKnowOneAnother(t *testing.T) {
 	const like = "like-the-key-number-2"
 	all := scanned(&keyDoor{keys: []string{"the-key-of-number-1", "the-key-of-number-2"}})
-	ask := func() (requests.Exchange, *http.Request) {
-		e, err := all.Exchange(t.Context(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
+	ask := func() (carried.Exchange, *http.Request) {
+		e, err := all.Exchange(t.Context(), carried.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"html"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -91,14 +92,8 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 	switch c := b[i]; c {
 	case '\n': // a line that goes on
 		return meant, 0, i + 1
-	case 'n':
-		meant[0] = '\n'
-	case 'r':
-		meant[0] = '\r'
-	case 't':
-		meant[0] = '\t'
-	case 'b', 'f':
-		meant[0] = '\f'
+	case 'n', 'r', 't', 'b', 'f':
+		meant[0] = "\n\r\t\f\f"[strings.IndexByte("nrtbf", c)]
 	case 'x':
 		value, n := digits(b, i+1, 2)
 		if n == 0 {

@@ -51,7 +51,7 @@ func TestAStreamOfBeforeARenewal(t *testing.T) {
 				if r.URL.Path != "/events" {
 					return
 				}
-				w.WriteHeader(http.StatusOK)
+				_, _ = io.WriteString(w, "data: it begins\n\n")
 				_ = http.NewResponseController(w).Flush()
 				<-proceed
 				_, _ = io.WriteString(w, "data: "+sent+"\n\n")
@@ -82,6 +82,10 @@ func TestAStreamOfBeforeARenewal(t *testing.T) {
 				return a
 			}
 			stream := ask("/events")
+			begun := make([]byte, len("data: it begins\n\n"))
+			if _, err := io.ReadFull(stream.Body, begun); err != nil {
+				t.Fatal(err)
+			}
 			d.renew("second-secret-value-00002")
 			_ = ask("/").Body.Close()
 			close(proceed)

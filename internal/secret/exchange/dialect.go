@@ -16,7 +16,7 @@ func dialects() []reader { return []reader{readPair, readStyle, readOctal} }
 // spokenOtherwise tells whether a text has what may be an escape of a dialect.
 func spokenOtherwise(b []byte) bool {
 	for i := range len(b) - 1 {
-		if b[i] == '\\' && (digit(b[i+1]) >= 0 || b[i+1] == '\\') || b[i] == '=' && digit(b[i+1]) >= 0 {
+		if (b[i] == '\\' || b[i] == '=') && digit(b[i+1]) >= 0 {
 			return true
 		}
 	}
@@ -126,8 +126,6 @@ func unseen(b []byte) int {
 	case c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f:
 		return 1
 	case c < utf8.RuneSelf:
-		return 0
-	case len(b) > 1 && (c == 0xe3 && b[1] != 0x85 || c == 0xe0 && b[1] != 0xa3): // the letters of some languages, of which none is such a one
 		return 0
 	case !utf8.FullRune(b):
 		return -1

@@ -221,6 +221,7 @@ func TestCompositeCredentials(t *testing.T) {
 		"hawk":   {where, get("/v1", "Authorization", `Hawk id="me", ts="1", mac="`+mine+`", app="`+fake+`"`)}, "oauth": {where, get("/v1", "Authorization", `OAuth oauth_token="`+fake+`", oauth_signature="`+mine+`"`)},
 		"in quotes": {where, get("/v1", "Authorization", `Foo x="a, Bearer `+mine+`, y=`+fake)}, "a scheme": {where, get("/v1", "Authorization", mine+" "+fake)}, "negotiate": {where, get("/v1", "Authorization", "Negotiate "+mine)},
 		"a web token": {where, get("/v1", "Authorization", "Bearer eyJhbGciOi.eyJzdWIi."+mine)}, "another web token": {where, get("/v1", "X-Appwrite-Jwt", mine)}, "one for gRPC": {where, get("/v1", "Authorization-Bin", mine)},
+		"no placeholder": {where, get("/v1", "Authorization", `MediaBrowser Client="a", Device="b"`)}, "no placeholder for a key": {where, get("/v1", "X-Api-Key", "user=me")},
 		"a proxy's": {where, get("/v1", "Proxy-Authorization", "Basic "+encode("me:"+mine))}, "user in the URL": {where, in},
 		"kubernetes": {where, websocket("base64url.bearer.authorization.k8s.io.TUlORQ, v4.channel.k8s.io")}, "a word for it": {where, websocket("token, " + mine)}, "a word for it, in lines": {where, get("/v1", "Sec-Websocket-Protocol", "bearer", "Sec-Websocket-Protocol", "MINE")},
 		"beside the placeholder": {where, websocket("openai-insecure-api-key." + mine + ", openai-insecure-api-key." + fake)}, "a name before it": {where, websocket("realtime, openai-insecure-api-key." + mine)}, "AppSync's": {where, websocket("aws-appsync-event-ws, header-" + encode(`{"Authorization":"mine0123"}`))},
@@ -242,6 +243,9 @@ func TestCompositeCredentials(t *testing.T) {
 		} else if _, is := errors.AsType[*Refused](err); !is {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if err := New([]Credential{where}, all(), &vault{}).Outgoing(behind("X-Api-Key", true)); err == nil {
+		t.Error("a trailer that is announced is refused only when it has come")
 	}
 	for name, r := range map[string]*http.Request{ // what is taken out
 		"a cookie behind a blank": get("/v1", "Cookie", "session="+mine+" x="+fake), "a cookie behind a comma": get("/v1", "Cookie", "session="+mine+", x="+fake), "a cookie": get("/v1", "Cookie", "session="+mine+"; x="+fake),

@@ -29,12 +29,9 @@ func foldField(name string) string {
 // foldParameter is what servers may call a parameter: its name, and without what makes it one of
 // a list (token[], token[0]) or a member of something (token[a]).
 func foldParameter(name string) []string {
-	base, rest, listed := strings.Cut(name, "[")
+	base, _, listed := strings.Cut(name, "[")
 	if !listed {
 		return []string{foldName(name)}
-	}
-	if strings.Trim(rest, "[]0123456789") == "" {
-		return []string{foldName(base)}
 	}
 	return []string{foldName(base), foldName(name)}
 }

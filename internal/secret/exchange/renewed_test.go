@@ -39,6 +39,7 @@ func (v *renewing) renew(value string) {
 
 // late is one way in which an answer that has begun says something more.
 type late struct {
+	begins string // what comes before, to its end
 	answer func(from io.ReadCloser, answer *http.Response)
 	write  func(text string, answer *http.Response) string // gives the stream's bytes
 	read   func(t *testing.T, answer *http.Response) string
@@ -58,10 +59,11 @@ func lates() map[string]late {
 		a.StatusCode, a.Body = http.StatusSwitchingProtocols, both{from, io.Discard}
 	}
 	frame := func(kind byte, text string) string { return string([]byte{kind, byte(len(text))}) + text }
+	const words, hi = "it begins. ", "\x81\x02hi"
 	return map[string]late{
-		"body":   {plain, func(text string, _ *http.Response) string { return text }, whole},
-		"events": {plain, func(text string, _ *http.Response) string { return "data: " + text + "\n\n" }, whole},
-		"trailer": {plain, func(text string, a *http.Response) string {
+		"body":   {words, plain, func(text string, _ *http.Response) string { return text }, whole},
+		"events": {"data: it begins\n\n", plain, func(text string, _ *http.Response) string { return "data: " + text + "\n\n" }, whole},
+		"trailer": {words, plain, func(text string, a *http.Response) string {
 			a.Trailer = http.Header{"X-End": {text}}
 			return "the end"
 		}, func(t *testing.T, a *http.Response) string {
@@ -69,10 +71,10 @@ func lates() map[string]late {
 			_ = whole(t, a)
 			return a.Trailer.Get("X-End")
 		}},
-		"message":   {socket, func(text string, _ *http.Response) string { return frame(0x81, text) }, whole},
-		"fragments": {socket, func(text string, _ *http.Response) string { return frame(0x01, text[:9]) + frame(0x80, text[9:]) }, whole},
-		"a ping":    {socket, func(text string, _ *http.Response) string { return frame(0x89, text) }, whole},
-		"a ping within a message": {socket, func(text string, _ *http.Response) string {
+		"message":   {hi, socket, func(text string, _ *http.Response) string { return frame(0x81, text) }, whole},
+		"fragments": {hi, socket, func(text string, _ *http.Response) string { return frame(0x01, text[:9]) + frame(0x80, text[9:]) }, whole},
+		"a ping":    {hi, socket, func(text string, _ *http.Response) string { return frame(0x89, text) }, whole},
+		"a ping within a message": {hi, socket, func(text string, _ *http.Response) string {
 			return frame(0x01, text[:4]) + frame(0x89, text) + frame(0x80, text[4:])
 		}, whole},
 	}
@@ -114,6 +116,11 @@ func TestRenewedWhileAnAnswerComes(t *testing.T) {
 				way.answer(in, a)
 				if err := one.Incoming(a); err != nil {
 					t.Fatal(err)
+				}
+				go func() { _, _ = io.WriteString(out, way.begins) }()
+				begun := make([]byte, len(way.begins)) // of a stream that has been read from
+				if _, err := io.ReadFull(a.Body, begun); err != nil || string(begun) != way.begins {
+					t.Fatalf("%s: %q, %v", name, begun, err)
 				}
 				v.renew(second)
 				if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {

@@ -28,11 +28,26 @@ var begins = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 // nextEscape is where the next escape may begin, or the length.
 func nextEscape(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
-		if begins[b[i]] {
-			return i
+		if !begins[b[i]] {
+			continue
 		}
+		// Of two bytes with which the letters of some languages begin, few characters are not seen.
+		if i+1 < len(b) && (b[i] == 0xe3 && b[i+1] != 0x85 || b[i] == 0xe0 && b[i+1] != 0xa3) {
+			continue
+		}
+		return i
 	}
 	return len(b)
+}
+
+// afterNone is where to look on behind what is no escape. Of many backslashes only the last ones
+// can belong to one.
+func afterNone(b []byte, at int) int {
+	end := at
+	for end < len(b) && b[end] == '\\' {
+		end++
+	}
+	return nextEscape(b, max(at+1, end-maxEscape/4))
 }
 
 // escape reads the escape with which a text begins, as it is meant by who escapes some of

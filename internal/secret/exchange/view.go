@@ -146,7 +146,7 @@ func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
 			l.begun(v.start(i), false)
 			changed, end = true, i
 		default:
-			i = nextEscape(v.b, i+1)
+			i = afterNone(v.b, i)
 		}
 	}
 	if !changed {

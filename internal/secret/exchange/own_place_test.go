@@ -48,6 +48,7 @@ type credentialPlace struct {
 func credentialPlaces() map[string]credentialPlace {
 	const form, json = "application/x-www-form-urlencoded", "application/json"
 	field := func(t *testing.T, pairs ...[2]string) *http.Request {
+		t.Helper()
 		r := post(t, "/v1", "", "")
 		for _, p := range pairs {
 			r.Header[p[0]] = append(r.Header[p[0]], p[1])
@@ -64,10 +65,14 @@ func credentialPlaces() map[string]credentialPlace {
 		}
 	}
 	at := func(write func(t *testing.T, pairs ...[2]string) string) func(t *testing.T, pairs ...[2]string) *http.Request {
-		return func(t *testing.T, pairs ...[2]string) *http.Request { return post(t, write(t, pairs...), "", "") }
+		return func(t *testing.T, pairs ...[2]string) *http.Request {
+			t.Helper()
+			return post(t, write(t, pairs...), "", "")
+		}
 	}
 	carrying := func(kind string, write func(t *testing.T, pairs ...[2]string) string) func(t *testing.T, pairs ...[2]string) *http.Request {
 		return func(t *testing.T, pairs ...[2]string) *http.Request {
+			t.Helper()
 			return post(t, "/v1", kind, write(t, pairs...))
 		}
 	}

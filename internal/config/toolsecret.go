@@ -44,14 +44,22 @@ func credentialOf(name, address string, declared []secret.Declared) (func(ctx co
 		if err != nil {
 			return endpoint.Credential{}, err
 		}
-		had, err := lease.Had(ctx, nil)
+		return endpoint.Credential{Header: how.Header, Value: how.Value(v.Reveal()), Betrayed: betrayed(lease, name)}, nil
+	}, nil
+}
+
+// betrayed tells whether an answer has any value of a secret that was had until the answer was
+// whole: another call may have brought the endpoint a newer one meanwhile.
+func betrayed(lease *secret.Lease, name string) func(answer []byte) bool {
+	return func(answer []byte) bool {
+		had, err := lease.Had(context.Background(), nil) // which fetches none
 		if err != nil {
-			return endpoint.Credential{}, err
+			return true
 		}
 		var sought []string
 		for _, v := range had[name] {
 			sought = append(sought, v.Reveal())
 		}
-		return endpoint.Credential{Header: how.Header, Value: how.Value(v.Reveal()), Betrayed: exchange.Finder(sought...)}, nil
-	}, nil
+		return exchange.Finder(sought...)(answer)
+	}
 }

@@ -72,6 +72,45 @@ func TestEndpointsGetTheirSecret(t *testing.T) {
 	}
 }
 
+// TestASecretThatIsRenewedDuringACall: what another call brings to the endpoint meanwhile does
+// not come by the one that is under way. The control: what is like it comes.
+func TestASecretThatIsRenewedDuringACall(t *testing.T) {
+	t.Parallel()
+	const value, renewed = "hunter2/of+the house", "hunter3/of+the house"
+	for said, passes := range map[string]bool{renewed: false, value: false, "hunter4/of+the house": true} {
+		key := filepath.Join(t.TempDir(), "key")
+		write := func(value string) {
+			if err := os.WriteFile(key, []byte(value+"\n"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		write(value)
+		var call func() (string, error)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") == "Bearer "+renewed {
+				return
+			}
+			write(renewed)
+			_, _ = call()
+			fmt.Fprintf(w, "%q", said)
+		}))
+		t.Cleanup(server.Close)
+		c, err := readTools(t, "secrets:\n  - { name: orders, hosts: [127.0.0.1], file: "+key+", keep: 1ns }\ntools:\n  - { name: order, endpoint: "+server.URL+"/o, secret: orders }\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := c.ToolSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, _ := set.Get("order")
+		call = func() (string, error) { return one.Call(t.Context(), tool.Call{Arguments: "{}"}) }
+		if got, err := call(); passes != (err == nil) || !passes && got != "" {
+			t.Errorf("%s: %q, %v", said, got, err)
+		}
+	}
+}
+
 // TestSecretsOfToolsThatCanNotBe: undeclared, for another host, in the clear, or a command's.
 func TestSecretsOfToolsThatCanNotBe(t *testing.T) {
 	t.Parallel()

@@ -16,5 +16,5 @@ import (
 // credentials are put in.
 func scanned(asks door.Door) scanning.Exchanges {
 	set := sync.OnceValue(func() *scan.Set { return scan.NewSet(slices.Concat(secrets.Rules(), personal.Rules())...) })
-	return scanning.Exchanges{Door: asks, Set: set, Then: credentials.Exchanges{Door: asks}}
+	return scanning.Exchanges{Door: asks, Set: set, Then: credentials.New(asks)}
 }

@@ -1,8 +1,8 @@
 // Package credentials has the requests of sandboxes get secrets, and no placeholder leave
 // to where its secret does not go. It asks the door once for each connection what its
 // requests get, and once for each request for the secrets themselves, of which it keeps
-// none beyond the connection: so long they are looked for in its answers, with all others that
-// the run has.
+// none once no request of the sandbox is under way: so long they are looked for in the answers
+// on all of its connections, with all others that the run has.
 package credentials
 
 import (
@@ -20,8 +20,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
-// Exchanges are the exchanges by a door.
-type Exchanges struct{ Door door.Door }
+// Exchanges are the exchanges by a door. Those of one that New made know of each other's
+// secrets, sandbox by sandbox; without it a connection knows its own alone.
+type Exchanges struct {
+	Door door.Door
+	runs *exchange.Runs
+}
+
+// New makes the exchanges by a door.
+func New(d door.Door) Exchanges { return Exchanges{d, exchange.NewRuns()} }
 
 // Exchange implements requests.Exchanges.
 func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (requests.Exchange, error) {
@@ -34,6 +41,9 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 		return nil, nil //nolint:nilnil // there is nothing to see to
 	}
 	x := exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})
+	if e.runs != nil {
+		x.Of(e.runs, of.Sandbox)
+	}
 	if given.Seek {
 		x.Seek()
 	}

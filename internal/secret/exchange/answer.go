@@ -53,23 +53,28 @@ func (e *Exchange) Incoming(a *http.Response) error {
 	if a.StatusCode == http.StatusUnauthorized && len(asked.secrets) > 0 {
 		e.keeper.Declined(a.Request.Context(), asked.secrets)
 	}
-	sought := e.sought()
+	sought, why := e.sought(), ""
+	if e.seeks {
+		why = unreadable(a, asked.signed)
+	}
 	if e.seeks && len(sought.all) > 0 {
-		if why := unreadable(a, asked.signed); why != "" {
-			return &Refused{Sentence: "the host " + why + " although it was asked not to, so nobody can see whether a credential is in it"}
+		if why != "" {
+			return unreadableAnswer(why)
 		}
 		a.Status = sought.masked(a.Status)
 		maskHeader(sought, a.Header)
 		maskHeader(sought, a.Trailer) // what comes behind the body is announced before it
 	}
 	if both, is := a.Body.(io.ReadWriteCloser); is && a.StatusCode == http.StatusSwitchingProtocols {
-		a.Body = e.messages(a, both, sought)
+		a.Body = e.messages(a, both)
 		return nil
 	}
-	if len(sought.all) > 0 {
-		a.Body = &incoming{from: a.Body, answer: a, scan: scan{needles: sought}}
-	}
+	a.Body = &incoming{from: a.Body, answer: a, unreadable: why, scan: scan{live: e.sought}}
 	return nil
+}
+
+func unreadableAnswer(why string) error {
+	return &Refused{Sentence: "the host " + why + " although it was asked not to, so nobody can see whether a credential is in it"}
 }
 
 // unreadable is why a secret can't be found in an answer; "": it can be.

@@ -144,6 +144,10 @@ func (d draft) texts() []place {
 		{where: "query", text: d.URL.RawQuery},
 		{where: "query", text: query},
 		{where: "host", text: d.Host, caseless: true},
+		{where: "method", text: d.Method, caseless: true},
+	}
+	if d.URL.User != nil {
+		all = append(all, place{where: "user in the URL", text: d.URL.User.String()})
 	}
 	if user, password, given := d.BasicAuth(); given {
 		all = append(all, place{where: "header Authorization", text: user}, place{where: "header Authorization", text: password})

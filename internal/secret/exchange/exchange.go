@@ -2,15 +2,12 @@ package exchange
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
@@ -33,11 +30,9 @@ type Exchange struct {
 	keeper      Keeper
 	// reading is asked before a body is read whole; nil: nobody is.
 	reading func(*http.Request) error
-
-	mu       sync.Mutex          // guards all below
-	underway int                 // requests that have secrets and have not ended
-	values   map[string][]string // of secrets, by their names
-	known    *needles            // the values; nil: they have to be made of them
+	// runs has what must not be in an answer, and run is whose it is there.
+	runs *Runs
+	run  string
 }
 
 // New is the exchange with a host that gets these credentials: none, of most hosts.
@@ -47,7 +42,7 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 	for secret, text := range placeholders {
 		strays[secret] = []string{text}
 	}
-	e := &Exchange{credentials: credentials, keeper: keeper, values: map[string][]string{}, strays: newNeedles(strays), seeks: len(credentials) > 0}
+	e := &Exchange{credentials: credentials, keeper: keeper, runs: NewRuns(), strays: newNeedles(strays), seeks: len(credentials) > 0}
 	e.caseless = e.strays.caseless()
 	return e
 }
@@ -55,6 +50,13 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 // Seek has the answers looked through for the run's secrets although the host gets none.
 func (e *Exchange) Seek() *Exchange {
 	e.seeks = true
+	return e
+}
+
+// Of has an exchange be one of a run that has others beside it: what any of them learns of the
+// run's secrets is looked for in the answers of all of them.
+func (e *Exchange) Of(runs *Runs, run string) *Exchange {
+	e.runs, e.run = runs, run
 	return e
 }
 
@@ -95,7 +97,8 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if e.withheld != "" {
 		return &Refused{Sentence: e.withheld}
 	}
-	if err := e.own(r); err != nil {
+	p := e.present(draft{r, body, whole}, credentials, len(signing) > 0)
+	if err := p.own(); err != nil {
 		return err
 	}
 	if e.seeks {
@@ -103,7 +106,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 			return err
 		}
 	}
-	e.send(r, said, body, whole)
+	e.send(draft{r, body, whole}, said, p)
 	return nil
 }
 
@@ -111,11 +114,11 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 // It gives the body that it has then, if that was read.
 func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
 	r := sent.Request
+	e.runs.begin(r.Context(), e.run)
 	given, err := e.keeper.Secrets(r.Context(), said, uses)
 	if err != nil {
 		return nil, &Refused{Sentence: sentence(err), Cause: err}
 	}
-	e.begin(r.Context())
 	if err := e.know(uses, given); err != nil {
 		return nil, err
 	}
@@ -172,22 +175,6 @@ func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []by
 	return body, true, nil
 }
 
-// begin has a request count as under way until its context ends. When none is, the secrets
-// are forgotten: the next request gets them anew, and they must not lie about meanwhile.
-func (e *Exchange) begin(request context.Context) {
-	e.mu.Lock()
-	e.underway++
-	e.mu.Unlock()
-	errand.When(request, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.underway--; e.underway == 0 {
-			clear(e.values)
-			e.known = nil
-		}
-	})
-}
-
 // know remembers what must not be in an answer. A secret that is used and that was not
 // given is an error: its request would go without.
 func (e *Exchange) know(uses []Use, given Given) error {
@@ -196,48 +183,30 @@ func (e *Exchange) know(uses []Use, given Given) error {
 			return &Refused{Sentence: "the secret " + u.Secret + " was not given"}
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for name, secret := range given.Secrets {
-		e.remember(name, secret)
-	}
-	for name, all := range given.Others {
-		for _, secret := range all {
-			e.remember(name, secret)
-		}
-	}
+	e.runs.know(e.run, given)
 	return nil
 }
 
-// remember remembers one value, also beside the one before if it was renewed. mu is held.
-func (e *Exchange) remember(name, secret string) {
-	if secret != "" && !slices.Contains(e.values[name], secret) {
-		e.values[name], e.known = append(e.values[name], secret), nil
-	}
-}
-
-// sought are the values that must not be in an answer.
-func (e *Exchange) sought() *needles {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.known == nil {
-		e.known = newNeedles(e.values)
-	}
-	return e.known
-}
+// sought are the values that must not be in an answer, as of now.
+func (e *Exchange) sought() *needles { return e.runs.sought(e.run) }
 
 // send gives the request its body, watched for placeholders.
-func (e *Exchange) send(r *http.Request, said Request, body []byte, whole bool) {
+func (e *Exchange) send(d draft, said Request, p *presented) {
+	r := d.Request
 	r.GetBody = nil
-	if whole {
-		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil, nil
+	if d.whole {
+		r.Body, r.ContentLength, r.TransferEncoding, r.Trailer = io.NopCloser(bytes.NewReader(d.body)), int64(len(d.body)), nil, nil
 		r.Header.Del("Content-Length")
 		return // it was looked at
 	}
-	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 {
+	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 && p == nil {
 		return
 	}
-	r.Body = &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
+	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
+	if p != nil {
+		body.alone, body.fields = true, p.fields
+	}
+	r.Body = body
 }
 
 // left finds a placeholder that is left in a request.

@@ -392,8 +392,8 @@ func TestNoSecretIsKeptWhereNothingIsUnderWay(t *testing.T) {
 		if first(); e.sought().in(truth) == "" {
 			t.Error("it is forgotten while a request is under way")
 		}
-		if second(); len(e.sought().all) > 0 || len(e.values) > 0 {
-			t.Errorf("%q is kept", e.values)
+		if second(); len(e.sought().all) > 0 || len(e.runs.all) > 0 {
+			t.Errorf("%v is kept", e.runs.all)
 		}
 		third := begin()
 		if e.sought().in(truth) == "" {

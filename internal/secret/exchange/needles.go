@@ -213,7 +213,7 @@ func Unescape(text string) string {
 		if len(b) == 0 {
 			break
 		}
-		meant, size, n := escapeIn(b, true)
+		meant, size, n := escapeIn(escape, b, true)
 		if n <= 0 {
 			out, b = append(out, b[0]), b[1:]
 			continue

@@ -9,35 +9,32 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
-// own refuses a request that has a credential of the client's own beside the one that the
-// host gets, or in its place: it would use the host for another account than the operator's.
-// Cookies are taken out, since clients send them unasked.
-func (e *Exchange) own(r *http.Request) error {
-	if len(e.credentials) == 0 || slices.ContainsFunc(e.credentials, func(c Credential) bool { return c.Own }) {
+// presented is a request to a host that gets a credential, with all by which the host may know
+// who asks. Whatever of that is not the credential's placeholder is a credential of the client's
+// own: by it, the host could be used for another account than the operator's.
+type presented struct {
+	draft
+	credentials  []Credential // that this request gets
+	placeholders []string     // of all of the host's
+	signed       bool         // it is signed anew
+	// Names, folded, that hold a credential at this host, whatever they are called elsewhere: those
+	// that the credentials have, and those under which the client has put a placeholder.
+	fields, parameters map[string]bool
+}
+
+// own refuses a request that has a credential of the client's own beside the one that the host
+// gets, or in its place. Cookies and the headers of sessions are taken out, since clients send
+// them unasked.
+func (p *presented) own() error {
+	if p == nil {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		if e.replaced(name) {
-			continue
-		}
-		is := foldName(name)
-		if is == "cookie" || is == "cookie2" {
-			e.dropCookies(r, name)
-			continue
-		}
-		for _, value := range r.Header[name] {
-			if (holdsKey(is) || is == "secwebsocketprotocol" && holdsKey(foldName(value))) && e.another(is, value) {
-				return ownCredential("header " + http.CanonicalHeaderKey(name))
-			}
+	for _, find := range []func() string{p.inURL, p.inFields, p.inSubprotocols, p.inCookies, p.inParameters, p.inBody, p.inPath, p.inTrailer} {
+		if where := find(); where != "" {
+			return ownCredential(where)
 		}
 	}
-	for part := range strings.FieldsFuncSeq(r.URL.RawQuery, func(c rune) bool { return c == '&' || c == ';' }) {
-		key, value, _ := strings.Cut(part, "=")
-		key = UnescapeForm(key)
-		if is := foldName(key); (holdsKey(is) || slices.Contains([]string{"key", "auth", "sig", "jwt", "pwd"}, is)) && value != "" && e.strays.in(value) == "" {
-			return ownCredential("parameter " + is)
-		}
-	}
+	p.dropSessions()
 	return nil
 }
 
@@ -45,79 +42,144 @@ func ownCredential(where string) error {
 	return &Refused{Sentence: "a request has a credential of its own (" + where + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
 }
 
-// replaced tells whether the header is set, or signed anew, whatever the client put there.
-func (e *Exchange) replaced(name string) bool {
-	return slices.ContainsFunc(e.credentials, func(c Credential) bool {
-		return c.Git == "" && c.sets() && c.Header == name || c.Sign == SigV4 && slices.Contains(sigv4.Header(), name)
-	})
-}
-
-// another tells whether a header's value has another credential than the placeholder, also
-// beside it: hosts take the first word that they know, and pass over the rest. The user of
-// basic authentication is none, since it is the operator's to choose.
-func (e *Exchange) another(is, value string) bool {
-	if strings.TrimSpace(value) == "" {
-		return false
+// present gives what a request presents; nil: nobody minds.
+func (e *Exchange) present(d draft, credentials []Credential, signed bool) *presented {
+	if len(e.credentials) == 0 || slices.ContainsFunc(e.credentials, func(c Credential) bool { return c.Own }) {
+		return nil
 	}
-	words := strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(" \t,;", c) })
-	for i, word := range words {
-		name, _, named := strings.Cut(word, "=")
-		switch {
-		case e.strays.in(word) != "":
-		case i == 0 && len(words) > 1 && strings.HasSuffix(is, "authorization") && !named: // the scheme
-		case named && !holdsKey(foldName(name)) && e.strays.in(value) != "":
-		default:
-			return true
+	p := &presented{draft: d, credentials: credentials, signed: signed, fields: map[string]bool{}, parameters: map[string]bool{}}
+	for _, c := range e.credentials {
+		if c.Placeholder != "" {
+			p.placeholders = append(p.placeholders, c.Placeholder)
+		}
+		if c.Header != "" {
+			p.fields[foldField(c.Header)] = true
 		}
 	}
-	return false
+	for name, values := range d.Header {
+		if !p.replaced(name) && slices.ContainsFunc(values, p.holds) {
+			p.fields[foldField(name)] = true
+		}
+	}
+	return p
 }
 
-// dropCookies leaves those cookies that have a placeholder.
-func (e *Exchange) dropCookies(r *http.Request, name string) {
-	var kept []string
-	for _, value := range r.Header[name] {
-		for one := range strings.SplitSeq(value, ";") {
-			if e.strays.in(one) != "" {
-				kept = append(kept, strings.TrimSpace(one))
+// replaced tells whether the header is set, or signed anew, whatever the client put there.
+func (p *presented) replaced(name string) bool {
+	return p.signed && slices.Contains(sigv4.Header(), name) ||
+		slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.sets() && c.Header == name })
+}
+
+// inURL is where a credential is that stands before the host's name.
+func (p *presented) inURL() string {
+	if p.URL.User == nil {
+		return ""
+	}
+	return "URL"
+}
+
+// inFields is the header field that has another credential; "": there is none.
+func (p *presented) inFields() string {
+	for _, name := range slices.Sorted(maps.Keys(p.Header)) {
+		is := foldField(name)
+		if p.replaced(name) || isCookie(is) || is == subprotocols || !p.fields[is] && !holdsKey(is) {
+			continue
+		}
+		for _, value := range p.Header[name] {
+			if p.another(is, value) {
+				return "header " + http.CanonicalHeaderKey(name)
 			}
 		}
 	}
-	if len(kept) == 0 {
-		delete(r.Header, name)
-		return
-	}
-	r.Header[name] = []string{strings.Join(kept, "; ")}
+	return ""
 }
 
-// foldName is a name as servers may fold it: CGI and WSGI make one variable of many names.
-func foldName(name string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case 'A' <= c && c <= 'Z':
-			return c + 'a' - 'A'
-		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
-			return c
+// subprotocols is the field, folded, in which clients that can't set any other have a credential.
+const subprotocols = "secwebsocketprotocol"
+
+// inSubprotocols looks at what a WebSocket's client offers to speak: a credential is one of
+// these behind a word for it, or a part of one.
+func (p *presented) inSubprotocols() string {
+	const where = "header Sec-Websocket-Protocol"
+	for name, values := range p.Header {
+		if foldField(name) != subprotocols || p.replaced(name) {
+			continue
 		}
-		return -1
-	}, name)
+		announced := false // the next one is a credential
+		for _, token := range strings.FieldsFunc(strings.Join(values, ","), func(c rune) bool { return strings.ContainsRune(" \t,;", c) }) {
+			before, last := "", token
+			if at := strings.LastIndexByte(token, '.'); at >= 0 {
+				before, last = token[:at], token[at+1:]
+			}
+			is := foldName(token)
+			switch {
+			case p.is(token):
+				announced = false
+			case announced:
+				return where
+			case p.ends(token):
+			case before == "" && (holdsKey(is) || slices.Contains(shortKeys(), is)):
+				announced = true
+			case holdsKey(foldName(before)) || holdsKey(foldName(last)) || strings.Contains(is, "bearer") || strings.Contains(is, "authorization") || holdsKey(is) || likeKey(token):
+				return where
+			}
+		}
+	}
+	return ""
 }
 
-// holdsKey tells whether a header or parameter of this name, folded, commonly holds a
-// credential.
-func holdsKey(is string) bool {
-	has := func(part string) bool { return strings.Contains(is, part) }
-	others := []string{"csrf", "xsrf", "continuation", "page", "next", "sync", "cancel", "idempotency", "design"}
-	if slices.ContainsFunc(others, has) && !slices.ContainsFunc([]string{"access", "apikey", "authorization", "authtoken"}, has) {
-		return false
+// isCookie tells whether a field, folded, has cookies.
+func isCookie(is string) bool { return is == "cookie" || is == "cookie2" }
+
+// inCookies leaves those cookies that are a placeholder, and takes out all others: some servers
+// end one at a blank or a comma. One that has more than the placeholder in it is refused, since
+// without it the client would be somebody else.
+func (p *presented) inCookies() string {
+	for _, name := range slices.Sorted(maps.Keys(p.Header)) {
+		if !isCookie(foldField(name)) || p.replaced(name) {
+			continue
+		}
+		var kept []string
+		for _, one := range wordsOf(strings.Join(p.Header[name], ";")) {
+			_, value, _ := strings.Cut(one, "=")
+			switch {
+			case p.is(value):
+				kept = append(kept, one)
+			case p.holds(one):
+				return "header " + http.CanonicalHeaderKey(name)
+			}
+		}
+		if len(kept) == 0 {
+			delete(p.Header, name)
+			continue
+		}
+		p.Header[name] = []string{strings.Join(kept, "; ")}
 	}
-	for _, end := range []string{
-		"authorization", "apikey", "token", "authkey", "accesskey", "accesskeyid", "secretkey", "accountkey", "subscriptionkey", "functionskey", "secret", "password", "passwd", "passphrase",
-		"applicationkey", "appkey", "masterkey", "privatekey", "sharedkey", "authentication", "assertion", "xjwt", "bearer", "credential", "credentials", "signature", "xauth", "xauthuser",
-	} {
-		if strings.HasSuffix(is, end) {
-			return true
+	return ""
+}
+
+// dropSessions takes out the headers in which clients send a session back that some host has
+// begun with them, as they do with cookies. Those of protocols, such as Mcp-Session-Id, stay.
+func (p *presented) dropSessions() {
+	for name, values := range p.Header {
+		is := foldField(name)
+		if slices.Contains([]string{"session", "sessionid", "xsession", "xsessionid", "authsession", "xauthsession", "sid", "xsid"}, is) && !p.fields[is] && !slices.ContainsFunc(values, p.holds) {
+			delete(p.Header, name)
 		}
 	}
-	return strings.Contains(is, "apikey") || strings.HasPrefix(is, "bearer")
+}
+
+// inTrailer is the field of a credential that is announced to come behind the body.
+func (p *presented) inTrailer() string { return ownTrailer(p.Trailer, p.fields) }
+
+// ownTrailer is the field of a credential behind a body; "": there is none. Nothing is swapped
+// there, so it is the name alone that counts: one that commonly holds a credential, or that does
+// at this host.
+func ownTrailer(trailer http.Header, fields map[string]bool) string {
+	for _, name := range slices.Sorted(maps.Keys(trailer)) {
+		if is := foldField(name); fields[is] || holdsKey(is) || isCookie(is) {
+			return "trailer " + http.CanonicalHeaderKey(name)
+		}
+	}
+	return ""
 }

@@ -15,7 +15,7 @@ const pieceSize = 8 << 10
 // each piece.
 const (
 	keptAlways  = 4 << 10
-	keptPerByte = 24
+	keptPerByte = 28
 )
 
 // mask is what each byte of a needle becomes, so that a text keeps its length, whatever its
@@ -26,15 +26,20 @@ const mask = 'x'
 // of the ways in which it can be read: see looker.
 type scan struct {
 	needles *needles
-	buf     []byte // passed on bytes that a needle may begin with, then held ones
-	passed  int    // of buf: how many were passed on
-	out     []byte // what the last take gave
+	// live gives the needles as of now, before each piece; nil: they stay the same. A text can
+	// only be in what was read after somebody could know it, so none begins in what has passed.
+	live func() *needles
+
+	buf    []byte // passed on bytes that a needle may begin with, then held ones
+	passed int    // of buf: how many were passed on
+	out    []byte // what the last take gave
 }
 
 // take takes more of the stream in. It gives what can be passed on, in which each needle
 // is masked by as many letters, and what one that was found is of, "" if there is none. The
 // result is the caller's until the next call. At the end (last) nothing is held.
 func (s *scan) take(more []byte, last bool) (out []byte, of string) {
+	s.renew()
 	if len(s.needles.all) == 0 {
 		return more, ""
 	}
@@ -49,6 +54,17 @@ func (s *scan) take(more []byte, last bool) (out []byte, of string) {
 		of = hit
 	}
 	return s.out, of
+}
+
+// renew has the needles be those of now. Without any it keeps those that it has: they are
+// forgotten only once nobody waits for the stream.
+func (s *scan) renew() {
+	if s.live == nil {
+		return
+	}
+	if now := s.live(); s.needles == nil || len(now.all) > 0 {
+		s.needles = now
+	}
 }
 
 func (s *scan) piece(more []byte, last bool) (of string) {

@@ -63,7 +63,7 @@ func TestARequestIsSignedAnew(t *testing.T) {
 }
 
 // TestWhatIsNotSignedAnew is refused, with a reason, and no key is used for it; what has no
-// signature for AWS passes as it is.
+// credential at all passes as it is, and another one where the policy says so.
 func TestWhatIsNotSignedAnew(t *testing.T) {
 	with := func(name, value string) *http.Request {
 		r := signed(t, "/", signature, "body")
@@ -77,7 +77,7 @@ func TestWhatIsNotSignedAnew(t *testing.T) {
 		want    string
 	}{
 		"unsigned":          {post(t, "/", "", ""), ""},
-		"a bearer":          {with("Authorization", "Bearer of-its-own"), ""},
+		"a bearer":          {with("Authorization", "Bearer of-its-own"), "credential of its own (header Authorization)"},
 		"signed":            {signed(t, "/", signature, ""), ""},
 		"another key":       {signed(t, "/", strings.ReplaceAll(signature, fake, "AKIAOTHER"), ""), "signed with a key that is none of the sandbox's placeholders"},
 		"in its URL":        {post(t, "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="+fake+"%2F20261123%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Signature=00", "", ""), "a presigned URL can't be used from inside"},
@@ -103,9 +103,9 @@ func TestWhatIsNotSignedAnew(t *testing.T) {
 			t.Errorf("%s: %v, %q, %q", name, err, used, leaked)
 		}
 	}
-	v := &vault{}
-	r := with("Authorization", "Bearer of-its-own")
-	if err := New([]Credential{signing()}, all(), v).Outgoing(r); err != nil || r.Header.Get("Authorization") != "Bearer of-its-own" {
+	allowed, v, r := signing(), &vault{}, with("Authorization", "Bearer of-its-own")
+	allowed.Own = true
+	if err := New([]Credential{allowed}, all(), v).Outgoing(r); err != nil || r.Header.Get("Authorization") != "Bearer of-its-own" {
 		t.Error(err)
 	}
 }

@@ -15,9 +15,13 @@ type outgoing struct {
 	exchange *Exchange
 	from     io.Reader
 	said     Request
-	scan     scan
-	ready    []byte
-	err      error
+	// alone tells that the host gets a credential, and so none of the client's own behind the
+	// body, where more may come than was announced. fields are as presented has them.
+	alone  bool
+	fields map[string]bool
+	scan   scan
+	ready  []byte
+	err    error
 }
 
 // Read implements io.Reader.
@@ -32,6 +36,12 @@ func (o *outgoing) Read(p []byte) (int, error) {
 		if of != "" {
 			o.err = &Refused{Sentence: o.exchange.keeper.Leaked(o.context, o.said, Leak{of, where}), Leak: true}
 			return 0, o.err
+		}
+		if err != nil && o.alone {
+			if where := ownTrailer(o.trailer, o.fields); where != "" {
+				o.err = ownCredential(where)
+				return 0, o.err
+			}
 		}
 		o.ready, o.err = out, err
 	}
@@ -59,9 +69,12 @@ func (o *outgoing) inTrailer() string {
 type incoming struct {
 	from   io.ReadCloser
 	answer *http.Response
-	scan   scan
-	ready  []byte
-	err    error
+	// unreadable is why nothing could be found in it; "": it could be. It matters once there is
+	// something to look for.
+	unreadable string
+	scan       scan
+	ready      []byte
+	err        error
 }
 
 // Read implements io.Reader.
@@ -69,6 +82,10 @@ func (i *incoming) Read(p []byte) (int, error) {
 	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
 		n, err := i.from.Read(p)
 		i.ready, _ = i.scan.take(p[:n], err != nil)
+		if i.unreadable != "" && len(i.scan.needles.all) > 0 {
+			i.ready, i.err = nil, unreadableAnswer(i.unreadable)
+			return 0, i.err
+		}
 		if i.err = err; err != nil {
 			maskHeader(i.scan.needles, i.answer.Trailer)
 		}

@@ -3,6 +3,7 @@ package exchange
 import (
 	"html"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -13,25 +14,48 @@ const (
 	maxName   = 34
 )
 
-// begins are the bytes with which an escape may begin.
-var begins = [256]bool{'%': true, '\\': true, '&': true, 0: true, '=': true, 0xc2: true, 0xe2: true, 0xef: true} //nolint:gochecknoglobals // a constant
+// begins are the bytes with which an escape may begin, or what is not seen.
+var begins = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
+	for _, c := range []byte{'%', '\\', '&', '=', 0x7f, 0xc2, 0xcd, 0xd8, 0xdb, 0xdc, 0xe0, 0xe1, 0xe2, 0xe3, 0xef, 0xf0, 0xf3} {
+		all[c] = true
+	}
+	for c := range byte(' ') {
+		all[c] = c != '\t' && c != '\n' && c != '\r'
+	}
+	return all
+}()
 
 // nextEscape is where the next escape may begin, or the length.
 func nextEscape(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
-		if begins[b[i]] {
-			return i
+		if !begins[b[i]] {
+			continue
 		}
+		// Of two bytes with which the letters of some languages begin, few characters are not seen.
+		if i+1 < len(b) && (b[i] == 0xe3 && b[i+1] != 0x85 || b[i] == 0xe0 && b[i+1] != 0xa3) {
+			continue
+		}
+		return i
 	}
 	return len(b)
 }
 
+// afterNone is where to look on behind what is no escape. Of many backslashes only the last ones
+// can belong to one.
+func afterNone(b []byte, at int) int {
+	end := at
+	for end < len(b) && b[end] == '\\' {
+		end++
+	}
+	return nextEscape(b, max(at+1, end-maxEscape/4))
+}
+
 // escape reads the escape with which a text begins, as it is meant by who escapes some of
 // its characters: for a URL (%41, %u0041), in JSON and the like (\u0041, \u{41}, \x41, \101,
-// \/, \n, \$, however many backslashes), and in markup (&#65; and &#x41; with and without their
-// semicolons, &amp;). What stands between letters and is not seen means nothing: see unseen. It
-// gives the bytes that are meant and how long the escape is; 0: it is none; below 0: it may be
-// the beginning of one.
+// \N{U+41}, \o{101}, \/, \n, \$, however many backslashes), and in markup (&#65; and &#x41; with
+// and without their semicolons, &amp;). A letter of full width is the one that it is drawn like.
+// What stands between letters and is not seen means nothing: see unseen. It gives the bytes that
+// are meant and how long the escape is; 0: it is none; below 0: it may be the beginning of one.
 func escape(b []byte) (meant [4]byte, size, n int) {
 	switch b[0] {
 	case '%':
@@ -41,40 +65,23 @@ func escape(b []byte) (meant [4]byte, size, n int) {
 	case '\\':
 		return backslash(b)
 	}
-	return meant, 0, unseen(b)
-}
-
-// unseens stand between letters without being seen: the zero bytes of UTF-16 and UTF-32, soft
-// hyphens, characters without width, and a line's end in quoted-printable.
-var unseens = []string{ //nolint:gochecknoglobals // a constant
-	"\x00", "\u00ad", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u2060", "\ufeff", "=\n", "=\r\n",
-}
-
-// unseen is the length of such a one at a text's beginning; 0: there is none; below 0: it may
-// be the beginning of one.
-func unseen(b []byte) int {
-	n := 0
-	for _, one := range unseens {
-		switch head := b[:min(len(b), len(one))]; {
-		case string(head) == one:
-			return len(one)
-		case string(head) == one[:len(head)]:
-			n = -1
-		}
+	if n := unseen(b); n != 0 {
+		return meant, 0, n
 	}
-	return n
+	meant[0], n = fullWidth(b)
+	return meant, min(n, 1), n
 }
 
-// escapeIn is escape in a text that may end here: what is only the beginning of an escape
+// escapeIn reads an escape in a text that may end here: what is only the beginning of one
 // then stands for itself, but for one that needs no end.
-func escapeIn(b []byte, last bool) (meant [4]byte, size, n int) {
-	meant, size, n = escape(b)
+func escapeIn(read reader, b []byte, last bool) (meant [4]byte, size, n int) {
+	meant, size, n = read(b)
 	if n >= 0 || !last {
 		return meant, size, n
 	}
 	const end = ' '
-	meant, size, n = escape(append(slices.Clone(b[:min(len(b), maxEscape)]), end))
-	return meant, size, max(n, 0)
+	meant, size, n = read(append(slices.Clone(b[:min(len(b), maxEscape)]), end))
+	return meant, size, min(max(n, 0), len(b))
 }
 
 // percent reads an escape for a URL.
@@ -100,14 +107,8 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 	switch c := b[i]; c {
 	case '\n': // a line that goes on
 		return meant, 0, i + 1
-	case 'n':
-		meant[0] = '\n'
-	case 'r':
-		meant[0] = '\r'
-	case 't':
-		meant[0] = '\t'
-	case 'b', 'f':
-		meant[0] = '\f'
+	case 'n', 'r', 't', 'b', 'f':
+		meant[0] = "\n\r\t\f\f"[strings.IndexByte("nrtbf", c)]
 	case 'x':
 		value, n := digits(b, i+1, 2)
 		if n == 0 {
@@ -119,6 +120,10 @@ func backslash(b []byte) (meant [4]byte, size, n int) {
 			return braced(b, i+1)
 		}
 		return unicodeEscape(b, i)
+	case 'N':
+		return namedCharacter(b, i+1)
+	case 'o':
+		return bracedOctal(b, i+1)
 	case 'U':
 		value, n := digits(b, i+1, 8)
 		return character(value, n)

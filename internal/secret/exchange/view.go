@@ -20,6 +20,7 @@ type view struct {
 	open     bool // what comes next in the stream goes on with it
 	// How often it was unescaped, and decoded.
 	unescaped, decoded int
+	foreign            bool // it was read in another dialect once
 }
 
 func (v view) start(i int) int {
@@ -101,7 +102,12 @@ func (l *looker) through(v view, depth int) {
 		return
 	}
 	if v.unescaped < maxUnescaped {
-		l.unescape(v, depth+1)
+		l.unescape(v, depth+1, escape, false)
+	}
+	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign && spokenOtherwise(v.b) {
+		for _, read := range dialects() {
+			l.unescape(v, depth+1, read, true)
+		}
 	}
 	if v.decoded < maxDecoded {
 		l.decode(v, depth+1)
@@ -116,8 +122,9 @@ func (l *looker) begun(at int, held bool) {
 	}
 }
 
-// unescape looks at what a view means to who reads its escapes.
-func (l *looker) unescape(v view, depth int) {
+// unescape looks at what a view means to who reads its escapes. What is of another dialect than
+// the usual one is not decoded: nobody writes base64 in letters of these.
+func (l *looker) unescape(v view, depth int, read reader, foreign bool) {
 	i := nextEscape(v.b, 0)
 	if i == len(v.b) {
 		return
@@ -126,7 +133,7 @@ func (l *looker) unescape(v view, depth int) {
 	u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
 	changed, end, done := false, len(v.b), 0
 	for i < end {
-		meant, size, n := escapeIn(v.b[i:], !v.open)
+		meant, size, n := escapeIn(read, v.b[i:], !v.open)
 		switch {
 		case n > 0:
 			u.same(v, done, i)
@@ -139,14 +146,18 @@ func (l *looker) unescape(v view, depth int) {
 			l.begun(v.start(i), false)
 			changed, end = true, i
 		default:
-			i = nextEscape(v.b, i+1)
+			i = afterNone(v.b, i)
 		}
 	}
 	if !changed {
 		return
 	}
 	u.same(v, done, end)
-	l.through(view{u.b, u.from, u.to, v.open, v.unescaped + 1, v.decoded}, depth)
+	meant := view{u.b, u.from, u.to, v.open, v.unescaped + 1, v.decoded, v.foreign}
+	if foreign {
+		meant.decoded, meant.foreign = maxDecoded, true
+	}
+	l.through(meant, depth)
 }
 
 // same adds what stands for itself.
@@ -201,7 +212,7 @@ func (l *looker) decode(v view, depth int) {
 		if open && left >= 0 {
 			l.begun(v.start(left), false)
 		}
-		l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1}, depth)
+		l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1, v.foreign}, depth)
 	}
 	for phase := range 2 {
 		u := &l.views[depth]
@@ -211,7 +222,7 @@ func (l *looker) decode(v view, depth int) {
 			l.begun(v.start(left), false)
 		}
 		if len(u.b) > 0 {
-			l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1}, depth)
+			l.through(view{u.b, u.from, u.to, open, v.unescaped, v.decoded + 1, v.foreign}, depth)
 		}
 	}
 }

@@ -19,10 +19,10 @@ var errFrames = errors.New("the frames of a WebSocket can't be read, so nobody c
 
 // messages is the connection of a WebSocket: no secret comes in by its messages, and no
 // placeholder leaves by them.
-func (e *Exchange) messages(a *http.Response, both io.ReadWriteCloser, sought *needles) io.ReadWriteCloser {
+func (e *Exchange) messages(a *http.Response, both io.ReadWriteCloser) io.ReadWriteCloser {
 	return &websocket{
 		ReadWriteCloser: both, answer: a, exchange: e,
-		in: frames{scan: scan{needles: sought}}, out: frames{scan: scan{needles: e.strays}, masked: true},
+		in: frames{scan: scan{live: e.sought}}, out: frames{scan: scan{needles: e.strays}, masked: true},
 	}
 }
 
@@ -238,6 +238,7 @@ func (f *frames) carryControl(part []byte) (of string) {
 			plain[i] ^= f.key[i%len(f.key)]
 		}
 	}
+	f.scan.renew()
 	if of = f.scan.needles.in(string(plain)); of != "" && f.key == nil {
 		copy(said, f.scan.needles.masked(string(plain)))
 	}

@@ -50,6 +50,43 @@ func writings() map[string]func(string) string {
 	between := func(unseen string) func(string) string {
 		return func(s string) string { return strings.Join(strings.SplitAfter(s, "a"), unseen) }
 	}
+	only := func(format, letters string) func(string) string { // some letters are written so
+		return func(s string) string {
+			var b strings.Builder
+			for _, c := range s {
+				if strings.ContainsRune(letters, c) {
+					fmt.Fprintf(&b, format, c)
+				} else {
+					b.WriteRune(c)
+				}
+			}
+			return b.String()
+		}
+	}
+	names := map[byte]string{}
+	for name, c := range characterNames {
+		names[c] = name
+	}
+	named := func(s string) string {
+		var b strings.Builder
+		for _, c := range s {
+			if name := names[byte(c)]; c < 0x80 && name != "" {
+				b.WriteString(`\N{` + name + "}")
+			} else {
+				b.WriteRune(c)
+			}
+		}
+		return b.String()
+	}
+	full := func(s string) string {
+		return strings.Map(func(c rune) rune {
+			if '!' <= c && c <= '~' {
+				return c - '!' + 0xff01
+			}
+			return c
+		}, s)
+	}
+	const special = `-_.:+/="`
 	replaced := func(pairs ...string) func(string) string { return strings.NewReplacer(pairs...).Replace }
 	return map[string]func(string) string{
 		"UTF-16LE": wide(binary.LittleEndian, false), "UTF-16BE": wide(binary.BigEndian, false), "UTF-16LE, marked": wide(binary.LittleEndian, true), "UTF-16BE, marked": wide(binary.BigEndian, true),
@@ -75,6 +112,11 @@ func writings() map[string]func(string) string {
 		},
 		"soft line ends": between("=\r\n"), "soft hyphens": between("\u00ad"), "soft hyphens by name": between("&shy;"), "no width": between("\u200b"), "a mark": between("\ufeff"), "a line that goes on": between("\\\n"), "zero bytes": between("\x00"),
 		"braces": each(`\u{%x}`), "Perl's braces": each(`\x{%x}`), "eight digits": each(`\U%08x`), "many zeros": each("&#%012d;"), "many zeros, hexadecimal": each("&#x%08X;"),
+		"quoted-printable, all": each("=%02X"), "quoted-printable, small": each("=%02x"), "quoted-printable, some": only("=%02X", special+"aeiou"), "quoted-printable of markup": func(s string) string { return strings.ReplaceAll(only("&#x%X;", special)(s), "#", "=23") },
+		"style sheet": each(`\%x `), "style sheet, six": each(`\%06x`), "style sheet, some": only(`\%x `, special), "style sheet in JSON": only(`\\%x `, special), "style sheet, lines": each("\\%x\n"), "style sheet, percent": only(`%%5C%x%%20`, special),
+		"directory": each(`\%02x`), "directory, some": only(`\%02X`, special), "short octal": each(`\%o`), "short octal, some": only(`\%o`, "_.:+/"), "octal in braces": each(`\o{%o}`), "Perl's numbers": each(`\N{U+%04X}`), "names": named, "full width": full,
+		"variation selectors": between("\ufe0f"), "Mongolian": between("\u180e"), "directions": between("\u202a"), "isolates": between("\u2068"), "joiners": between("\u034f"), "tags": between("\U000e0041"), "more selectors": between("\U000e0100"), "fillers": between("\u3164"), "Arabic marks": between("\u061c"),
+		"controls": between("\x01"), "deleted": between("\x7f"), "colours": between("\x1b[1;31m"), "an escape": between("\x1b"), "selectors, escaped": between(`\ufe0f`), "selectors in markup": between("&#xFE0F;"), "many unseen": between("\u200b\u2060\ufe0f\x00"),
 		"doubled quotes": replaced(`"`, `""`), "single doubled quotes": replaced("'", "''"), "quotes of a shell": replaced("'", `'\''`),
 		"escapes of a shell": replaced("$", `\$`, "&", `\&`, "<", `\<`, "=", `\=`, "+", `\+`, "!", `\!`, "'", `\'`, `"`, `\"`), "escapes of a pattern": replaced("$", `\$`, "+", `\+`, "-", `\-`, ".", `\.`),
 	}

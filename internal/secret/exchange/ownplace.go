@@ -1,0 +1,129 @@
+package exchange
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// parameter is a name with its value, as the client wrote both.
+type parameter struct{ name, value string }
+
+// formOf are the parameters of a query or form. Some servers part them by semicolons.
+func formOf(text string) (all []parameter) {
+	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == '&' || c == ';' }) {
+		name, value, _ := strings.Cut(part, "=")
+		all = append(all, parameter{UnescapeForm(name), UnescapeForm(value)})
+	}
+	return all
+}
+
+// matrixOf are the parameters that a path has behind its segments (;name=value), also where
+// their signs are escaped.
+func matrixOf(path string) (all []parameter) {
+	for segment := range strings.SplitSeq(Unescape(path), "/") {
+		for i, part := range strings.Split(segment, ";") {
+			if name, value, named := strings.Cut(part, "="); i > 0 && named {
+				all = append(all, parameter{name, Unescape(value)})
+			}
+		}
+	}
+	return all
+}
+
+// inParameters is the parameter of the query or of the path that has another credential. One
+// under whose name the client has put a placeholder holds credentials wherever it stands again.
+func (p *presented) inParameters() string {
+	all := slices.Concat(formOf(p.URL.RawQuery), matrixOf(p.URL.EscapedPath()))
+	p.declare(all)
+	for _, one := range all {
+		for _, is := range foldParameter(one.name) {
+			if parameterHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holds(one.value) {
+				return "parameter " + is
+			}
+		}
+	}
+	return ""
+}
+
+// declare has the names of parameters that have a placeholder hold credentials.
+func (p *presented) declare(all []parameter) {
+	for _, one := range all {
+		if p.holds(one.value) {
+			p.parameters[foldParameter(one.name)[0]] = true
+		}
+	}
+}
+
+// inBody is the field of a form or of JSON that has another credential, where placeholders are
+// swapped in bodies. Elsewhere a body is not looked at.
+func (p *presented) inBody() string {
+	if !p.whole || !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Body) }) {
+		return ""
+	}
+	var all []parameter
+	switch bodyForm(p.Header) {
+	case "form":
+		all = formOf(string(p.body))
+	case "json":
+		var err error
+		if all, err = jsonOf(p.body); err != nil && p.holds(string(p.body)) {
+			return "body, in which the placeholder is in what is no JSON"
+		}
+	}
+	p.declare(all)
+	for _, one := range all {
+		for _, is := range foldParameter(one.name) {
+			if bodyHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holds(one.value) {
+				return "body, " + is
+			}
+		}
+	}
+	return ""
+}
+
+// jsonOf are the texts in JSON, by the names nearest to them.
+func jsonOf(body []byte) (all []parameter, err error) {
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	names := []string{""} // by depth
+	for {
+		t, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+		depth := d.StackDepth()
+		for len(names) <= depth {
+			names = append(names, names[len(names)-1])
+		}
+		names = names[:depth+1]
+		within, n := d.StackIndex(depth)
+		switch kind := t.Kind(); {
+		case kind == '"' && within == '{' && n%2 == 1:
+			names[depth] = t.String()
+		case kind == '"':
+			all = append(all, parameter{names[depth], t.String()})
+		}
+	}
+}
+
+// inPath looks for a key in a path where a placeholder would be swapped and there is none: the
+// place has no name, so it goes by how keys look.
+func (p *presented) inPath() string {
+	path := p.URL.EscapedPath()
+	if !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Path) }) || p.holds(path) {
+		return ""
+	}
+	for segment := range strings.SplitSeq(Unescape(path), "/") {
+		if likeKey(segment) {
+			return "path"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// renewing is a Keeper whose secret is renewed: each request gets the newest value, and hears
+// of all others.
+type renewing struct {
+	mu     sync.Mutex // guards it
+	values []string
+}
+
+func (*renewing) Declined(context.Context, []string) {}
+
+func (*renewing) Leaked(context.Context, Request, Leak) string { return "" }
+
+func (v *renewing) Secrets(_ context.Context, _ Request, uses []Use) (Given, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	given := Given{Others: map[string][]string{"one": v.values}}
+	if len(uses) > 0 {
+		given.Secrets = map[string]string{"one": v.values[len(v.values)-1]}
+	}
+	return given, nil
+}
+
+func (v *renewing) renew(value string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.values = append(v.values, value)
+}
+
+// late is one way in which an answer that has begun says something more.
+type late struct {
+	begins string // what comes before, to its end
+	answer func(from io.ReadCloser, answer *http.Response)
+	write  func(text string, answer *http.Response) string // gives the stream's bytes
+	read   func(t *testing.T, answer *http.Response) string
+}
+
+func lates() map[string]late {
+	whole := func(t *testing.T, a *http.Response) string {
+		t.Helper()
+		b, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	plain := func(from io.ReadCloser, a *http.Response) { a.Body = from }
+	socket := func(from io.ReadCloser, a *http.Response) {
+		a.StatusCode, a.Body = http.StatusSwitchingProtocols, both{from, io.Discard}
+	}
+	frame := func(kind byte, text string) string { return string([]byte{kind, byte(len(text))}) + text }
+	const words, hi = "it begins. ", "\x81\x02hi"
+	return map[string]late{
+		"body":   {words, plain, func(text string, _ *http.Response) string { return text }, whole},
+		"events": {"data: it begins\n\n", plain, func(text string, _ *http.Response) string { return "data: " + text + "\n\n" }, whole},
+		"trailer": {words, plain, func(text string, a *http.Response) string {
+			a.Trailer = http.Header{"X-End": {text}}
+			return "the end"
+		}, func(t *testing.T, a *http.Response) string {
+			t.Helper()
+			_ = whole(t, a)
+			return a.Trailer.Get("X-End")
+		}},
+		"message":   {hi, socket, func(text string, _ *http.Response) string { return frame(0x81, text) }, whole},
+		"fragments": {hi, socket, func(text string, _ *http.Response) string { return frame(0x01, text[:9]) + frame(0x80, text[9:]) }, whole},
+		"a ping":    {hi, socket, func(text string, _ *http.Response) string { return frame(0x89, text) }, whole},
+		"a ping within a message": {hi, socket, func(text string, _ *http.Response) string {
+			return frame(0x01, text[:4]) + frame(0x89, text) + frame(0x80, text[4:])
+		}, whole},
+	}
+}
+
+// TestRenewedWhileAnAnswerComes: a value that the run has got since an answer began does not come
+// in by it, whichever of the run's requests brought it, nor does one of before. The control: a
+// text that is like them comes.
+func TestRenewedWhileAnAnswerComes(t *testing.T) {
+	const first, second, like = "first-secret-value-000001", "second-secret-value-00002", "second-public-value-00003"
+	for name, way := range lates() {
+		for _, by := range []string{"the same connection", "another connection"} {
+			for _, known := range []bool{true, false} { // false: there was nothing to look for when it began
+				v, runs := &renewing{}, NewRuns()
+				if known {
+					v.renew(first)
+				}
+				connect := func() *Exchange { return New([]Credential{setting()}, all(), v).Seek().Of(runs, "run") }
+				ask := func(e *Exchange, c ...Credential) *http.Request {
+					e.credentials = c
+					r := post(t, "/v1", "", "")
+					if err := e.Outgoing(r); err != nil {
+						t.Fatal(err)
+					}
+					return r
+				}
+				one := connect()
+				other := one
+				if by == "another connection" {
+					other = connect()
+				}
+				in, out := io.Pipe()
+				a := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}}
+				if known {
+					a.Request = ask(one, setting())
+				} else {
+					a.Request = ask(one)
+				}
+				way.answer(in, a)
+				if err := one.Incoming(a); err != nil {
+					t.Fatal(err)
+				}
+				go func() { _, _ = io.WriteString(out, way.begins) }()
+				begun := make([]byte, len(way.begins)) // of a stream that has been read from
+				if _, err := io.ReadFull(a.Body, begun); err != nil || string(begun) != way.begins {
+					t.Fatalf("%s: %q, %v", name, begun, err)
+				}
+				v.renew(second)
+				if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {
+					t.Fatalf("%s: the host gets %v", name, r.Header)
+				}
+				go func() {
+					_, _ = io.WriteString(out, way.write("so "+second+" "+like+" "+first+".", a))
+					_ = out.Close()
+				}()
+				got := way.read(t, a)
+				if strings.Contains(got, second) || known && strings.Contains(got, first) {
+					t.Errorf("%s, renewed by %s, known %t: %q", name, by, known, got)
+				}
+				if name != "fragments" && name != "a ping within a message" && !strings.Contains(got, "so "+strings.Repeat("x", len(second))+" "+like+" ") {
+					t.Errorf("%s, renewed by %s, known %t: %q", name, by, known, got)
+				}
+			}
+		}
+	}
+}
+
+// TestAnAnswerThatIsEncodedSinceNothingWasSought ends once there is something to look for: its
+// control comes whole.
+func TestAnAnswerThatIsEncodedSinceNothingWasSought(t *testing.T) {
+	for _, renewed := range []bool{false, true} {
+		v := &renewing{}
+		e := New(nil, all(), v).Seek()
+		r := post(t, "/v1", "", "")
+		if err := e.Outgoing(r); err != nil {
+			t.Fatal(err)
+		}
+		in, out := io.Pipe()
+		a := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Encoding": {"gzip"}}, Body: in, Request: r}
+		if err := e.Incoming(a); err != nil {
+			t.Fatal(err)
+		}
+		if renewed {
+			v.renew("first-secret-value-000001")
+			if err := e.Outgoing(post(t, "/v1", "", "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { _, _ = io.WriteString(out, "compressed"); _ = out.Close() }()
+		b, err := io.ReadAll(a.Body)
+		if refused, is := errors.AsType[*Refused](err); renewed && (!is || len(b) > 0 || !strings.Contains(refused.Sentence, "encodes its answer")) || !renewed && (err != nil || string(b) != "compressed") {
+			t.Errorf("renewed %t: %q, %v", renewed, b, err)
+		}
+	}
+}
+
+// TestWhatAnotherRequestBringsMeanwhile is looked for in the answer of one that was asked about
+// before it, and got an older value.
+func TestWhatAnotherRequestBringsMeanwhile(t *testing.T) {
+	v := &renewing{values: []string{"first-secret-value-000001"}}
+	slow := &slowly{Keeper: v, asked: make(chan struct{}), answer: make(chan struct{})}
+	runs := NewRuns()
+	one, other := New([]Credential{setting()}, all(), slow).Of(runs, "run"), New([]Credential{setting()}, all(), v).Of(runs, "run")
+	done, r := make(chan error), post(t, "/v1", "", "")
+	go func() { done <- one.Outgoing(r) }()
+	<-slow.asked
+	v.renew("second-secret-value-00002")
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := other.Outgoing(post(t, "/v1", "", "").WithContext(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	cancel() // which is under way no more
+	close(slow.answer)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Header.Get("Authorization"); got != "Bearer first-secret-value-000001" {
+		t.Fatal(got)
+	}
+	if one.sought().in("second-secret-value-00002") == "" {
+		t.Error("the other request's value is forgotten")
+	}
+}
+
+// slowly is a Keeper that answers late.
+type slowly struct {
+	Keeper
+	asked, answer chan struct{}
+}
+
+func (s *slowly) Secrets(ctx context.Context, r Request, uses []Use) (Given, error) {
+	given, err := s.Keeper.Secrets(ctx, r, uses)
+	close(s.asked)
+	<-s.answer
+	return given, err
+}

@@ -112,7 +112,7 @@ func TestTwoReadersOfOneForm(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
 		got := &whole{}
-		e := endLimited(t, egress.Limits{Connects: 10_000}, judgedDocument, got, "api.example")
+		e := endLimited(t, egress.Limits{Connects: 10_000, Opens: 10_000, Streams: 10_000}, judgedDocument, got, "api.example")
 		send := func(header http.Header, body string) int {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example/good/a", iotest.HalfReader(strings.NewReader(body)))
@@ -193,7 +193,7 @@ func TestOtherPlaces(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
 		got := &whole{}
-		e := endLimited(t, egress.Limits{Connects: 10_000}, judgedDocument, got, "api.example")
+		e := endLimited(t, egress.Limits{Connects: 10_000, Opens: 10_000, Streams: 10_000}, judgedDocument, got, "api.example")
 		send := func(header, trailer http.Header) int {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example/good/a", iotest.HalfReader(strings.NewReader("text")))

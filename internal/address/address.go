@@ -61,13 +61,27 @@ func prefixClasses() []struct {
 	}
 }
 
-// ClassOf tells an address's class. An IPv6 address that carries an IPv4 one
-// has the class of that.
+// ClassOf tells an address's class. An IPv6 address that carries an IPv4 one leads to that, or
+// to whoever passes it on to that: it has the first class of these that is not public.
 func ClassOf(a netip.Addr) Class {
-	a = embedded(a.Unmap().WithZone(""))
+	a = a.Unmap().WithZone("")
 	if !a.IsValid() {
 		return Reserved
 	}
+	translated, tunnelled := carried(a)
+	if translated.IsValid() {
+		a = translated
+	}
+	for _, inner := range tunnelled {
+		if class := classOf(inner); class != Public {
+			return class
+		}
+	}
+	return classOf(a)
+}
+
+// classOf is the class of an address by itself.
+func classOf(a netip.Addr) Class {
 	for _, p := range prefixClasses() {
 		if netip.MustParsePrefix(p.prefix).Contains(a) {
 			return p.class
@@ -79,17 +93,23 @@ func ClassOf(a netip.Addr) Class {
 	return Public
 }
 
-// embedded unwraps NAT64 (64:ff9b::/96) and 6to4 (2002::/16) addresses.
-func embedded(a netip.Addr) netip.Addr {
+// carried are the IPv4 addresses that an IPv6 one carries. What is sent to one that is translated
+// (NAT64, 64:ff9b::/96; 6to4, 2002::/16) goes to that alone; a router at the prefix sends what
+// is for one that is tunnelled (ISATAP, an interface of 0:5efe or 200:5efe and the address) there.
+// Teredo's, all of which are reserved, are not read.
+func carried(a netip.Addr) (translated netip.Addr, tunnelled []netip.Addr) {
 	if !a.Is6() {
-		return a
+		return translated, nil
 	}
 	b := a.As16()
 	switch {
 	case netip.MustParsePrefix("64:ff9b::/96").Contains(a):
-		return netip.AddrFrom4([4]byte(b[12:16]))
+		translated = netip.AddrFrom4([4]byte(b[12:16]))
 	case netip.MustParsePrefix("2002::/16").Contains(a):
-		return netip.AddrFrom4([4]byte(b[2:6]))
+		translated = netip.AddrFrom4([4]byte(b[2:6]))
 	}
-	return a
+	if b[8]&^0x03 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe { // whatever the bits for "universal" and "group" say
+		tunnelled = append(tunnelled, netip.AddrFrom4([4]byte(b[12:16])))
+	}
+	return translated, tunnelled
 }

@@ -4,15 +4,26 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
 // Own tells whether an address is this host's own, of whatever class it is: in the network
 // namespace of the process that asks, at this moment. The kernel says so by the way on which it
-// would send to it; nothing is sent. Who can't be told takes it for the host's own.
+// would send to it; nothing is sent. Who can't be told takes it for the host's own. An IPv6 address
+// that carries an IPv4 one of this host's (see ClassOf) is its own, too: it comes back here.
 func Own(a netip.Addr) bool {
 	a = a.Unmap()
+	translated, all := carried(a)
+	if translated.IsValid() {
+		all = append(all, translated)
+	}
+	return slices.ContainsFunc(append(all, a), own)
+}
+
+// own is Own of an address by itself.
+func own(a netip.Addr) bool {
 	const discard = 9
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, discard)))
 	if err != nil {

@@ -22,7 +22,13 @@ func TestOwn(t *testing.T) {
 		}
 	}
 	give(t, mine)
-	for a, own := range map[netip.Addr]bool{mine: true, netip.AddrFrom16(mine.As16()): true, other: false, netip.MustParseAddr("2606:2800::1"): false} {
+	for a, own := range map[netip.Addr]bool{
+		mine: true, netip.AddrFrom16(mine.As16()): true, other: false, netip.MustParseAddr("2606:2800::1"): false,
+		netip.MustParseAddr("64:ff9b::93.184.215.14"): true, netip.MustParseAddr("64:ff9b::93.184.215.15"): false,
+		netip.MustParseAddr("2002:5db8:d70e::1"): true, netip.MustParseAddr("2002:5db8:d70f::1"): false,
+		netip.MustParseAddr("2606:2800::5efe:93.184.215.14"): true, netip.MustParseAddr("2606:2800::200:5efe:93.184.215.14"): true,
+		netip.MustParseAddr("2606:2800::5efe:93.184.215.15"): false,
+	} {
 		if Own(a) != own {
 			t.Errorf("%s: its own is %v", a, Own(a))
 		}

@@ -93,6 +93,9 @@ func (c *Controller) inherit(ctx context.Context, t *tenant) error {
 		for _, r := range list {
 			t.inherit(r, c.config.Limits)
 		}
+		if of, err := c.tenants.get(a.Sandbox); err == nil { // of one that has ended nobody knows any value
+			t.secrets.Inherit(of.secrets)
+		}
 	}
 	return nil
 }

@@ -97,7 +97,13 @@ func (d *Daemon) serveTCP(context.Context) error {
 	d.tcp.http.Handler = d.used.of((&front{
 		wires: spoken, health: d.health, domain: cfg.Domain, telemetry: d.telemetry, log: d.opts.Log,
 		pace: newPace(cfg.RequestsPerSecond, cfg.Burst), tokens: d.clients.tokens,
-		knows: func(id string) bool { _, err := d.sandboxes.Get(id); return err == nil },
+		ownerOf: func(id string) (string, bool) {
+			s, err := d.sandboxes.Get(id)
+			if err != nil {
+				return "", false
+			}
+			return s.Info().Owner.Token, true
+		},
 	}).handler())
 	fields := []any{"url", cfg.URL()}
 	if ca := d.apiCA(); ca != "" {
@@ -123,9 +129,9 @@ type front struct {
 	telemetry *telemetry.Telemetry
 	log       logger
 	pace      *pace
-	tokens    tokens               // nil: none are known
-	knows     func(id string) bool // a sandbox
-	slowed    atomic.Int64         // refusals that are kept back
+	tokens    tokens                                     // nil: none are known
+	ownerOf   func(id string) (token string, known bool) // of a sandbox; "" is the host
+	slowed    atomic.Int64                               // refusals that are kept back
 }
 
 // logger is what front needs of one.
@@ -165,8 +171,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	who, after, ok := f.admit(r, sandbox, data)
-	sortOut(w, r, who)
+	who, owner, after, ok := f.admit(r, sandbox, data)
+	sortOut(w, r, who, owner)
 	if !ok {
 		f.telemetry.Limited(who)
 		f.slow(r.Context())

@@ -60,7 +60,7 @@ func newFront(t *testing.T, perSecond float64, burst int) *front {
 		},
 		health: &health{checks: []check{{"well", func(context.Context) error { return nil }}}},
 		domain: "sandbox.example", telemetry: newTelemetry(t), log: quiet(), pace: newPace(perSecond, burst),
-		tokens: book{}, knows: func(id string) bool { return id == "sb1" },
+		tokens: book{}, ownerOf: func(id string) (string, bool) { return "", id == "sb1" },
 	}
 }
 

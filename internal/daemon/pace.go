@@ -32,16 +32,22 @@ const (
 	strangerFactor = 0.25
 )
 
-// admit says whether a request may go on now, and if not, who it is from and in how
-// many seconds it may.
-func (f *front) admit(r *http.Request, sandbox string, data bool) (who string, after int, ok bool) {
+// admit says who a request is from, whether it may go on now, and if not, in how many seconds it
+// may. owner is whose its connection is: a token, or a sandbox that belongs to none.
+func (f *front) admit(r *http.Request, sandbox string, data bool) (who, owner string, after int, ok bool) {
 	who, key, factor := f.whose(r, sandbox, data)
+	owner = key
+	if who == fromSandbox {
+		if token, _ := f.ownerOf(sandbox); token != "" { // who has many sandboxes has no more for it
+			owner = token
+		}
+	}
 	after, ok = f.pace.allow(who+" "+key, factor)
-	return who, after, ok
+	return who, owner, after, ok
 }
 
 func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key string, factor float64) {
-	if data && sandbox != "" && f.knows(sandbox) {
+	if _, known := f.ownerOf(sandbox); data && sandbox != "" && known {
 		switch {
 		case r.Header.Get(sandboxHeader) == "":
 			return fromPort, sandbox, dataFactor

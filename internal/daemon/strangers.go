@@ -19,7 +19,8 @@ const strangersEach = 64
 // that is new is a *stranger*, until a request on it is somebody's (see known). An
 // address has so many of them; past that, and past the number of all connections, the
 // oldest stranger gives way to the newest: who has a token shows it at once, and who
-// has none holds no place by keeping still.
+// has none holds no place by keeping still. One owner has three quarters of all connections at
+// most; what it has beyond them stays a stranger, and gives way.
 type guarded struct {
 	net.Listener
 	most int
@@ -27,13 +28,14 @@ type guarded struct {
 	mu        sync.Mutex // guards what follows
 	strangers *list.List // of *guardedConn, the oldest first
 	from      map[netip.Addr]int
+	owned     map[string]int // connections by whose they are
 	open      int
 	room      *sync.Cond // a connection was closed, or the listener
 	closed    bool
 }
 
 func newGuarded(l net.Listener, most int) *guarded {
-	g := &guarded{Listener: l, most: most, strangers: list.New(), from: map[netip.Addr]int{}}
+	g := &guarded{Listener: l, most: most, strangers: list.New(), from: map[netip.Addr]int{}, owned: map[string]int{}}
 	g.room = sync.NewCond(&g.mu)
 	return g
 }
@@ -44,6 +46,7 @@ type guardedConn struct {
 	guard *guarded
 	from  netip.Addr
 	place *list.Element // among the strangers; nil: it is none any more. guard.mu guards it
+	owner string        // whose it is, if it is no stranger; guard.mu guards it
 	gone  sync.Once
 }
 
@@ -101,6 +104,25 @@ func (g *guarded) forget(c *guardedConn) {
 	}
 }
 
+// own makes a stranger somebody's, unless its owner has as many as one may. It needs mu.
+func (g *guarded) own(c *guardedConn, owner string) {
+	if c.place == nil || g.owned[owner] >= max(1, g.most*3/4) {
+		return
+	}
+	g.forget(c)
+	g.owned[owner]++
+	c.owner = owner
+}
+
+// disown takes a connection that is closed from its owner. It needs mu.
+func (g *guarded) disown(c *guardedConn) {
+	if n := g.owned[c.owner]; n > 1 {
+		g.owned[c.owner] = n - 1
+	} else {
+		delete(g.owned, c.owner)
+	}
+}
+
 // Close implements net.Listener.
 func (g *guarded) Close() error {
 	g.mu.Lock()
@@ -118,6 +140,9 @@ func (c *guardedConn) Close() error {
 	c.gone.Do(func() {
 		c.guard.mu.Lock()
 		defer c.guard.mu.Unlock()
+		if c.place == nil {
+			c.guard.disown(c)
+		}
 		c.guard.forget(c)
 		c.guard.open--
 		c.guard.room.Signal()
@@ -158,15 +183,15 @@ func guardContext(ctx context.Context, c net.Conn) context.Context {
 	}
 }
 
-// known makes a request's connection somebody's, who has shown what nobody else has.
-func known(ctx context.Context) {
+// known makes a request's connection its owner's, who has shown what nobody else has.
+func known(ctx context.Context, owner string) {
 	c, ok := ctx.Value(connKey{}).(*guardedConn)
 	if !ok {
 		return
 	}
 	c.guard.mu.Lock()
 	defer c.guard.mu.Unlock()
-	c.guard.forget(c)
+	c.guard.own(c, owner)
 }
 
 // sortOut makes a connection somebody's by its request, or has a stranger's end with
@@ -174,10 +199,10 @@ func known(ctx context.Context) {
 // nothing, and a page has many parts. So does who speaks HTTP/2: one connection is all
 // that a client of it has, and some of them take its announced end for the end of the
 // answer that is on its way.
-func sortOut(w http.ResponseWriter, r *http.Request, who string) {
+func sortOut(w http.ResponseWriter, r *http.Request, who, owner string) {
 	switch who {
 	case fromToken, fromSandbox:
-		known(r.Context())
+		known(r.Context(), owner)
 	case fromPort:
 	default:
 		if r.ProtoMajor >= 2 {

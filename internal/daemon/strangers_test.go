@@ -11,14 +11,18 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
-// oneToken is a book with one secret.
+// oneToken is a book with one secret, and another's.
 type oneToken struct{}
 
 func (oneToken) Check(secret string) (token.Token, bool) {
+	if secret == "other" {
+		return token.Token{ID: "t2"}, true
+	}
 	return token.Token{ID: "t1"}, secret == "good"
 }
 
@@ -92,6 +96,40 @@ func TestIdleStrangersGiveWay(t *testing.T) {
 	}
 }
 
+// TestAnOwnerHasItsShare: as many connections of one token as there may be, all of them used, keep
+// no client of another one out.
+func TestAnOwnerHasItsShare(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	address, g := guardedFront(t, most)
+	var kept []net.Conn
+	for range most {
+		c := dial(t, address)
+		if status, closes, err := asks(c, "good"); err != nil || status != http.StatusOK || closes {
+			t.Fatalf("%d, closed %t, %v", status, closes, err)
+		}
+		kept = append(kept, c)
+	}
+	for range 2 * most {
+		late := dial(t, address)
+		must(t, late.SetDeadline(time.Now().Add(30*time.Second))) // it waits for ever, if it fails
+		if status, closes, err := asks(late, "other"); err != nil || status != http.StatusOK || closes {
+			t.Fatalf("a client of another token: %d, closed %t, %v", status, closes, err)
+		}
+		must(t, late.Close())
+	}
+	for i := range most * 3 / 4 { // the control: its share is its own
+		if status, _, err := asks(kept[i], "good"); err != nil || status != http.StatusOK {
+			t.Errorf("connection %d of the first: %d %v", i, status, err)
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owned["t1"] != most*3/4 || g.open > most {
+		t.Errorf("one has %d connections, of %d", g.owned["t1"], g.open)
+	}
+}
+
 // TestAnAddressHasItsShare: strangers from one address give way to each other.
 func TestAnAddressHasItsShare(t *testing.T) {
 	t.Parallel()
@@ -131,7 +169,7 @@ func TestStrangersOfHTTP2AreAnswered(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(listen(t), 10)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sortOut(w, r, "")
+		sortOut(w, r, "", "")
 		w.WriteHeader(http.StatusBadGateway)
 	}))
 	must(t, s.Listener.Close())

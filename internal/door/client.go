@@ -1,16 +1,13 @@
 package door
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/yamux"
 
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -23,8 +20,7 @@ const maxIdle = 64
 type Client struct {
 	session *yamux.Session
 	broken  error    // the session could not begin: every call fails with it
-	slots   gate     // calls under way
-	waits   gate     // those of them that may wait for a person, for days
+	shares  *shares  // of the sandboxes, in the calls under way
 	answers *answers // of indexes, by epoch
 
 	mu   sync.Mutex // guards idle
@@ -37,15 +33,9 @@ var _ Door = (*Client)(nil)
 // its hands: nothing was decided.
 var ErrGone = errors.New("the daemon went away")
 
-// line is a stream with nothing under way on it, or the one call that holds it.
-type line struct {
-	stream *yamux.Stream
-	buf    *bytes.Buffer
-}
-
 // NewClient begins a session on conn, which it owns from then on.
 func NewClient(conn net.Conn) *Client {
-	c := &Client{slots: make(gate, maxStreams/2), waits: make(gate, maxWaits), answers: newAnswers(512, 2_000_000)}
+	c := &Client{shares: newShares(), answers: newAnswers(512, 2_000_000)}
 	c.session, c.broken = yamux.Client(conn, sessionConfig())
 	if c.broken != nil {
 		c.broken = errors.Join(c.broken, conn.Close())
@@ -74,7 +64,7 @@ func (c *Client) Done() <-chan struct{} {
 // Index implements Door.
 func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
 	known := c.answers.known(ask)
-	r, err := askFor[indexReply](ctx, c, callIndex, indexCall{Ask: ask, Known: known.epochs()})
+	r, err := askFor[indexReply](ctx, c, ask.Sandbox, callIndex, indexCall{Ask: ask, Known: known.epochs()})
 	if err != nil {
 		return IndexAnswer{}, err
 	}
@@ -98,295 +88,185 @@ func (c *Client) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
 
 // Owner implements Door.
 func (c *Client) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error) {
-	return askFor[OwnerAnswer](ctx, c, callOwner, ask)
+	return askFor[OwnerAnswer](ctx, c, ask.Sandbox, callOwner, ask)
 }
 
 // Judge implements Door.
 func (c *Client) Judge(ctx context.Context, ask JudgeAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callJudge, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callJudge, ask)
 }
 
 // Outline implements Door.
 func (c *Client) Outline(ctx context.Context, ask OutlineAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callOutline, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callOutline, ask)
 }
 
 // Preview implements Door.
 func (c *Client) Preview(ctx context.Context, ask PreviewAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callPreview, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callPreview, ask)
 }
 
 // Walk implements Door.
 func (c *Client) Walk(ctx context.Context, ask WalkAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callWalk, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callWalk, ask)
 }
 
 // Await implements Door.
 func (c *Client) Await(ctx context.Context, ask AwaitAsk) (Answer, error) {
-	return askIn[Answer](ctx, c, c.waits, callAwait, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callAwait, ask)
 }
 
 // Serve implements Door.
 func (c *Client) Serve(ctx context.Context, ask ServeAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callServe, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callServe, ask)
 }
 
 // Build implements Door. It may wait as long as a call for a person does.
 func (c *Client) Build(ctx context.Context, ask BuildAsk) (BuildAnswer, error) {
-	return askIn[BuildAnswer](ctx, c, c.waits, callBuild, ask)
+	return askFor[BuildAnswer](ctx, c, ask.Sandbox, callBuild, ask)
 }
 
 // ReadBuilt implements Door.
 func (c *Client) ReadBuilt(ctx context.Context, ask ReadBuiltAsk) ([]byte, error) {
-	return askFor[[]byte](ctx, c, callReadBuilt, ask)
+	return askFor[[]byte](ctx, c, ask.Sandbox, callReadBuilt, ask)
 }
 
 // Name implements Door.
 func (c *Client) Name(ctx context.Context, ask NameAsk) (NameAnswer, error) {
-	return askFor[NameAnswer](ctx, c, callName, ask)
+	return askFor[NameAnswer](ctx, c, ask.Sandbox, callName, ask)
 }
 
 // Failed implements Door.
 func (c *Client) Failed(ctx context.Context, f Failure) (Answer, error) {
-	return askFor[Answer](ctx, c, callFailed, f)
+	return askFor[Answer](ctx, c, f.Sandbox, callFailed, f)
 }
 
 // Edges implements Door.
 func (c *Client) Edges(ctx context.Context, sandbox string, parent pkgref.Ref, reqs []Requirement) error {
-	return c.tell(ctx, callEdges, edgesCall{sandbox, parent, reqs})
+	return c.tell(ctx, sandbox, callEdges, edgesCall{sandbox, parent, reqs})
 }
 
 // EdgesOfIndex implements Door.
 func (c *Client) EdgesOfIndex(ctx context.Context, sandbox string, project pkgref.Ref, indexDigest string, reqs []IndexRequirement) error {
-	return c.tell(ctx, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs})
+	return c.tell(ctx, sandbox, callEdgesOfIndex, edgesOfIndexCall{sandbox, project, indexDigest, reqs})
 }
 
 // Reach implements Door.
 func (c *Client) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, error) {
-	return askFor[ReachAnswer](ctx, c, callReach, ask)
+	return askFor[ReachAnswer](ctx, c, ask.Sandbox, callReach, ask)
 }
 
 // Reached implements Door.
 func (c *Client) Reached(ctx context.Context, ask ReachAsk) (bool, error) {
-	return askFor[bool](ctx, c, callReached, ask)
+	return askFor[bool](ctx, c, ask.Sandbox, callReached, ask)
 }
 
 // StopReaching implements Door.
 func (c *Client) StopReaching(ctx context.Context, ask ReachAsk) error {
-	return c.tell(ctx, callStopReaching, ask)
+	return c.tell(ctx, ask.Sandbox, callStopReaching, ask)
 }
 
 // Propose implements Door.
 func (c *Client) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error) {
-	return askFor[[]Proposed](ctx, c, callPropose, ask)
+	return askFor[[]Proposed](ctx, c, ask.Sandbox, callPropose, ask)
 }
 
 // Aborted implements Door.
 func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, sent int64) error {
-	return c.tell(ctx, callAborted, abortedCall{sandbox, recordSeq, sent})
+	return c.tell(ctx, sandbox, callAborted, abortedCall{sandbox, recordSeq, sent})
 }
 
 // Show implements Door.
 func (c *Client) Show(ctx context.Context, s Showing) error {
-	return c.tell(ctx, callShow, s)
+	return c.tell(ctx, s.Sandbox, callShow, s)
 }
 
 // Sent implements Door.
 func (c *Client) Sent(ctx context.Context, sandbox string, recordSeq uint64) error {
-	return c.tell(ctx, callSent, sentCall{sandbox, recordSeq})
+	return c.tell(ctx, sandbox, callSent, sentCall{sandbox, recordSeq})
 }
 
 // Refusals implements Door.
 func (c *Client) Refusals(ctx context.Context, sandbox, request string, most int) ([]Refusal, error) {
-	return askFor[[]Refusal](ctx, c, callRefusals, refusalsCall{sandbox, request, most})
+	return askFor[[]Refusal](ctx, c, sandbox, callRefusals, refusalsCall{sandbox, request, most})
 }
 
 // Trust implements Door.
 func (c *Client) Trust(ctx context.Context, hosts []string) (Certificate, error) {
-	return askFor[Certificate](ctx, c, callTrust, trustCall{hosts})
+	return askFor[Certificate](ctx, c, "", callTrust, trustCall{hosts})
 }
 
 // Connect implements Door.
 func (c *Client) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callConnect, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callConnect, ask)
 }
 
 // AwaitHost implements Door.
 func (c *Client) AwaitHost(ctx context.Context, ask HostAsk) (Answer, error) {
-	return askIn[Answer](ctx, c, c.waits, callAwaitHost, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callAwaitHost, ask)
 }
 
 // Disconnected implements Door.
 func (c *Client) Disconnected(ctx context.Context, d Disconnection) error {
-	return c.tell(ctx, callDisconnected, d)
+	return c.tell(ctx, d.Sandbox, callDisconnected, d)
 }
 
 // HostRefused implements Door.
 func (c *Client) HostRefused(ctx context.Context, h HostRefusal) (Answer, error) {
-	return askFor[Answer](ctx, c, callHostRefused, h)
+	return askFor[Answer](ctx, c, h.Sandbox, callHostRefused, h)
 }
 
 // Credentials implements Door.
 func (c *Client) Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error) {
-	return askFor[CredentialsAnswer](ctx, c, callCredentials, ask)
+	return askFor[CredentialsAnswer](ctx, c, ask.Sandbox, callCredentials, ask)
 }
 
 // Secrets implements Door.
 func (c *Client) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error) {
-	return askFor[SecretsAnswer](ctx, c, callSecrets, ask)
+	return askFor[SecretsAnswer](ctx, c, ask.Sandbox, callSecrets, ask)
 }
 
 // Declined implements Door.
 func (c *Client) Declined(ctx context.Context, ask DeclinedAsk) error {
-	return c.tell(ctx, callDeclined, ask)
+	return c.tell(ctx, ask.Sandbox, callDeclined, ask)
 }
 
 // Leaked implements Door.
 func (c *Client) Leaked(ctx context.Context, ask LeakAsk) (Answer, error) {
-	return askFor[Answer](ctx, c, callLeaked, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callLeaked, ask)
 }
 
 // Scans implements Door.
 func (c *Client) Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error) {
-	return askFor[ScansAnswer](ctx, c, callScans, ask)
+	return askFor[ScansAnswer](ctx, c, ask.Sandbox, callScans, ask)
 }
 
 // FoundInRequest implements Door.
 func (c *Client) FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error) {
-	return askFor[FoundAnswer](ctx, c, callFoundInRequest, ask)
+	return askFor[FoundAnswer](ctx, c, ask.Sandbox, callFoundInRequest, ask)
 }
 
 // Standing implements Door.
 func (c *Client) Standing(ctx context.Context, sandbox string, connections []uint64) ([]uint64, error) {
-	return askFor[[]uint64](ctx, c, callStanding, standingCall{sandbox, connections})
+	return askFor[[]uint64](ctx, c, sandbox, callStanding, standingCall{sandbox, connections})
 }
 
 // Leaf implements Door.
 func (c *Client) Leaf(ctx context.Context, ask LeafAsk) (Certificate, error) {
-	return askFor[Certificate](ctx, c, callLeaf, ask)
+	return askFor[Certificate](ctx, c, ask.Sandbox, callLeaf, ask)
 }
 
 // Request implements Door.
 func (c *Client) Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error) {
-	return askFor[RequestAnswer](ctx, c, callRequest, ask)
+	return askFor[RequestAnswer](ctx, c, ask.Sandbox, callRequest, ask)
 }
 
 // AwaitPush implements Door.
 func (c *Client) AwaitPush(ctx context.Context, ask PushAsk) (Answer, error) {
-	return askIn[Answer](ctx, c, c.waits, callAwaitPush, ask)
+	return askFor[Answer](ctx, c, ask.Sandbox, callAwaitPush, ask)
 }
 
 // Requested implements Door.
 func (c *Client) Requested(ctx context.Context, done RequestsDone) error {
-	return c.tell(ctx, callRequested, done)
-}
-
-// tell makes a call that has no answer but that it was done.
-func (c *Client) tell(ctx context.Context, m method, ask any) error {
-	_, err := askFor[nothing](ctx, c, m, ask)
-	return err
-}
-
-// askFor makes a call that is answered with an A. With an error there is no answer.
-func askFor[A any](ctx context.Context, c *Client, m method, ask any) (A, error) {
-	return askIn[A](ctx, c, c.slots, m, ask)
-}
-
-func askIn[A any](ctx context.Context, c *Client, slots gate, m method, ask any) (A, error) {
-	var answer, none A
-	if err := c.call(ctx, slots, m, ask, &answer); err != nil {
-		return none, err
-	}
-	return answer, nil
-}
-
-// call makes one call. A reply that is not whole and understood is an error.
-func (c *Client) call(ctx context.Context, slots gate, m method, ask, reply any) error {
-	select {
-	case slots <- struct{}{}:
-		defer func() { <-slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	l, err := c.take()
-	if err != nil {
-		return err
-	}
-	if err := encodeMessage(l.buf, byte(m), ask); err != nil {
-		c.give(l)
-		return err
-	}
-	stop := errand.When(ctx, l.abandon)
-	st, body, err := l.exchange()
-	if !stop() || err != nil {
-		l.abandon()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fault.Wrap(fault.ErrUnavailable, errors.Join(ErrGone, err), "the daemon does not answer")
-	}
-	defer c.give(l)
-	if st != statusDone {
-		return errorOf(st, body)
-	}
-	if err := decodeBody(body, reply); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the daemon's answer can't be read")
-	}
-	return nil
-}
-
-// abandon ends the call under way: the end of the stream tells the daemon that
-// nobody waits any more, and the deadline tells this side.
-func (l *line) abandon() {
-	_ = l.stream.Close() // the call fails by itself
-	_ = l.stream.SetDeadline(time.Unix(1, 0))
-}
-
-// exchange sends what is in buf and reads the reply into it. It sets no
-// deadlines: abandon's must stand.
-func (l *line) exchange() (status, []byte, error) {
-	if _, err := l.stream.Write(l.buf.Bytes()); err != nil {
-		return 0, nil, err
-	}
-	m := incoming{conn: l.stream, limit: func(byte) int { return maxMessage }}
-	kind, n, err := m.head()
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := m.body(l.buf, n); err != nil {
-		return 0, nil, err
-	}
-	return status(kind), l.buf.Bytes(), nil
-}
-
-// take takes an idle stream or opens one.
-func (c *Client) take() (*line, error) {
-	if c.broken != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, c.broken, "there is no connection to the daemon")
-	}
-	c.mu.Lock()
-	if n := len(c.idle); n > 0 && !c.session.IsClosed() {
-		l := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		c.mu.Unlock()
-		return l, nil
-	}
-	c.mu.Unlock()
-	stream, err := c.session.OpenStream()
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the connection to the daemon is lost")
-	}
-	return &line{stream: stream, buf: new(bytes.Buffer)}, nil
-}
-
-// give puts a stream back.
-func (c *Client) give(l *line) {
-	l.buf = emptied(l.buf)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.idle) >= maxIdle {
-		_ = l.stream.Close() // it is not needed any more
-		return
-	}
-	c.idle = append(c.idle, l)
+	return c.tell(ctx, done.Sandbox, callRequested, done)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/yamux"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -21,14 +22,15 @@ import (
 // does, then closes it and waits for the calls under way. An error means that
 // the gateway did not speak the door's language or that the connection broke;
 // its orderly end is none.
-func Serve(ctx context.Context, conn net.Conn, d Door) error {
+func Serve(ctx context.Context, conn net.Conn, d Door) error { return newServer(d).serve(ctx, conn) }
+
+func (s *server) serve(ctx context.Context, conn net.Conn) error {
 	session, err := yamux.Server(conn, sessionConfig())
 	if err != nil {
 		return errors.Join(fault.Wrap(fault.ErrUnavailable, err, "the door can't be opened"), conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	stop := errand.When(ctx, func() { _ = session.Close() }) // Accept tells
-	s := newServer(d)
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()
@@ -36,7 +38,7 @@ func Serve(ctx context.Context, conn net.Conn, d Door) error {
 		_ = session.Close() // it has ended already
 		calls.Wait()
 	}()
-	streams := make(gate, maxStreams+maxWaits)
+	streams := make(gate, maxStreams)
 	for {
 		stream, err := session.AcceptStream()
 		if err != nil {
@@ -60,13 +62,20 @@ func Serve(ctx context.Context, conn net.Conn, d Door) error {
 
 type server struct {
 	calls map[method]handler
-	large gate // index calls with files: their memory is bounded
+	large gate                // messages that are being read: their memory is bounded
+	held  *semaphore.Weighted // bytes of large messages whose calls are under way
 
 	mu  sync.Mutex
 	bad error // the first violation of the protocol
 }
 
-func newServer(d Door) *server { return &server{calls: handlers(d), large: make(gate, 4)} }
+// maxHeld bounds those bytes. The gateway bounds them for each sandbox; this is for one that
+// does not, or for very many sandboxes.
+const maxHeld = 1 << 30
+
+func newServer(d Door) *server {
+	return &server{calls: handlers(d), large: make(gate, 4), held: semaphore.NewWeighted(maxHeld)}
+}
 
 func (s *server) broken() error {
 	s.mu.Lock()
@@ -82,13 +91,14 @@ func (s *server) violated(err error) {
 	}
 }
 
-// call is a message from the gateway. Its body is one of the reader's two
-// buffers, and free again when the next call but one is read.
+// call is a question of the gateway's that was read. Nothing of its message is kept.
 type call struct {
-	method method
-	body   []byte
-	done   func() // gives its memory free for other large calls
+	answer answer
+	done   func() // the memory of what it says counts no more
 }
+
+// answer finds out what a question is answered with.
+type answer func(context.Context) (any, error)
 
 // serveStream answers the calls of one stream. While a call is under way the
 // reader waits for the next one, and so sees the stream's end.
@@ -121,10 +131,9 @@ func (s *server) serveStream(ctx context.Context, stream *yamux.Stream) {
 }
 
 func (s *server) readCalls(ctx context.Context, stream *yamux.Stream, in chan<- call) {
-	buffers := [2]*bytes.Buffer{new(bytes.Buffer), new(bytes.Buffer)}
-	for i := 0; ; i = 1 - i {
-		buffers[i] = emptied(buffers[i])
-		c, err := s.readCall(ctx, stream, buffers[i])
+	buf := new(bytes.Buffer)
+	for {
+		c, err := s.readCall(ctx, stream, buf)
 		if err != nil {
 			if errors.Is(err, fault.ErrInvalid) {
 				s.violated(err)
@@ -137,35 +146,50 @@ func (s *server) readCalls(ctx context.Context, stream *yamux.Stream, in chan<- 
 			c.done()
 			return
 		}
+		buf = emptied(buf)
 	}
 }
 
+// readCall reads a message and what it asks. A large one has a place only until then: its
+// answer may take days, and others wait for the place.
 func (s *server) readCall(ctx context.Context, stream *yamux.Stream, buf *bytes.Buffer) (call, error) {
 	m := incoming{conn: stream, limit: func(kind byte) int { return method(kind).limit() }, timeout: messageTime}
 	kind, n, err := m.head()
 	if err != nil {
 		return call{}, err
 	}
-	c := call{method: method(kind), done: func() {}}
 	if n > smallMessage {
 		select {
 		case s.large <- struct{}{}:
-			c.done = func() { <-s.large }
+			defer func() { <-s.large }()
 		case <-ctx.Done():
 			return call{}, ctx.Err()
 		}
 	}
 	if err := m.body(buf, n); err != nil {
-		c.done()
 		return call{}, err
 	}
-	c.body = buf.Bytes()
+	c := call{done: func() {}}
+	if c.answer, err = s.decode(method(kind), buf.Bytes()); err != nil {
+		c.answer = func(context.Context) (any, error) { return nil, err }
+		return c, nil
+	}
+	if n <= smallMessage {
+		return c, nil
+	}
+	if !s.held.TryAcquire(int64(n)) {
+		c.answer = func(context.Context) (any, error) {
+			return nil, fault.New(fault.ErrUnavailable, "the daemon has as many large questions under way as it may; try again later")
+		}
+		return c, nil
+	}
+	c.done = func() { s.held.Release(int64(n)) }
 	return c, nil
 }
 
 // reply answers one call. An error means that the stream is of no more use.
 func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *bytes.Buffer) error {
-	body, err := s.dispatch(ctx, c)
+	body, err := c.answer(ctx)
 	st := statusDone
 	if err != nil {
 		st, body = statusOf(err)
@@ -182,17 +206,17 @@ func (s *server) reply(ctx context.Context, stream *yamux.Stream, c call, buf *b
 	return err
 }
 
-// handler answers one kind of call by its body.
-type handler func(ctx context.Context, body []byte) (any, error)
+// handler reads one kind of call of its body, of which nothing is kept.
+type handler func(body []byte) (answer, error)
 
 // answering decodes a question and has it answered.
 func answering[Q, A any](do func(context.Context, Q) (A, error)) handler {
-	return func(ctx context.Context, body []byte) (any, error) {
+	return func(body []byte) (answer, error) {
 		var q Q
 		if err := decodeBody(body, &q); err != nil {
 			return nil, err
 		}
-		return do(ctx, q)
+		return func(ctx context.Context) (any, error) { return do(ctx, q) }, nil
 	}
 }
 
@@ -264,12 +288,12 @@ func hostHandlers(d Door) map[method]handler {
 	}
 }
 
-func (s *server) dispatch(ctx context.Context, c call) (any, error) {
-	answer, known := s.calls[c.method]
+func (s *server) decode(m method, body []byte) (answer, error) {
+	read, known := s.calls[m]
 	if !known {
-		return nil, fault.Invalid("the door knows no call %d", c.method)
+		return nil, fault.Invalid("the door knows no call %d", m)
 	}
-	return answer(ctx, c.body)
+	return read(body)
 }
 
 // index leaves the verdicts out if the gateway has them.

@@ -56,11 +56,11 @@ const (
 
 // Tools implements Door.
 func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
-	return askFor[[]Tool](ctx, c, callTools, toolsCall{sandbox})
+	return askFor[[]Tool](ctx, c, sandbox, callTools, toolsCall{sandbox})
 }
 
 // CallTool implements Door. A tool may take its time, and a person more, so its call is none
 // of those that others wait for.
 func (c *Client) CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error) {
-	return askIn[ToolAnswer](ctx, c, c.waits, callCallTool, ask)
+	return askFor[ToolAnswer](ctx, c, ask.Sandbox, callCallTool, ask)
 }

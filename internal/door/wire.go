@@ -94,11 +94,6 @@ const (
 
 	// messageTime is how long a message, once begun, may take.
 	messageTime = time.Minute
-	maxStreams  = 512
-	// maxWaits of them may wait for a person beside those, so that the others are
-	// never kept from answers. The controller keeps fewer waiting (Limits.AllWaiting),
-	// and answers the rest at once.
-	maxWaits = 2_048
 )
 
 // status of a reply: done, an error that is the daemon's own, or the place of its fault's

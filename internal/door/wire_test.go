@@ -30,205 +30,224 @@ func must(tb testing.TB, err error) {
 // plainDoor counts what it is asked, and answers with nothing.
 type plainDoor struct {
 	asked atomic.Int64
+
+	each    func(ctx context.Context) // is called for each question, if it is not nil
+	hung    func(sandbox string) bool // its calls end with their contexts, or when freed is closed; nil: none do
+	freed   chan struct{}
+	waiting atomic.Int64 // of these
 }
 
-func (d *plainDoor) Index(context.Context, IndexAsk) (IndexAnswer, error) {
+func (d *plainDoor) note(ctx context.Context, sandbox string) {
 	d.asked.Add(1)
+	if d.each != nil {
+		d.each(ctx)
+	}
+	if d.hung != nil && d.hung(sandbox) {
+		d.waiting.Add(1)
+		select {
+		case <-ctx.Done():
+		case <-d.freed:
+		}
+	}
+}
+
+func (d *plainDoor) Index(ctx context.Context, ask IndexAsk) (IndexAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return IndexAnswer{Epoch: "e", Verdicts: []policy.Decision{}, OfFile: []int{}}, nil
 }
 
-func (d *plainDoor) Owner(context.Context, OwnerAsk) (OwnerAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return OwnerAnswer{}, nil
 }
 
-func (d *plainDoor) Judge(context.Context, JudgeAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Judge(ctx context.Context, ask JudgeAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Outline(context.Context, OutlineAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Outline(ctx context.Context, ask OutlineAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Preview(context.Context, PreviewAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Preview(ctx context.Context, ask PreviewAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Walk(context.Context, WalkAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Walk(ctx context.Context, ask WalkAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Await(context.Context, AwaitAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Await(ctx context.Context, ask AwaitAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Serve(context.Context, ServeAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Serve(ctx context.Context, ask ServeAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Build(context.Context, BuildAsk) (BuildAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Build(ctx context.Context, ask BuildAsk) (BuildAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return BuildAnswer{}, nil
 }
 
-func (d *plainDoor) ReadBuilt(context.Context, ReadBuiltAsk) ([]byte, error) {
-	d.asked.Add(1)
+func (d *plainDoor) ReadBuilt(ctx context.Context, ask ReadBuiltAsk) ([]byte, error) {
+	d.note(ctx, ask.Sandbox)
 	return nil, nil
 }
 
-func (d *plainDoor) Name(context.Context, NameAsk) (NameAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Name(ctx context.Context, ask NameAsk) (NameAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return NameAnswer{}, nil
 }
 
-func (d *plainDoor) Connect(context.Context, ConnectAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) AwaitHost(context.Context, HostAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) AwaitHost(ctx context.Context, ask HostAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Tools(context.Context, string) ([]Tool, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
+	d.note(ctx, sandbox)
 	return []Tool{}, nil
 }
 
-func (d *plainDoor) CallTool(context.Context, ToolAsk) (ToolAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return ToolAnswer{}, nil
 }
 
-func (d *plainDoor) Disconnected(context.Context, Disconnection) error {
-	d.asked.Add(1)
+func (d *plainDoor) Disconnected(ctx context.Context, ask Disconnection) error {
+	d.note(ctx, ask.Sandbox)
 	return nil
 }
 
-func (d *plainDoor) HostRefused(context.Context, HostRefusal) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) HostRefused(ctx context.Context, ask HostRefusal) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Standing(context.Context, string, []uint64) ([]uint64, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Standing(ctx context.Context, sandbox string, _ []uint64) ([]uint64, error) {
+	d.note(ctx, sandbox)
 	return nil, nil
 }
 
-func (d *plainDoor) Leaf(context.Context, LeafAsk) (Certificate, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Leaf(ctx context.Context, ask LeafAsk) (Certificate, error) {
+	d.note(ctx, ask.Sandbox)
 	return Certificate{}, nil
 }
 
-func (d *plainDoor) Request(context.Context, RequestAsk) (RequestAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Request(ctx context.Context, ask RequestAsk) (RequestAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return RequestAnswer{}, nil
 }
 
-func (d *plainDoor) AwaitPush(context.Context, PushAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) AwaitPush(ctx context.Context, ask PushAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Requested(context.Context, RequestsDone) error {
-	d.asked.Add(1)
+func (d *plainDoor) Requested(ctx context.Context, ask RequestsDone) error {
+	d.note(ctx, ask.Sandbox)
 	return nil
 }
 
-func (d *plainDoor) Credentials(context.Context, CredentialsAsk) (CredentialsAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Credentials(ctx context.Context, ask CredentialsAsk) (CredentialsAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return CredentialsAnswer{}, nil
 }
 
-func (d *plainDoor) Secrets(context.Context, SecretsAsk) (SecretsAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return SecretsAnswer{}, nil
 }
 
-func (d *plainDoor) Declined(context.Context, DeclinedAsk) error {
-	d.asked.Add(1)
+func (d *plainDoor) Declined(ctx context.Context, ask DeclinedAsk) error {
+	d.note(ctx, ask.Sandbox)
 	return nil
 }
 
-func (d *plainDoor) Leaked(context.Context, LeakAsk) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Leaked(ctx context.Context, ask LeakAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Scans(context.Context, ScansAsk) (ScansAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Scans(ctx context.Context, ask ScansAsk) (ScansAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return ScansAnswer{}, nil
 }
 
-func (d *plainDoor) FoundInRequest(context.Context, FoundAsk) (FoundAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) FoundInRequest(ctx context.Context, ask FoundAsk) (FoundAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return FoundAnswer{}, nil
 }
 
-func (d *plainDoor) Failed(context.Context, Failure) (Answer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Failed(ctx context.Context, ask Failure) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil
 }
 
-func (d *plainDoor) Edges(context.Context, string, pkgref.Ref, []Requirement) error {
-	d.asked.Add(1)
+func (d *plainDoor) Edges(ctx context.Context, sandbox string, _ pkgref.Ref, _ []Requirement) error {
+	d.note(ctx, sandbox)
 	return nil
 }
 
-func (d *plainDoor) EdgesOfIndex(context.Context, string, pkgref.Ref, string, []IndexRequirement) error {
-	d.asked.Add(1)
+func (d *plainDoor) EdgesOfIndex(ctx context.Context, sandbox string, _ pkgref.Ref, _ string, _ []IndexRequirement) error {
+	d.note(ctx, sandbox)
 	return nil
 }
 
-func (d *plainDoor) Reach(context.Context, ReachAsk) (ReachAnswer, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Reach(ctx context.Context, ask ReachAsk) (ReachAnswer, error) {
+	d.note(ctx, ask.Sandbox)
 	return ReachAnswer{}, nil
 }
 
-func (d *plainDoor) Reached(context.Context, ReachAsk) (bool, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Reached(ctx context.Context, ask ReachAsk) (bool, error) {
+	d.note(ctx, ask.Sandbox)
 	return true, nil
 }
 
-func (d *plainDoor) StopReaching(context.Context, ReachAsk) error {
-	d.asked.Add(1)
+func (d *plainDoor) StopReaching(ctx context.Context, ask ReachAsk) error {
+	d.note(ctx, ask.Sandbox)
 	return nil
 }
 
-func (d *plainDoor) Propose(context.Context, ProposalAsk) ([]Proposed, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, error) {
+	d.note(ctx, ask.Sandbox)
 	return []Proposed{}, nil
 }
 
-func (d *plainDoor) Show(context.Context, Showing) error {
-	d.asked.Add(1)
+func (d *plainDoor) Show(ctx context.Context, ask Showing) error {
+	d.note(ctx, ask.Sandbox)
 	return nil
 }
 
-func (d *plainDoor) Sent(context.Context, string, uint64) error {
-	d.asked.Add(1)
+func (d *plainDoor) Sent(ctx context.Context, sandbox string, _ uint64) error {
+	d.note(ctx, sandbox)
 	return nil
 }
 
-func (d *plainDoor) Aborted(context.Context, string, uint64, int64) error {
-	d.asked.Add(1)
+func (d *plainDoor) Aborted(ctx context.Context, sandbox string, _ uint64, _ int64) error {
+	d.note(ctx, sandbox)
 	return nil
 }
 
-func (d *plainDoor) Refusals(context.Context, string, string, int) ([]Refusal, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Refusals(ctx context.Context, sandbox string, _ string, _ int) ([]Refusal, error) {
+	d.note(ctx, sandbox)
 	return []Refusal{}, nil
 }
 
-func (d *plainDoor) Trust(context.Context, []string) (Certificate, error) {
-	d.asked.Add(1)
+func (d *plainDoor) Trust(ctx context.Context, _ []string) (Certificate, error) {
+	d.note(ctx, "")
 	return Certificate{}, nil
 }
 
@@ -263,18 +282,31 @@ func serve(tb testing.TB, d Door) (*Client, <-chan error) {
 	return c, served
 }
 
+// askFrom asks a question of the Door that says nothing but which sandbox it is for.
+func askFrom(ctx context.Context, c *Client, question, sandbox string) error {
+	ask := reflect.ValueOf(c).MethodByName(question)
+	args := []reflect.Value{reflect.ValueOf(ctx)}
+	for i := 1; i < ask.Type().NumIn(); i++ {
+		arg := reflect.New(ask.Type().In(i)).Elem()
+		switch {
+		case i == 1 && arg.Kind() == reflect.String:
+			arg.SetString(sandbox)
+		case i == 1 && arg.Kind() == reflect.Struct:
+			arg.FieldByName("Sandbox").SetString(sandbox)
+		}
+		args = append(args, arg)
+	}
+	results := ask.Call(args)
+	err, _ := results[len(results)-1].Interface().(error)
+	return err
+}
+
 func TestEveryQuestionReachesTheDaemon(t *testing.T) {
 	d := &plainDoor{}
 	c, _ := serve(t, d)
 	for question := range reflect.TypeFor[Door]().Methods() {
-		ask := reflect.ValueOf(c).MethodByName(question.Name)
-		args := []reflect.Value{reflect.ValueOf(t.Context())}
-		for i := 1; i < ask.Type().NumIn(); i++ {
-			args = append(args, reflect.Zero(ask.Type().In(i)))
-		}
 		before := d.asked.Load()
-		results := ask.Call(args)
-		if err := results[len(results)-1]; !err.IsNil() {
+		if err := askFrom(t.Context(), c, question.Name, "sb1"); err != nil {
 			t.Errorf("%s: %v", question.Name, err)
 		}
 		if n := d.asked.Load() - before; n != 1 {
@@ -283,7 +315,7 @@ func TestEveryQuestionReachesTheDaemon(t *testing.T) {
 	}
 }
 
-// stuckDoor is a door whose Serve waits for its context's end.
+// stuckDoor is a door whose Serve and Await wait for their context's end.
 type stuckDoor struct {
 	Door
 	begun chan struct{}
@@ -297,13 +329,17 @@ func (d stuckDoor) Serve(ctx context.Context, _ ServeAsk) (Answer, error) {
 	return Answer{}, ctx.Err()
 }
 
+func (d stuckDoor) Await(ctx context.Context, ask AwaitAsk) (Answer, error) {
+	return d.Serve(ctx, ServeAsk{FileAsk: ask.FileAsk})
+}
+
 func TestACancelledCallIsCancelledInTheDaemon(t *testing.T) {
 	d := stuckDoor{Door: &plainDoor{}, begun: make(chan struct{}), ended: make(chan error, 1)}
 	c, _ := serve(t, d)
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Serve(ctx, ServeAsk{FileAsk: FileAsk{Sandbox: "sb1"}})
+		_, err := c.Await(ctx, AwaitAsk{FileAsk: FileAsk{Sandbox: "sb1"}})
 		failed <- err
 	}()
 	<-d.begun
@@ -412,7 +448,7 @@ func TestWhoSpeaksAnotherLanguageEndsServe(t *testing.T) {
 func TestTooManyStreamsAreRefused(t *testing.T) {
 	c, _ := serve(t, &plainDoor{})
 	var streams []*yamux.Stream
-	for range maxStreams + maxWaits {
+	for range maxStreams {
 		s, err := c.session.OpenStream()
 		must(t, err)
 		_, err = s.Write([]byte{0}) // a message that never ends
@@ -449,7 +485,11 @@ func FuzzIncoming(f *testing.F) {
 		if m.body(&buf, n) != nil {
 			return
 		}
-		answer, err := s.dispatch(t.Context(), call{method: method(kind), body: buf.Bytes()})
+		read, err := s.decode(method(kind), buf.Bytes())
+		if err != nil {
+			return
+		}
+		answer, err := read(t.Context())
 		var out bytes.Buffer
 		if err == nil && encodeMessage(&out, 0, answer) != nil {
 			t.Fatalf("an answer can't be sent: %+v", answer)

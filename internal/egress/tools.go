@@ -46,8 +46,8 @@ const toolsKeptOpen = 2 * time.Minute
 // serveTools answers a connection to the tools' name, by plain HTTP. What a tool is, and
 // who may call it, is the door's to know.
 func (s *stream) serveTools(ctx context.Context) {
-	if _, problem := s.router.guests.connect(s.sandbox); problem != "" {
-		s.reply(channel.Reply{Error: problem})
+	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
+		s.reply(channel.Reply{Error: (&passage{router: s.router, sandbox: s.sandbox, name: channel.ToolsHost, port: toolsPort}).refuse(ctx, rule, problem)})
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)

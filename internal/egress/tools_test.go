@@ -264,3 +264,31 @@ func TestTheToolkitsClient(t *testing.T) {
 		t.Errorf("%+v", d.calls)
 	}
 }
+
+// TestToolsQuotasAreOnRecord: what a quota keeps from the tools is on record as what it keeps from
+// a host is, also if its client has gone.
+func TestToolsQuotasAreOnRecord(t *testing.T) {
+	for _, c := range []struct {
+		limits egress.Limits
+		want   string
+	}{
+		{egress.Limits{Connections: 1}, door.RuleHostQuota + " " + channel.ToolsHost + ":80 the run has as many connections open as it may"},
+		{egress.Limits{Memory: 300 << 10}, door.RuleHostMemory + " " + channel.ToolsHost + ":80 "},
+	} {
+		d := &toolDoor{}
+		dial := uplinkTo(t, &d.fakeDoor, c.limits, nil, d)
+		to(t, dial(), channel.ToolsHost, 80) // the control: it is answered
+		if n := d.rejections(); n != 0 {
+			t.Errorf("the first leaves %d refusals", n)
+		}
+		r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenTCP, Name: channel.ToolsHost, Port: 80})
+		if r.OK || !strings.HasSuffix(r.Error, "; request n-3; see: cofferdam why") {
+			t.Errorf("one too many: %+v", r)
+		}
+		d.mu.Lock()
+		if len(d.rejected) != 1 || !strings.HasPrefix(d.rejected[0], c.want) {
+			t.Errorf("on record are %q, want %q", d.rejected, c.want)
+		}
+		d.mu.Unlock()
+	}
+}

@@ -32,7 +32,7 @@ func Fold(segment string) (folded, wrong string) {
 	name, _, _ := strings.Cut(plain, ";")
 	folded = strings.Map(func(c rune) rune {
 		switch {
-		case c == '+' || unicode.IsSpace(c) || unicode.IsControl(c) || unicode.Is(unicode.Cf, c):
+		case c == '+' || unicode.IsSpace(c) || unicode.IsControl(c) || unseen(c):
 			return -1
 		case c == '\u3002': // of which NFKC makes no dot, as others do
 			return '.'
@@ -42,8 +42,17 @@ func Fold(segment string) (folded, wrong string) {
 	return folded, ""
 }
 
-// Dots tells whether a folded segment is the place itself, or one above it.
-func Dots(folded string) bool { return folded != "" && strings.Trim(folded, ".") == "" }
+// unseen tells whether a character is nothing that is seen: Unicode's ignorable ones (formats,
+// variation selectors, joiners, fillers), and the one of Braille that has no dot.
+func unseen(c rune) bool {
+	return c == '\u2800' || unicode.In(c, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// Dots tells whether a folded segment is the place itself, or one above it. Marks that stand
+// over a dot, or around it, are lost where a server keeps letters alone.
+func Dots(folded string) bool {
+	return folded != "" && strings.TrimFunc(folded, func(c rune) bool { return c == '.' || unicode.In(c, unicode.Mn, unicode.Me) }) == "" && strings.Contains(folded, ".")
+}
 
 // unescape decodes once. A bad escape stands for itself.
 func unescape(s string) string {

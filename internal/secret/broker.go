@@ -182,6 +182,27 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 	return all, nil
 }
 
+// Inherit has a run that is a copy of another know all values which that one has had: a host may
+// have kept them, and gives them to the copy as it would to the other. It is called before the
+// copy is known to anybody.
+func (l *Lease) Inherit(of *Lease) {
+	of.mu.Lock()
+	values := maps.Clone(of.had)
+	for name, all := range values {
+		values[name] = slices.Clone(all)
+	}
+	of.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, all := range values {
+		for _, one := range all {
+			if !slices.ContainsFunc(l.had[name], func(h had) bool { return h.value.text == one.value.text }) {
+				l.had[name] = append(l.had[name], one)
+			}
+		}
+	}
+}
+
 // Any tells whether the run has had any value.
 func (l *Lease) Any() bool {
 	l.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // held to the same terms as one that may go at once.
 func (c *Carrier) hold(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if terms.ByMethod {
-		if refusal := overridden(r); refusal != nil {
+		if refusal := c.overridden(r); refusal != nil {
 			return refusal
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 		return refusal
 	}
 	if err != nil {
-		return &Refusal{Rule: door.RuleHostHTTP, Reason: "a request's body did not end", Status: http.StatusBadRequest}
+		return noEnd()
 	}
 	if refusal := find(r, body, patterns); refusal != nil {
 		return refusal
@@ -111,6 +111,11 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 		r.Body = http.NoBody
 	}
 	return nil
+}
+
+// noEnd refuses a body that breaks off.
+func noEnd() *Refusal {
+	return &Refusal{Rule: door.RuleHostHTTP, Reason: "a request's body did not end", Status: http.StatusBadRequest}
 }
 
 // searchCopies is how often a body is in memory at most while patterns are looked for in it: as
@@ -140,16 +145,24 @@ func readable(h http.Header) *Refusal {
 			}
 		}
 	}
+	if otherCharset(h) {
+		return refused("written in another charset than UTF-8")
+	}
+	return nil
+}
+
+// otherCharset tells whether a body says that it is written in letters that are not read here.
+func otherCharset(h http.Header) bool {
 	for _, value := range h.Values("Content-Type") {
 		for _, found := range charset.FindAllStringSubmatch(value, -1) {
 			switch strings.ToLower(found[1]) {
 			case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
 			default:
-				return refused("written in another charset than UTF-8")
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
 // charset finds what a type says of its letters, however bad the rest of it is.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 )
@@ -15,17 +16,27 @@ import (
 // upstream is a TLS connection to the host that waits for its first request, or why there
 // is none.
 type upstream struct {
-	mu   sync.Mutex // guards both
-	conn *tls.Conn  // nil: it was taken, or there is none
-	err  error
+	mu    sync.Mutex // guards all
+	conn  *tls.Conn  // nil: it was taken, or there is none
+	since time.Time  // when it was made
+	err   error
 }
 
-// take gives it, once; both nil: it was given already.
+// staleTime is how long such a connection is used for a first request. Hosts end one on which
+// nothing is said for some seconds (those written in Go, over HTTP/2, after ten), and a request
+// that has waited for its place longer would be lost with it.
+const staleTime = 5 * time.Second
+
+// take gives it, once; both nil: it was given already, or it is stale.
 func (u *upstream) take() (*tls.Conn, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	conn, err := u.conn, u.err
 	u.conn, u.err = nil, nil
+	if conn != nil && time.Since(u.since) > staleTime {
+		_ = conn.Close() // nothing was said on it
+		return nil, err
+	}
 	return conn, err
 }
 
@@ -65,7 +76,7 @@ func (c *Carrier) answer(ctx context.Context, guest net.Conn) *tls.Conn {
 		c.first.err = err
 		return tls.Server(guest, config)
 	}
-	c.first.conn = conn
+	c.first.conn, c.first.since = conn, time.Now()
 	if len(config.NextProtos) > 0 {
 		config.NextProtos = []string{cmp.Or(conn.ConnectionState().NegotiatedProtocol, "http/1.1")}
 	}

@@ -1,0 +1,285 @@
+package requests
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+)
+
+// overridden refuses a request whose query or body could give it another method. The body is
+// looked through while it is sent; one that is encoded, before.
+func (c *Carrier) overridden(r *http.Request) *Refusal {
+	query := &formKeys{}
+	if query.read([]byte(r.URL.RawQuery)) != "" || query.end() != "" {
+		return otherFaced("the parameter _method")
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	all := readersOf(r.Header)
+	if len(all) == 0 {
+		return nil
+	}
+	if otherCharset(r.Header) {
+		return unreadable("written in another charset than UTF-8")
+	}
+	if coding := codingOf(r.Header); coding != "" {
+		return c.readEncoded(r, coding, all)
+	}
+	r.Body = &keyed{r.Body, all}
+	return nil
+}
+
+// unreadable refuses a body in which the fields of a form can't be found.
+func unreadable(how string) *Refusal {
+	return &Refusal{
+		Rule: door.RuleHostBody, Status: http.StatusUnsupportedMediaType,
+		Reason: "a request's form is " + how + ", and the policy rules on methods, of which a form can name another; send it as it is",
+	}
+}
+
+// keyReader reads the keys of a form.
+type keyReader interface {
+	// read takes some more of it, and end its end. They tell what in it gives a request
+	// another method, or could; "": nothing.
+	read(p []byte) (wrong string)
+	end() (wrong string)
+}
+
+// readersOf are how servers may read a body, by what it says that it is. Without a type some
+// take it for a form, and no two read a bad one alike.
+func readersOf(h http.Header) (all []keyReader) {
+	kind := strings.ToLower(strings.Join(h.Values("Content-Type"), ","))
+	if strings.Contains(kind, "multipart") {
+		all = append(all, &partHeads{})
+	}
+	if strings.Contains(kind, "json") {
+		all = append(all, &jsonKeys{})
+	}
+	if strings.TrimSpace(kind) == "" || strings.Contains(kind, "urlencoded") || strings.Contains(kind, "x-www-form") {
+		all = append(all, &formKeys{})
+	}
+	return all
+}
+
+// keyed is a body that fails at a key that gives the request another method.
+type keyed struct {
+	io.ReadCloser
+	readers []keyReader
+}
+
+// Read implements io.Reader.
+func (k *keyed) Read(p []byte) (int, error) {
+	n, err := k.ReadCloser.Read(p)
+	for _, one := range k.readers {
+		wrong := one.read(p[:n])
+		if wrong == "" && err != nil {
+			wrong = one.end()
+		}
+		if wrong != "" {
+			return 0, otherFaced(wrong)
+		}
+	}
+	return n, err
+}
+
+// Sentences about what a key reader has found.
+const (
+	wrongField = "the form's field _method"
+	wrongParts = "a part of its form whose name servers do not read alike"
+)
+
+// methodKey tells whether frameworks take a key of a query or form for the method: _method, as
+// they fold it, and the names of fields that do so; and _charset_, by which others are read.
+var methodKey = regexp.MustCompile(`^_method_?$|^(?:_|x_?|http_?)*(?:method|verb)_?override_?$|^(?:_|x_?)*http_?method_?$|^_charset_$`)
+
+// maxKey bounds such a key, in letters. No server knows a longer one.
+const maxKey = 64
+
+// key is one key, folded while it is read: in lower case, with one _ for all that stands between
+// letters and digits. A zero byte ends it for some, and is nothing for others.
+type key struct {
+	text []byte
+	long bool
+	is   bool // up to a zero byte it was the method's
+}
+
+func (k *key) add(c byte) {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		c += 'a' - 'A'
+	case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+	case c == 0:
+		k.is = k.is || k.matches()
+		return
+	default:
+		if c = '_'; len(k.text) > 0 && k.text[len(k.text)-1] == c {
+			return
+		}
+	}
+	if k.long = k.long || len(k.text) > maxKey; !k.long {
+		k.text = append(k.text, c)
+	}
+}
+
+func (k *key) matches() bool { return !k.long && methodKey.Match(k.text) }
+
+// ends tells whether it was the method's, and begins another one.
+func (k *key) ends() bool {
+	is := k.is || k.matches()
+	*k = key{text: k.text[:0]}
+	return is
+}
+
+// formKeys reads the keys of a query, or of a form that is written like one.
+type formKeys struct {
+	key     key
+	value   bool   // what comes is a key's value
+	escaped []byte // of an escape, from its % on
+}
+
+func (f *formKeys) read(p []byte) string {
+	for _, c := range p {
+		switch {
+		case strings.IndexByte("&;\r\n", c) >= 0 || c == '=' && !f.value:
+			if f.end() != "" {
+				return wrongField
+			}
+			f.value = c == '='
+		case !f.value:
+			f.take(c)
+		}
+	}
+	return ""
+}
+
+func (f *formKeys) end() string {
+	f.flush()
+	if is := f.key.ends(); is && !f.value {
+		return wrongField
+	}
+	return ""
+}
+
+// take takes one byte of a key, which may be escaped as %41, or as %u0041. A bad escape stands
+// for itself.
+func (f *formKeys) take(c byte) {
+	if c == '%' {
+		f.flush()
+	}
+	if c != '%' && len(f.escaped) == 0 {
+		f.key.add(c)
+		return
+	}
+	f.escaped = append(f.escaped, c)
+	digits := f.escaped[1:]
+	length := 2
+	if len(digits) > 0 && (digits[0] == 'u' || digits[0] == 'U') {
+		digits, length = digits[1:], 4
+	}
+	meant := 0
+	for _, d := range digits {
+		value := unhex(d)
+		if value < 0 {
+			f.flush()
+			return
+		}
+		meant = meant<<4 | value
+	}
+	if len(digits) < length {
+		return
+	}
+	if f.escaped = f.escaped[:0]; meant > 0x7f {
+		meant = '_' // no letter of a key's
+	}
+	f.key.add(byte(meant))
+}
+
+// flush takes what is no escape after all.
+func (f *formKeys) flush() {
+	for _, c := range f.escaped {
+		f.key.add(c)
+	}
+	f.escaped = f.escaped[:0]
+}
+
+// unhex is a hexadecimal digit's value; below 0: it is none.
+func unhex(c byte) int {
+	if 'A' <= c && c <= 'F' {
+		c += 'a' - 'A'
+	}
+	return strings.IndexByte("0123456789abcdef", c)
+}
+
+// jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form.
+type jsonKeys struct {
+	depth   int
+	inside  bool   // of a string
+	escaped []byte // of an escape, from its backslash on
+	text    []byte // of the last string; no more than can be a key that is looked for
+	was     bool   // a string has ended, and nothing came behind it
+}
+
+func (j *jsonKeys) read(p []byte) string {
+	for _, c := range p {
+		switch {
+		case j.inside:
+			j.take(c)
+		case c == '"':
+			j.inside, j.was, j.text = true, false, j.text[:0]
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+		case c == ':' && j.was && j.depth == 1 && strings.EqualFold(string(j.text), "_method"):
+			return wrongField
+		default:
+			if j.was = false; c == '{' || c == '[' {
+				j.depth++
+			} else if c == '}' || c == ']' {
+				j.depth--
+			}
+		}
+	}
+	return ""
+}
+
+func (j *jsonKeys) end() string { return "" }
+
+// take takes one byte of a string.
+func (j *jsonKeys) take(c byte) {
+	switch {
+	case len(j.escaped) > 0:
+		j.escape(c)
+	case c == '\\':
+		j.escaped = append(j.escaped, c)
+	case c == '"':
+		j.inside, j.was = false, true
+	default:
+		j.add(rune(c))
+	}
+}
+
+// escape takes one byte of an escape.
+func (j *jsonKeys) escape(c byte) {
+	j.escaped = append(j.escaped, c)
+	if j.escaped[1] != 'u' {
+		j.escaped = j.escaped[:0]
+		j.add(rune(c)) // of those that stand for others none is in the key
+		return
+	}
+	meant := rune(0)
+	for _, d := range j.escaped[2:] {
+		meant = meant<<4 | rune(max(unhex(d), 0))
+	}
+	if len(j.escaped) == len(`\u0041`) {
+		j.escaped = j.escaped[:0]
+		j.add(meant)
+	}
+}
+
+func (j *jsonKeys) add(c rune) {
+	if len(j.text) <= len("_method") {
+		j.text = append(j.text, byte(min(c, 0x7f)))
+	}
+}

@@ -1,0 +1,155 @@
+package requests
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxPartHead bounds a field of a part's head, in bytes.
+const maxPartHead = 8 << 10
+
+// partHeads reads the names of a multipart body's parts. Where servers see a part's beginning,
+// and a field's in its head, they do not agree either: so all is looked at that could be the field
+// which names a part.
+type partHeads struct {
+	kept []byte // what a field may begin with
+}
+
+// headStart begins what names a part: its disposition or, as some have it, its id.
+var headStart = regexp.MustCompile(`(?i)content[^a-z0-9\r\n:]{0,3}(disposition|id)[ \t]{0,16}:`)
+
+// maxHeadStart is as long as that is at most.
+const maxHeadStart = 64
+
+func (h *partHeads) read(p []byte) string { return h.look(p, false) }
+
+func (h *partHeads) end() string { return h.look(nil, true) }
+
+func (h *partHeads) look(p []byte, last bool) string {
+	h.kept = append(h.kept, p...)
+	rest := h.kept
+	for {
+		at := headStart.FindSubmatchIndex(rest)
+		if at == nil {
+			h.kept = append(h.kept[:0], rest[max(0, len(rest)-maxHeadStart):]...)
+			return ""
+		}
+		length := fieldEnd(rest[at[1]:], last)
+		switch {
+		case length > maxPartHead || length < 0 && len(rest)-at[1] > maxPartHead:
+			return wrongParts
+		case length < 0:
+			h.kept = append(h.kept[:0], rest[at[0]:]...)
+			return ""
+		}
+		field := unfolded.ReplaceAllString(string(rest[at[1]:at[1]+length]), " ")
+		wrong := ""
+		if strings.EqualFold(string(rest[at[2]:at[3]]), "id") {
+			wrong = keyIn(strings.Trim(field, " \t<>"))
+		} else {
+			wrong = disposition(field)
+		}
+		if wrong != "" {
+			return wrong
+		}
+		rest = rest[at[1]+length:]
+	}
+}
+
+// fieldEnd is the length of a field that goes on in lines that begin with a blank; below 0: its
+// end has not come.
+func fieldEnd(b []byte, last bool) int {
+	for i := 0; i < len(b); i++ {
+		end := bytes.IndexAny(b[i:], "\r\n")
+		if end < 0 {
+			break
+		}
+		next := i + end + 1
+		if b[next-1] == '\r' && next < len(b) && b[next] == '\n' {
+			next++
+		}
+		if next < len(b) && b[next] != ' ' && b[next] != '\t' {
+			return i + end
+		}
+		i = next
+	}
+	if last {
+		return len(b)
+	}
+	return -1
+}
+
+// unfolded is where a field goes on in another line.
+var unfolded = regexp.MustCompile(`[\r\n]+[ \t]+`)
+
+// parameter is a parameter of a disposition that all servers read alike: a name without a
+// second part, and a quoted value or a word.
+var parameter = regexp.MustCompile(`^\s*([A-Za-z0-9_-]+)(\*?)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"'\\;,=]*))\s*(?:;|$)`)
+
+// disposition tells what is wrong with how a part is named.
+func disposition(field string) string {
+	kind, rest, _ := strings.Cut(field, ";")
+	if strings.ContainsAny(kind, "=\"") {
+		return wrongParts
+	}
+	for _, found := range anyName.FindAllStringSubmatch(field, -1) { // wherever a server sees a parameter begin
+		if wrong := keyIn(strings.Trim(found[1], "\"'\\<> \t")); wrong != "" {
+			return wrong
+		}
+	}
+	var names []string
+	for strings.TrimSpace(rest) != "" {
+		found := parameter.FindStringSubmatch(rest)
+		if found == nil && extended.MatchString(rest) {
+			found = extended.FindStringSubmatch(rest)
+		}
+		if found == nil {
+			return wrongParts
+		}
+		rest = rest[len(found[0]):]
+		name, value := strings.ToLower(found[1]), found[3]+found[4]
+		if slices.Contains(names, name+found[2]) || name == "name" && (found[2] != "" || strange.MatchString(value)) {
+			return wrongParts
+		}
+		names = append(names, name+found[2])
+		if name != "name" && name != "filename" {
+			continue
+		}
+		if _, after, ok := strings.Cut(value, "''"); ok && found[2] != "" {
+			value = after
+		}
+		if wrong := keyIn(strings.ReplaceAll(value, `\`, "")); wrong != "" { // some take a file's name where the part has none
+			return wrong
+		}
+	}
+	return ""
+}
+
+// anyName is what could be a part's name, also inside of another parameter's value.
+var anyName = regexp.MustCompile(`(?i)name[*0-9]*\s*=([^;]*)`)
+
+// extended is the one parameter with a charset that clients send, a file's name.
+var extended = regexp.MustCompile(`(?i)^\s*(filename)(\*)\s*=\s*()((?:utf-8|iso-8859-1)'[^'";]*'[^\s"'\\;,]*)\s*(?:;|$)`)
+
+// strange is a name of which some servers read less than others, or something else.
+var strange = regexp.MustCompile(`\\|^\s*['<]|['>]\s*$|=\?|[\x00-\x1f\x7f]`)
+
+// keyIn tells whether a text is the method's key, as it stands or decoded.
+func keyIn(text string) string {
+	for _, one := range []byte{'%', 0} { // no escapes: for a % stands something else then
+		keys := &formKeys{}
+		for i := range len(text) {
+			if c := text[i]; c == '%' && one == 0 {
+				keys.take('_')
+			} else {
+				keys.take(c)
+			}
+		}
+		if keys.end() != "" {
+			return wrongField
+		}
+	}
+	return ""
+}

@@ -52,24 +52,11 @@ func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 	return v
 }
 
-// whatWaits names what a sandbox waits for.
-func whatWaits(h waiting.Hold) string {
-	switch {
-	case h.Push != "":
-		return "push to " + h.Push
-	case h.Host != "":
-		return "host " + h.Host
-	case h.Tool != "":
-		return "tool " + h.Tool
-	}
-	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
-}
-
 func viewHolds(v waiting.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
-			Request: h.Approval, Tree: h.Tree, Package: whatWaits(h),
+			Request: h.Approval, Tree: h.Tree, Package: h.What(),
 			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
 		}
 		if h.Freeze {

@@ -138,12 +138,11 @@ func (r Request) What() string { return Entry{Request: r}.matter().String() }
 // about, where it comes from, and each digest. Two requests that an answer tells apart differ
 // in it, and so does one that has more files than before.
 func (r Request) Fingerprint() string {
-	parts := []string{string(r.Kind), r.What(), r.Upstream}
+	parts := []string{string(r.Kind), r.What(), r.Upstream} // of a push or a call with its digest
 	for _, f := range r.Files {
 		parts = append(parts, "file", f.Name)
 		parts = append(parts, f.Digests...)
 	}
-	parts = append(parts, Bound(r)...)
 	for _, m := range r.Members {
 		parts = append(parts, "member", m.ID, m.Package.String())
 		parts = append(parts, m.Digests...)

@@ -11,13 +11,17 @@ import (
 )
 
 // holds answers with what a sandbox waits for: one line, or with watch another
-// whenever it has changed, until the sandbox is gone.
+// whenever it has changed, until the sandbox is gone. With stay as well the sandbox's lease
+// goes on as long as its client watches.
 func (s sandboxRoutes) holds(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
 	watch := r.URL.Query().Get("watch") != ""
+	if watch && r.URL.Query().Get("stay") != "" {
+		defer sb.Stay()()
+	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	out := http.NewResponseController(w)
 	var last []byte

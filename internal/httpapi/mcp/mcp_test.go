@@ -490,6 +490,9 @@ func TestPagesForApprovals(t *testing.T) {
 				options.Capabilities = &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
 				options.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 					asked = append(asked, r.Params.Mode+" "+r.Params.URL)
+					if want := "1 request: python rich 13.7.1. Its reason: tables"; !strings.Contains(r.Params.Message, want) {
+						t.Errorf("a person is asked %q", r.Params.Message)
+					}
 					return &sdk.ElicitResult{Action: action}, nil
 				}
 			}

@@ -51,10 +51,10 @@ func showArguments(s *ui.Sheet, r approval.Request) {
 
 // ownerOfTool says whose tool it is.
 func ownerOfTool(c approval.Call) string {
-	switch {
-	case c.Source == approval.SourceHost:
+	switch c.Source {
+	case approval.SourceHost:
 		return "the host: the daemon's configuration declares it"
-	case c.Source == "":
+	case "":
 		return "unknown: an earlier version asked, and its answers hold for no call any more"
 	}
 	return "the " + c.Source + " alone: its client gave it the tool, and runs it"

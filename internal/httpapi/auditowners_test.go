@@ -60,8 +60,17 @@ func TestWhoseRecords(t *testing.T) {
 		return found, err
 	}
 	for _, by := range []struct{ user, token, want string }{
-		{"ann", "", "p0 p1"}, {"bob", "", "p2 p3"}, {"", "tok-1", "p1 p2"}, {"", "tok-2", "p3 p4"}, {"ann", "tok-1", "p1"}, {"ann", "tok-2", ""},
-		{"nobody", "", ""}, {"", "tok-3", ""}, {"an", "", ""}, {"", "tok", ""}, {"", "", "p0 p1 p2 p3 p4 p5"},
+		{"ann", "", "p0 p1"},
+		{"bob", "", "p2 p3"},
+		{"", "tok-1", "p1 p2"},
+		{"", "tok-2", "p3 p4"},
+		{"ann", "tok-1", "p1"},
+		{"ann", "tok-2", ""},
+		{"nobody", "", ""},
+		{"", "tok-3", ""},
+		{"an", "", ""},
+		{"", "tok", ""},
+		{"", "", "p0 p1 p2 p3 p4 p5"},
 	} {
 		for name, ask := range map[string]func(user, token string) ([]string, error){"records": records, "query": query, "report": report} {
 			found, err := ask(by.user, by.token)

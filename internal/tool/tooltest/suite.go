@@ -50,7 +50,8 @@ func Suite(t *testing.T, begin Maker) {
 	t.Run("its definition is of its work", func(t *testing.T) {
 		one, _ := begin(t, Echo)
 		other, _ := begin(t, Deaf)
-		if one.Definition() == "" || one.Definition() != one.Definition() || one.Definition() == other.Definition() {
+		again := one.Definition()
+		if again == "" || one.Definition() != again || one.Definition() == other.Definition() {
 			t.Errorf("%q, %q", one.Definition(), other.Definition())
 		}
 	})

@@ -55,7 +55,7 @@ type Hold struct {
 	Request string `json:"request"` // in the approval queue
 	// Tree is the request for all that the install brings, of which Request is a member.
 	Tree    string    `json:"tree,omitempty"`
-	Package string    `json:"package"` // "python rich 13.7.1", "host api.example:443" or "tool lookup_order", escaped for a terminal
+	Package string    `json:"package"` // "python rich 13.7.1", "host api.example:443", "push to git.example:443/acme/app sha256:..." or "tool lookup_order sha256:...", escaped for a terminal
 	Reason  string    `json:"reason"`
 	Since   time.Time `json:"since"`
 	Frozen  bool      `json:"frozen"` // the sandbox is on disk meanwhile

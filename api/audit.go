@@ -36,8 +36,11 @@ type AuditReport struct {
 	Last  uint64 `json:"last"`
 	Empty bool   `json:"empty,omitempty"`
 	// Checkpoint is the newest log checkpoint, in a line; "": there is none.
-	Checkpoint string       `json:"checkpoint,omitempty"`
-	Tables     []AuditTable `json:"tables"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	// Verified says what was proved of the log before it was read for this, in a line; "": it
+	// was not verified, and whoever can write its files can have chosen the answer.
+	Verified string       `json:"verified,omitempty"`
+	Tables   []AuditTable `json:"tables"`
 	// Found counts what the report looks for, also what the limit leaves out.
 	Found int `json:"found"`
 	// Unjudged counts what could not be judged.

@@ -134,6 +134,7 @@ func others() map[reflect.Type]string {
 		reflect.TypeFor[evidence.Inside]():     "EvidenceOfFile",
 		reflect.TypeFor[evidence.Host]():       "EvidenceOfHost",
 		reflect.TypeFor[evidence.Call]():       "EvidenceOfCall",
+		reflect.TypeFor[evidence.Cut]():        "EvidenceCut",
 		reflect.TypeFor[audit.Record]():        "Record",
 		reflect.TypeFor[audit.WithheldRange](): "WithheldRange",
 	}

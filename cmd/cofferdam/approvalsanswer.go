@@ -234,23 +234,7 @@ func (f *answerFlags) agreed(requests []approval.Request, edits []fileEdit) (boo
 		return true, nil
 	}
 	for _, r := range expanded(requests) {
-		s := &ui.Sheet{}
-		s.Head(answerName(r), releaseText(r))
-		s.List("LOOK AT", notesOf(r))
-		for _, a := range r.Asks {
-			s.Line("asked by", "%s", a.Name())
-		}
-		switch r.Kind {
-		case approval.KindHost:
-		case approval.KindPush:
-			showRefs(s, r)
-		case approval.KindCall:
-			showArguments(s, r)
-		default:
-			showFiles(s, r)
-		}
-		s.Words(ui.Printable(meaning(r, f.scopeFor(r), f.lasts)))
-		if _, err := fmt.Fprintln(os.Stderr, s.String()); err != nil {
+		if _, err := fmt.Fprintln(os.Stderr, f.beforeAsking(r)); err != nil {
 			return false, err
 		}
 	}

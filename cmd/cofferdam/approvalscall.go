@@ -16,6 +16,8 @@ import (
 func showCall(s *ui.Sheet, r approval.Request, now time.Time) {
 	e := r.Evidence
 	s.Line("tool", "%s", r.Call.Tool)
+	s.Line("of", "%s", ownerOfTool(r.Call))
+	s.OrUnknown("definition", r.Call.Definition)
 	if e.Call != nil {
 		s.Text("description", e.Call.Description)
 	}
@@ -27,7 +29,7 @@ func showCall(s *ui.Sheet, r approval.Request, now time.Time) {
 	}
 	if e.Call != nil {
 		s.Line("before", "allowed %s with these arguments, %s with others; denied %s", ui.Plural(e.Call.Approved, "time", "times"), ui.Plural(e.Call.Others, "time", "times"), ui.Plural(e.Call.Denied, "time", "times"))
-		s.List("commands", e.Call.Commands)
+		evidenceList(s, e, "commands", "call.commands", e.Call.Commands)
 	}
 	s.Text("last approved", e.LastApproved)
 }
@@ -47,9 +49,21 @@ func showArguments(s *ui.Sheet, r approval.Request) {
 	s.List("arguments", strings.Split(lines.String(), "\n"))
 }
 
-// callText is a call in a list: the tool and the beginning of its arguments.
+// ownerOfTool says whose tool it is.
+func ownerOfTool(c approval.Call) string {
+	switch c.Source {
+	case approval.SourceHost:
+		return "the host: the daemon's configuration declares it"
+	case "":
+		return "unknown: an earlier version asked, and its answers hold for no call any more"
+	}
+	return "the " + c.Source + " alone: its client gave it the tool, and runs it"
+}
+
+// callText is a call in a list: the tool, its arguments and whose it is; of a long one the
+// beginning, and a digest.
 func callText(r approval.Request) string {
-	return excerpt.Of(r.What()+" "+r.Call.Arguments, 70)
+	return excerpt.Sealed("tool "+r.Call.Tool+" "+r.Call.Arguments, maxRelease) + " of " + r.Call.Source + ", sha256 " + r.Fingerprint()
 }
 
 // callMeaning is meaning for a call.
@@ -61,5 +75,5 @@ func callMeaning(r approval.Request, scope approval.Scope, lasts time.Duration) 
 			what += " in all"
 		}
 	}
-	return fmt.Sprintf("Approving (scope %s) %s%s. The tool is a program of the host, and does what it does. Other arguments ask again, and what the policy denies stays denied.", scope, what, until(lasts))
+	return fmt.Sprintf("Approving (scope %s) %s%s. The tool is a program of the host, and does what it does. Other arguments, another tool of the same name and another definition of it ask again, and what the policy denies stays denied.", scope, what, until(lasts))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestACallIsShownWhole(t *testing.T) {
 	arguments := "{\"cents\":1200,\"note\":\"\u202e\u0085" + strings.Repeat("x", 4_000) + "\",\"order\":\"7\",\"z\":\"the end\"}"
 	r := approval.Request{
 		ID: "ap-k3m7qx", State: approval.Pending, Kind: approval.KindCall, Asked: 2, Rule: "rules.refunds", Reason: "rule refunds has a person asked first",
-		Call:     approval.Call{Tool: "refund", Digest: approval.DigestOf(arguments), Arguments: arguments},
+		Call:     approval.Call{Tool: "refund", Source: approval.SourceHost, Definition: approval.DigestOf("refund"), Digest: approval.DigestOf(arguments), Arguments: arguments},
 		Evidence: evidence.Evidence{Call: &evidence.Call{Description: "pays back", Approved: 1, Others: 3, Commands: []string{"python3 agent.py"}}},
 	}
 	var out bytes.Buffer
@@ -36,7 +37,7 @@ func TestACallIsShownWhole(t *testing.T) {
 	if strings.ContainsAny(out.String(), "\x1b\u202e\u0085") {
 		t.Errorf("a terminal would obey it: %q", out.String())
 	}
-	if line := ui.Printable(releaseText(r)); len(line) > 120 || !strings.HasPrefix(line, `tool refund {"cents":1200`) {
+	if line := ui.Printable(releaseText(r)); len(line) > maxRelease+60 || !strings.HasPrefix(line, `tool refund {"cents":1200`) {
 		t.Errorf("%q", line)
 	}
 	if text := meaning(r, approval.ScopeRun, time.Hour); !strings.Contains(text, "as often as it likes") || !strings.Contains(text, "2 runs that asked") {
@@ -54,7 +55,7 @@ func TestACallIsShownWhole(t *testing.T) {
 	}
 	digests := map[string][]string{}
 	shown(digests, r)
-	if len(digests[r.ID]) != 1 || digests[r.ID][0] != r.Call.Digest {
+	if !slices.Equal(digests[r.ID], r.Call.Bound()) {
 		t.Errorf("it is bound to %v", digests)
 	}
 	if err := onlyReleases([]approval.Request{r}, "--lockfile"); err == nil {

@@ -9,16 +9,17 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func showEvidence(s *ui.Sheet, r approval.Request, now time.Time) {
 	e := r.Evidence
-	s.List("ADVISORIES", e.Advisories)
+	evidenceList(s, e, "ADVISORIES", "advisories", e.Advisories)
 	s.Text("SIMILAR TO", e.Similar)
-	s.List("FINDINGS", e.Findings)
-	s.List("NOT CHECKED", e.Unchecked)
-	s.List("runs", e.Scripts)
+	evidenceList(s, e, "FINDINGS", "findings", e.Findings)
+	evidenceList(s, e, "NOT CHECKED", "unchecked", e.Unchecked)
+	evidenceList(s, e, "runs", "scripts", e.Scripts)
 	s.OrUnknown("index", r.Upstream)
 	if e.Published.IsZero() {
 		s.Line("published", "%s", ui.Unknown)
@@ -36,27 +37,61 @@ func showEvidence(s *ui.Sheet, r approval.Request, now time.Time) {
 	if e.Versions > 0 {
 		s.Line("versions", "%d", e.Versions)
 	}
-	s.List("requires", e.Requires)
-	showInside(s, e.Inside)
+	evidenceList(s, e, "requires", "requires", e.Requires)
+	showInside(s, e)
 	showUpgrade(s, e)
 	if e.LastApproved != "" {
 		s.Line("last approved", "%s", e.LastApproved)
-		s.List("since then", e.Changes)
+		evidenceList(s, e, "since then", "changes", e.Changes)
+	}
+}
+
+// evidenceList prints a list of the evidence by its name there, and how much of it was cut.
+func evidenceList(s *ui.Sheet, e evidence.Evidence, label, name string, values []string) {
+	s.List(label, values)
+	cut, is := e.Cut[name]
+	if !is {
+		return
+	}
+	if len(values) > 0 {
+		label = ""
+	}
+	s.Line(label, "AND %d MORE of at least %d, which are not kept [sha256 of all: %s]", cut.Total-len(values), cut.Total, strings.Join(cut.Digests, " "))
+}
+
+// maxWarnings is how many findings a person is told before a question; show has all.
+const maxWarnings = 10
+
+// showWarnings prints what speaks against a request, the worst first, before a person is asked.
+func showWarnings(s *ui.Sheet, r approval.Request) {
+	for _, w := range []struct {
+		label, name string
+		all         []string
+	}{{"ADVISORIES", "advisories", r.Evidence.Advisories}, {"FINDINGS", "findings", r.Evidence.Findings}} {
+		total := r.Evidence.Count(w.name)
+		if len(w.all) <= maxWarnings && total == len(w.all) {
+			s.List(w.label, w.all)
+			continue
+		}
+		first := w.all[:min(len(w.all), maxWarnings)]
+		s.List(w.label, first)
+		s.Line("", "AND %d MORE of at least %d [sha256 of those that are kept: %s]: cofferdam approvals show %s", total-len(first), total, excerpt.Digest(w.all), r.ID)
 	}
 }
 
 // showInside tells what the file brings.
-func showInside(s *ui.Sheet, in *evidence.Inside) {
+func showInside(s *ui.Sheet, e evidence.Evidence) {
+	in := e.Inside
 	if in == nil {
 		s.Line("inside", "not checked: the file was not looked into yet")
 		return
 	}
 	s.Line("inside", "%s", ui.Plural(in.Files, "file", "files"))
-	s.List("  modules", in.Modules)
-	s.List("  entry points", in.EntryPoints)
-	s.List("  EACH START", in.Starts)
-	s.List("  NATIVE CODE", in.Native)
-	if len(in.Starts)+len(in.Native) == 0 {
+	evidenceList(s, e, "  modules", "inside.modules", in.Modules)
+	evidenceList(s, e, "  entry points", "inside.entry_points", in.EntryPoints)
+	evidenceList(s, e, "  EACH START", "inside.starts", in.Starts)
+	evidenceList(s, e, "  NATIVE CODE", "inside.native", in.Native)
+	if e.Count("inside.starts")+e.Count("inside.native") == 0 {
 		s.Line("", "no native code, and nothing that runs at each start")
 	}
 }
@@ -70,10 +105,10 @@ func showUpgrade(s *ui.Sheet, e evidence.Evidence) {
 	switch {
 	case e.FilesUnknown:
 		s.Line("  new files", "%s", ui.Unknown)
-	case len(e.NewFiles) == 0:
+	case e.Count("new_files") == 0:
 		s.Line("  new files", "none")
 	default:
-		s.List("  new files", e.NewFiles)
+		evidenceList(s, e, "  new files", "new_files", e.NewFiles)
 	}
 }
 

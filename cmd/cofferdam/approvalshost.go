@@ -15,8 +15,8 @@ func showHost(s *ui.Sheet, r approval.Request, now time.Time) {
 	s.Line("host", "%s", r.Host.Name)
 	s.Line("port", "%d", r.Host.Port)
 	s.Text("SIMILAR TO", e.Similar)
-	s.List("FINDINGS", e.Findings)
-	s.List("NOT CHECKED", e.Unchecked)
+	evidenceList(s, e, "FINDINGS", "findings", e.Findings)
+	evidenceList(s, e, "NOT CHECKED", "unchecked", e.Unchecked)
 	if e.FirstSeen.IsZero() {
 		s.Line("first asked for", "%s", ui.Unknown)
 	} else {
@@ -25,7 +25,7 @@ func showHost(s *ui.Sheet, r approval.Request, now time.Time) {
 	protocol := ""
 	if e.Host != nil {
 		protocol = e.Host.Protocol
-		s.List("commands then", e.Host.Commands)
+		evidenceList(s, e, "commands then", "host.commands", e.Host.Commands)
 	}
 	s.OrUnknown("protocol", protocol)
 	s.Text("last approved", e.LastApproved)

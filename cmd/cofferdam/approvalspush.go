@@ -13,7 +13,8 @@ func showPush(s *ui.Sheet, r approval.Request, now time.Time) {
 	e := r.Evidence
 	s.Line("repository", "%s", r.Host.Repository)
 	s.Line("host", "%s, port %d", r.Host.Name, r.Host.Port)
-	s.List("FINDINGS", e.Findings)
+	s.Line("push", "%s", r.Host.Push)
+	evidenceList(s, e, "FINDINGS", "findings", e.Findings)
 	showRefs(s, r)
 	if h := e.Host; h != nil {
 		size := "of a size that is not known yet"
@@ -21,9 +22,9 @@ func showPush(s *ui.Sheet, r approval.Request, now time.Time) {
 			size = ui.Size(h.Bytes)
 		}
 		s.Line("brings", "%s, %s", ui.Plural(h.Objects, "object", "objects"), size)
-		s.List("commands then", h.Commands)
+		evidenceList(s, e, "commands then", "host.commands", h.Commands)
 	}
-	s.List("NOT CHECKED", e.Unchecked)
+	evidenceList(s, e, "NOT CHECKED", "unchecked", e.Unchecked)
 	if !e.FirstSeen.IsZero() {
 		s.Line("first asked for", "%s, %s ago", e.FirstSeen.UTC().Format(time.DateTime), ui.Age(now.Sub(e.FirstSeen)))
 	}
@@ -33,6 +34,7 @@ func showPush(s *ui.Sheet, r approval.Request, now time.Time) {
 // showRefs prints each ref that a push moves, and what the host gets with it.
 func showRefs(s *ui.Sheet, r approval.Request) {
 	if h := r.Evidence.Host; h != nil {
+		s.Line("changes", "%s", ui.Plural(len(h.Refs), "ref", "refs"))
 		s.List("refs", h.Refs)
 		s.List("options", h.Options)
 	}

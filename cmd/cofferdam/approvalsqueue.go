@@ -89,11 +89,14 @@ func underTrees(requests []approval.Request) []listed {
 	return out
 }
 
+// maxRelease bounds a release, a host, a push or a call in a line, in bytes.
+const maxRelease = 150
+
 func releaseText(r approval.Request) string {
 	if r.Kind == approval.KindCall {
 		return callText(r)
 	}
-	text := excerpt.Of(r.What(), 70)
+	text := excerpt.Sealed(r.What(), maxRelease)
 	if n := len(r.Members) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
@@ -121,14 +124,17 @@ func expanded(requests []approval.Request) []approval.Request {
 	return out
 }
 
+// maxRun bounds a run in a line, in bytes.
+const maxRun = 80
+
 func askedBy(r approval.Request) string {
 	if len(r.Asks) == 0 {
 		return ""
 	}
 	if r.Asked == 1 {
-		return excerpt.Of(r.Asks[0].Run, 30)
+		return excerpt.Sealed(r.Asks[0].Run, maxRun)
 	}
-	return fmt.Sprintf("%s +%d", excerpt.Of(r.Asks[0].Run, 30), r.Asked-1)
+	return fmt.Sprintf("%s +%d", excerpt.Sealed(r.Asks[0].Run, maxRun), r.Asked-1)
 }
 
 // runsAtInstallation names the scripts or files that run when a release is installed; ""
@@ -137,7 +143,7 @@ func runsAtInstallation(r approval.Request) string {
 	var names []string
 	for _, script := range r.Evidence.Scripts {
 		name, _, _ := strings.Cut(script, ":")
-		names = append(names, excerpt.Of(name, 40))
+		names = append(names, excerpt.Sealed(name, 100))
 	}
 	if len(names) == 0 && slices.ContainsFunc(r.Files, func(f approval.File) bool { return f.Scripts }) {
 		return "it is not known what"
@@ -151,7 +157,7 @@ func notesOf(r approval.Request) []string {
 	if r.IsTree() {
 		notes = append(notes, treeNotes(r)...)
 	}
-	if n := len(r.Evidence.Advisories); n > 0 {
+	if n := r.Evidence.Count("advisories"); n > 0 {
 		notes = append(notes, ui.Plural(n, "advisory", "advisories"))
 	}
 	if len(r.Near) > 0 {
@@ -163,7 +169,7 @@ func notesOf(r approval.Request) []string {
 	if what := runsAtInstallation(r); what != "" {
 		notes = append(notes, "runs something at installation: "+what)
 	}
-	if n := len(r.Evidence.Findings); n > 0 {
+	if n := r.Evidence.Count("findings"); n > 0 {
 		notes = append(notes, ui.Plural(n, "finding", "findings"))
 	}
 	switch {

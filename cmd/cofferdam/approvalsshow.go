@@ -131,6 +131,33 @@ func showAskers(s *ui.Sheet, r approval.Request, now time.Time) {
 	}
 }
 
+// beforeAsking is what a person is shown of a request before the question whether to approve it:
+// what decides, whole, and what speaks against it.
+func (f *answerFlags) beforeAsking(r approval.Request) string {
+	s := &ui.Sheet{}
+	s.Head(answerName(r), releaseText(r))
+	s.List("LOOK AT", notesOf(r))
+	showWarnings(s, r)
+	for _, a := range r.Asks {
+		s.Line("asked by", "%s", a.Name())
+	}
+	switch r.Kind {
+	case approval.KindHost:
+	case approval.KindPush:
+		s.Line("push", "%s", r.Host.Push)
+		showRefs(s, r)
+	case approval.KindCall:
+		s.Line("tool of", "%s", ownerOfTool(r.Call))
+		s.OrUnknown("definition", r.Call.Definition)
+		showArguments(s, r)
+	default:
+		s.OrUnknown("index", r.Upstream)
+		showFiles(s, r)
+	}
+	s.Words(ui.Printable(meaning(r, f.scopeFor(r), f.lasts)))
+	return s.String()
+}
+
 // answerName is how an answer names a request as it was shown; one that takes no answer, by its
 // id alone.
 func answerName(r approval.Request) string {

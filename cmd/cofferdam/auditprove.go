@@ -21,7 +21,9 @@ func newAuditProve() *cobra.Command {
 		Short: "Print the proof that a record is in the log",
 		Long: `Prints a record with what proves that it is in the log: the hashes from it up to
 the root of the tree, and the signed log checkpoint of that root. Whoever has the
-public key can check it with "cofferdam audit check-proof", without the log.
+public key can check it with "cofferdam audit check-proof", without the log. With --key it is
+checked before it is printed: one that this key does not sign is refused. Without, it is checked
+by the key that lies with the log, and the standard error says so.
 Personal data are not in it; the record has only their salted hash.`,
 		Example: "  cofferdam audit prove 1204\n  cofferdam audit prove 1204 -o record-1204.proof\n  cofferdam audit prove 1204 --json",
 		Args:    cobra.ExactArgs(1),
@@ -38,12 +40,31 @@ Personal data are not in it; the record has only their salted hash.`,
 			if err != nil {
 				return err
 			}
+			if err := checkKey(&files, proof); err != nil {
+				return err
+			}
 			return writeProof(proof, out, files.json)
 		},
 	}
 	files.flags(cmd)
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write it to this file")
 	return cmd
+}
+
+// checkKey refuses a proof that the given key does not sign, and says by which key it is one.
+func checkKey(files *auditFiles, proof audit.Proof) error {
+	keys, err := files.keys()
+	switch {
+	case err != nil:
+		return err
+	case keys == nil:
+		_, err = fmt.Fprintln(os.Stderr, "cofferdam: checked by the key that lies with the log, which whoever replaced the log can have replaced (give yours with --key)")
+		return err
+	}
+	if _, err = proof.Check(*keys); err != nil {
+		return fault.Wrap(fault.ErrConflict, err, "the key that you gave does not prove it")
+	}
+	return nil
 }
 
 func recordNumber(text string) (uint64, error) {

@@ -44,7 +44,8 @@ func newAuditReport() *cobra.Command {
 		Use:   "report NAME [RUN]",
 		Short: "Answer an auditor's question",
 		Long: `Answers one question about the log. A report says what was asked and over which
-records, shows what it found, and ends with a verdict. The reports find:
+records, says what was proved of the log before it was read, shows what it found, and
+ends with a verdict. Of a log that is not as it was written no report is made. The reports find:
 
 ` + strings.Join(list, "\n") + `
 
@@ -151,7 +152,12 @@ func (f *reportFlags) write(w io.Writer, r api.AuditReport) error {
 func writeReport(w io.Writer, r api.AuditReport) error {
 	lines := []string{r.Asked}
 	if r.Checkpoint != "" {
-		lines = append(lines, "Proof: "+r.Checkpoint+".")
+		lines = append(lines, "Checkpoint: "+r.Checkpoint+".")
+	}
+	if r.Verified != "" {
+		lines = append(lines, "Verified: "+r.Verified+".")
+	} else {
+		lines = append(lines, "NOT VERIFIED: whoever can write the log's files can have chosen this answer; cofferdam audit verify proves the log.")
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, ui.Printable(line)); err != nil {

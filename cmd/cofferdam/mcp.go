@@ -71,7 +71,7 @@ func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 			if err != nil {
 				return nil, err
 			}
-			return c, nil
+			return mcp.Over(c), nil
 		},
 		Sandbox: request, ApprovalURL: approvalURL, Installers: all.Installers(), Version: version,
 	})

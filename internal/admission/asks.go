@@ -17,8 +17,8 @@ const (
 // asking is what every ask of the run has in common.
 func (t *tenant) asking(d policy.Decision) approval.Ask {
 	return approval.Ask{
-		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Of(t.policy().Source(), 1_024),
-		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: excerpt.Of(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Sealed(t.policy().Source(), 1_024),
+		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: excerpt.Sealed(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 }
 
@@ -44,15 +44,11 @@ func (t *tenant) askOf(q question, d policy.Decision) approval.Ask {
 	for _, inner := range q.Bundled {
 		w.Evidence.Findings = append(w.Evidence.Findings, "it brings "+inner+" inside")
 	}
-	w.Evidence.Findings = w.Evidence.Findings[:min(len(w.Evidence.Findings), maxEvidence)]
 	for _, e := range d.WantedBy[:min(len(d.WantedBy), maxWanted)] {
 		w.WantedBy = append(w.WantedBy, requires(e))
 	}
 	return w
 }
-
-// maxEvidence bounds the findings that an ask tells.
-const maxEvidence = 50
 
 func fileOf(q question) approval.File {
 	f := approval.File{
@@ -69,7 +65,7 @@ func fileOf(q question) approval.File {
 func requires(e policy.Edge) string {
 	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
 	if e.Specifier != "" {
-		text += " " + excerpt.Of(e.Specifier, 100)
+		text += " " + excerpt.Sealed(e.Specifier, 200)
 	}
 	return text
 }

@@ -16,10 +16,22 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// subject is the call as a person is asked about it: the very text that the tool would get.
+// subject is the call as a person is asked about it: the very tool that would be called, and
+// the very text that it would get.
 func (c *toolCall) subject() approval.Call {
 	text := c.arguments.Text()
-	return approval.Call{Tool: c.tool.Name, Digest: approval.DigestOf(text), Arguments: text}
+	return approval.Call{
+		Tool: c.tool.Name, Source: c.source(), Definition: c.tool.Definition(), Digest: approval.DigestOf(text), Arguments: text,
+	}
+}
+
+// source is whose tool is called: one of the host's is anybody's, and one that a client has
+// given to a sandbox is that sandbox's alone.
+func (c *toolCall) source() string {
+	if c.own {
+		return approval.SourceSandbox(c.t.run.Sandbox)
+	}
+	return approval.SourceHost
 }
 
 // answered weighs what people have answered about a call that waits. Nobody is asked about
@@ -37,7 +49,7 @@ func (c *toolCall) answered(ctx context.Context, d policy.Decision) (policy.Deci
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about the tool %s could not be read", c.tool.Name)
 	}
-	return policy.AnswerCall(d, c.tool.Name, about.Digest, answers), nil
+	return policy.AnswerCall(d, c.tool.Name, about.Bound(), answers), nil
 }
 
 // wait files a call and waits for the answer as the policy says; over is true once nobody
@@ -58,7 +70,7 @@ func (c *toolCall) wait(ctx context.Context, d policy.Decision) (a door.ToolAnsw
 	}
 	a = door.ToolAnswer{Outcome: door.ToolHeld, Reason: d.Reason, RequestID: r.RequestID, Approval: request.ID}
 	c.seat.rest()
-	over, why, err := c.hold.answered(ctx, request, Hold{Approval: request.ID, Tool: c.tool.Name, Reason: d.Reason})
+	over, why, err := c.hold.answered(ctx, request, Hold{Approval: request.ID, Tool: request.Call.Named(), Reason: d.Reason})
 	if over || err != nil {
 		a.Reason += why
 		return a, true, err
@@ -90,7 +102,7 @@ func (c *toolCall) use(ctx context.Context) (taken bool, err error) {
 func (c *toolCall) askOf(d policy.Decision) approval.Ask {
 	w := c.t.asking(d)
 	w.Call = c.subject()
-	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: excerpt.Of(c.tool.Description, 1_024)}}
+	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: excerpt.Sealed(c.tool.Description, 1_024)}}
 	return w
 }
 

@@ -50,7 +50,7 @@ type Hold struct {
 	Tree     string // the request that it is a member of; "": none
 	Package  pkgref.Ref
 	Host     string // "api.example:443", in the place of a package
-	Push     string // "git.example:443/acme/app", the same: of a push
-	Tool     string // the same: of a call
+	Push     string // "git.example:443/acme/app sha256:...", the same: of a push
+	Tool     string // "lookup_order sha256:...", the same: of a call
 	Reason   string
 }

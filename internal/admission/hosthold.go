@@ -226,7 +226,7 @@ func (h hostAsker) commands() []string {
 	slices.SortFunc(running, func(a, b audit.Record) int { return int(b.Seq) - int(a.Seq) })
 	var texts []string
 	for _, r := range running[:min(len(running), maxCommands)] {
-		texts = append(texts, excerpt.Of(strings.Join(r.Command, " "), 200))
+		texts = append(texts, excerpt.Sealed(strings.Join(r.Command, " "), 200))
 	}
 	return texts
 }

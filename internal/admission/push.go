@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,7 @@ func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer,
 		if err != nil || a.Decision.Effect != policy.Hold {
 			return a, err
 		}
-		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Push: request.Host.String(), Reason: d.Reason})
+		over, why, err := h.answered(ctx, request, Hold{Approval: request.ID, Push: request.Host.Named(), Reason: d.Reason})
 		if err != nil {
 			return door.Answer{}, err
 		}
@@ -81,7 +82,7 @@ func (p push) judge(ctx context.Context) (policy.Decision, error) {
 	if !d.Allowed() || !terms.HeldPush {
 		return d, nil
 	}
-	what := "the push to " + excerpt.Of(p.repository, 200)
+	what := "the push to " + excerpt.Sealed(p.repository, 200)
 	d.Effect, d.Rule, d.Reason = policy.Hold, door.RuleGit, what+" waits for approval; push is hold"
 	if d = p.t.known.settle(d); d.Effect != policy.Hold {
 		return d, nil
@@ -101,8 +102,8 @@ func (p push) subject() approval.Host {
 // record is one of the push.
 func (p push) record(d policy.Decision, outcome audit.Outcome) audit.Record {
 	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
-	r.Detail[records.DetailRequest] = excerpt.Of("POST "+p.ask.Path, 256)
-	r.Detail[records.DetailRefs] = excerpt.Of(strings.Join(p.refs(), "; "), 8<<10)
+	r.Detail[records.DetailRequest] = excerpt.Sealed("POST "+p.ask.Path, 256)
+	r.Detail[records.DetailRefs] = excerpt.Sealed(strings.Join(p.refs(), "; "), 8<<10)
 	r.Detail[records.DetailPush] = p.subject().Push
 	return r
 }
@@ -148,46 +149,52 @@ func shown(text string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// refs are what is changed, a line for each ref.
+// refs are what is changed, a line for each ref, with the names of the objects whole.
 func (p push) refs() []string {
 	var lines []string
 	for _, c := range p.ask.Change.Commands {
-		old, ref := c.Old[:min(len(c.Old), 12)], shown(c.Ref)
+		ref := shown(c.Ref)
 		switch {
 		case c.Deletes():
-			lines = append(lines, ref+": deleted, was "+old)
+			lines = append(lines, ref+": deleted, was "+c.Old)
 		case c.Creates():
 			lines = append(lines, ref+": new, at "+c.New)
 		default:
-			lines = append(lines, ref+": "+old+" -> "+c.New)
+			lines = append(lines, ref+": "+c.Old+" -> "+c.New)
 		}
 	}
 	return lines
 }
 
-// evidence is what a person is shown of it.
-func (p push) evidence() evidence.Evidence {
-	var findings []string
+// findings are what a person should look at first, the worst first: a list that is cut is cut
+// at its end.
+func (p push) findings() []string {
+	var deleted, moved, unusual, letters []string
 	for _, c := range p.ask.Change.Commands {
 		ref := shown(c.Ref)
 		if ref != c.Ref {
-			findings = append(findings, ref+" has letters beyond ASCII, which are shown as their numbers")
+			letters = append(letters, ref+" has letters beyond ASCII, which are shown as their numbers")
 		}
 		switch {
 		case c.Deletes():
-			findings = append(findings, "it deletes "+ref)
+			deleted = append(deleted, "it deletes "+ref)
 		case strings.HasPrefix(c.Ref, "refs/tags/") && !c.Creates():
-			findings = append(findings, "it moves the tag "+ref+", which is there already")
+			moved = append(moved, "it moves the tag "+ref+", which is there already")
 		case !strings.HasPrefix(c.Ref, "refs/heads/") && !strings.HasPrefix(c.Ref, "refs/tags/"):
-			findings = append(findings, ref+" is neither a branch nor a tag")
+			unusual = append(unusual, ref+" is neither a branch nor a tag")
 		}
 	}
+	return slices.Concat(deleted, moved, unusual, letters)
+}
+
+// evidence is what a person is shown of it.
+func (p push) evidence() evidence.Evidence {
 	var options []string
 	for _, option := range p.ask.Change.Options {
 		options = append(options, shown(option))
 	}
 	return evidence.Evidence{
-		Findings: findings,
+		Findings: p.findings(),
 		Unchecked: []string{
 			"history: whether a branch is rewound, as with push --force, is not seen here, where the repository is not known",
 			"contents: nobody has looked into the objects; their names bind them",

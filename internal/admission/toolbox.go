@@ -112,6 +112,7 @@ type toolCall struct {
 	hold      *hold
 	ask       door.ToolAsk
 	tool      *tool.Tool
+	own       bool // the sandbox's own, and not the host's
 	arguments tool.Arguments
 	decision  policy.Decision
 }
@@ -128,8 +129,10 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 		return door.ToolRefused, d, nil
 	}
 	known := false
+	c.own = false
 	if c.tool, known = c.box.tools.Get(name); !known {
 		c.tool, known = c.t.run.Tools.Get(name)
+		c.own = known
 	}
 	if !known {
 		return door.ToolUnknown, policy.Decision{

@@ -18,6 +18,9 @@ import (
 // runner is a tool in a test.
 type runner func(ctx context.Context, call tool.Call) ([]byte, error)
 
+// Definition implements tool.Runner.
+func (runner) Definition() string { return "a function of the test" }
+
 func (r runner) Run(ctx context.Context, call tool.Call) ([]byte, error) { return r(ctx, call) }
 
 // bench is a controller with tools and a sandbox, sb1, that may call some of them.

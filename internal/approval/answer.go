@@ -266,10 +266,10 @@ func (q *Queue) change(v Verdict, e subject, who string, now time.Time) (c chang
 }
 
 // Bound are the digests that an answer about a request is bound to: those of its files, of
-// a call's arguments, or of what a push changes.
+// a call's tool and arguments, or of what a push changes.
 func Bound(r Request) []string {
 	if r.Call.named() {
-		return []string{r.Call.Digest}
+		return r.Call.Bound()
 	}
 	if r.Host.pushes() {
 		return []string{r.Host.Push}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -19,14 +20,32 @@ const KindCall Kind = "call"
 const MaxCallArguments = 16 << 10
 
 // Call is a call of a tool of the host with these arguments. An answer about it is bound to
-// the tool's name and to the arguments' digest.
+// the tool, by its name, its source and its definition, and to the arguments' digest.
 type Call struct {
-	Tool   string `json:"tool"`
-	Digest string `json:"digest"` // DigestOf the arguments
+	Tool string `json:"tool"`
+	// Source is whose tool it is: SourceHost, or "sandbox ID" of one that the client gave to that
+	// sandbox. "" in requests of earlier versions, whose answers hold for no call any more.
+	Source string `json:"source,omitempty"`
+	// Definition is the digest of the tool as it was when the call was asked for: its schema,
+	// its description, its limits and what runs it ("sha256:...").
+	Definition string `json:"definition,omitempty"`
+	Digest     string `json:"digest"` // DigestOf the arguments
 	// Arguments are JSON in the one form that is judged and handed to the tool. They are the
 	// guest's, and "" once they were erased from the log.
 	Arguments string `json:"arguments,omitempty"`
 }
+
+// SourceHost is the source of a tool that the daemon's configuration declares.
+const SourceHost = "host"
+
+// SourceSandbox is the source of a tool that a client has given to a sandbox.
+func SourceSandbox(id string) string { return "sandbox " + id }
+
+// Identity is what an answer about a call binds the tool by: whose it is, and its definition.
+func (c Call) Identity() string { return DigestOf(c.Source + "\n" + c.Definition) }
+
+// Bound are the digests that an answer about the call is bound to, all of them.
+func (c Call) Bound() []string { return []string{c.Identity(), c.Digest} }
 
 // DigestOf is what an answer about a call binds its arguments by.
 func DigestOf(arguments string) string {
@@ -34,8 +53,12 @@ func DigestOf(arguments string) string {
 	return sha256Prefix + hex.EncodeToString(sum[:])
 }
 
-// String is "tool lookup_order".
-func (c Call) String() string { return "tool " + c.Tool }
+// String is "tool lookup_order sha256:...", with one digest of the tool and the arguments: two
+// calls that an answer tells apart never have the same text.
+func (c Call) String() string { return "tool " + c.Named() }
+
+// Named is String without its first word.
+func (c Call) Named() string { return c.Tool + " " + DigestOf(c.Identity()+"\n"+c.Digest) }
 
 // Project is under what stores find requests and answers about the tool, whatever its
 // arguments; no package has it.
@@ -72,6 +95,8 @@ func checkCall(ask Ask) error {
 		return fault.Invalid("a call of a tool and something else are asked for apart")
 	case c.Tool == "" || len(c.Tool) > maxShort || valid(c.Tool, maxShort) != c.Tool || c.Digest != DigestOf(c.Arguments):
 		return fault.Invalid("%q is no call that a person can be asked about", valid(c.String(), maxShort))
+	case c.Source == "" || !shows(strings.ReplaceAll(c.Source, " ", "")) || len(c.Source) > maxShort || !digestIs(c.Definition):
+		return fault.Invalid("nobody can be asked about %q without whose tool it is, and its definition", valid(c.String(), maxShort))
 	case len(c.Arguments) > MaxCallArguments:
 		return fault.New(fault.ErrForbidden, "the arguments have %d bytes, and a person is shown %d at most", len(c.Arguments), MaxCallArguments)
 	}
@@ -92,7 +117,7 @@ func (q *Queue) compareCall(ctx context.Context, call Call, e evidence.Evidence)
 	}
 	e.Call.Approved, e.Call.Others, e.Call.Denied = 0, 0, 0
 	for _, r := range earlier { // the newest first
-		same := r.Call.Digest == call.Digest
+		same := r.Call.Digest == call.Digest && r.Call.Identity() == call.Identity()
 		if same && (e.FirstSeen.IsZero() || r.Created.Before(e.FirstSeen)) {
 			e.FirstSeen = r.Created
 		}

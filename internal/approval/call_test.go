@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ import (
 )
 
 func callOf(tool, arguments string) approval.Call {
-	return approval.Call{Tool: tool, Digest: approval.DigestOf(arguments), Arguments: arguments}
+	return approval.Call{Tool: tool, Source: approval.SourceHost, Definition: approval.DigestOf(tool), Digest: approval.DigestOf(arguments), Arguments: arguments}
 }
 
 func askCall(run string, call approval.Call) approval.Ask {
@@ -38,7 +39,7 @@ func (in *installation) lets(t *testing.T, run string, call approval.Call) strin
 	}
 	var all []string
 	for _, g := range grants {
-		if len(g.Digests) == 1 && g.Digests[0] == call.Digest {
+		if slices.Equal(g.Digests, call.Bound()) {
 			all = append(all, fmt.Sprint(g.ID, " ", g.Denied))
 		}
 	}
@@ -51,7 +52,7 @@ func TestCall(t *testing.T) {
 	in := install(t, approval.Limits{})
 	seven := callOf("refund", `{"order":"7"}`)
 	r := in.ask(t, askCall("r1", seven))
-	if r.Kind != approval.KindCall || r.What() != "tool refund" || r.State != approval.Pending || r.Call != seven {
+	if r.Kind != approval.KindCall || r.What() != "tool "+seven.Named() || r.State != approval.Pending || r.Call != seven {
 		t.Fatalf("%+v", r)
 	}
 	again, other := in.ask(t, askCall("r1", seven)), in.ask(t, askCall("r2", seven))
@@ -95,7 +96,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("%+v %v", whole, err)
 	}
 	text, err := json.Marshal(whole)
-	if err != nil || !strings.Contains(string(text), `"kind":"call","call":{"tool":"refund","digest":"sha256:`) || strings.Contains(string(text), `"package"`) {
+	if err != nil || !strings.Contains(string(text), `"kind":"call","call":{"tool":"refund","source":"host","definition":"sha256:`) || strings.Contains(string(text), `"package"`) {
 		t.Errorf("%s %v", text, err)
 	}
 	for _, rec := range in.log.All() {

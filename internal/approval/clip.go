@@ -2,6 +2,7 @@ package approval
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,8 @@ import (
 // whatever has to be escaped in it.
 const (
 	maxShort    = 300     // bytes of a name, an id, a line of evidence
+	maxWhole    = 2_500   // bytes of a line about what is decided; gitwire's bounds are below it
+	maxCuts     = 8       // digests of a list that is not there whole
 	maxLong     = 2_000   // bytes of a reason, a task
 	maxList     = 60      // entries of a list of evidence
 	maxPlaces   = 20      // entries of WantedBy
@@ -54,7 +57,15 @@ func clean(ask Ask) (Ask, error) {
 		return Ask{}, err
 	}
 	ask.Evidence = cleanEvidence(ask.Evidence)
-	return ask, nil
+	return ask, checkShown(ask)
+}
+
+// checkShown refuses to ask about what a person would not be shown whole.
+func checkShown(ask Ask) error {
+	if n := encodedSize(ask.Evidence); n > roomFor(ask.Evidence) {
+		return fault.New(fault.ErrForbidden, "%s can't be shown whole, so nobody is asked: what is known of it takes %d bytes", valid(ask.matter().String(), maxShort), n)
+	}
+	return nil
 }
 
 // checkSubject refuses an ask for what is neither a release, nor a host, nor a call.
@@ -95,22 +106,82 @@ func cleanFiles(files []File) ([]File, error) {
 	return cleaned, nil
 }
 
-// cleanEvidence bounds each text and then the whole, by shortening all lists.
+// cleanEvidence bounds each text and then the whole, by shortening lists: first those of which
+// the least depends, and never what is decided about.
 func cleanEvidence(e evidence.Evidence) evidence.Evidence {
 	e = e.Apart()
 	e.Published, e.FirstSeen = plain(e.Published), plain(e.FirstSeen)
 	for _, s := range e.Texts() {
 		*s = valid(*s, maxShort)
 	}
-	e.Summary = valid(e.Summary, maxShort)
-	for most := maxList; ; most /= 2 {
-		for _, l := range e.Lists() {
-			*l = clipList(*l, most, maxShort)
+	most := map[evidence.Order]int{evidence.Warning: maxList, evidence.Detail: maxList}
+	for {
+		cut := e.Apart()
+		for _, l := range cut.Lists() {
+			clipEvidence(&cut, l, most)
 		}
-		if most == 0 || encodedSize(e) <= maxEvidence {
-			return e
+		switch {
+		case encodedSize(cut) <= roomFor(e) || most[evidence.Warning] == 0:
+			return cut
+		case most[evidence.Detail] > 0:
+			most[evidence.Detail] /= 2
+		default:
+			most[evidence.Warning] /= 2
 		}
 	}
+}
+
+// roomFor is how long evidence may be in a record: that of a push has the room of files, of
+// which it has none.
+func roomFor(e evidence.Evidence) int {
+	if e.Host != nil && len(e.Host.Refs) > 0 {
+		return maxEvidence + maxFileData
+	}
+	return maxEvidence
+}
+
+// clipEvidence bounds one list, and notes how much of it is not there any more.
+func clipEvidence(e *evidence.Evidence, l evidence.List, most map[evidence.Order]int) {
+	all := *l.Values
+	if len(all) == 0 {
+		return
+	}
+	if l.Order == evidence.Whole {
+		*l.Values = clipList(all, len(all), maxWhole)
+		return
+	}
+	*l.Values = clipList(all, most[l.Order], maxShort)
+	if len(*l.Values) == len(all) {
+		return
+	}
+	cut := e.Cut[l.Name]
+	cut.Total = max(cut.Total, len(all))
+	if d := excerpt.Digest(all); !slices.Contains(cut.Digests, d) && len(cut.Digests) < maxCuts {
+		cut.Digests = append(slices.Clip(cut.Digests), d)
+	}
+	if e.Cut == nil {
+		e.Cut = map[string]evidence.Cut{}
+	}
+	e.Cut[l.Name] = cut
+}
+
+// mergeCuts are the cuts of both.
+func mergeCuts(known, more map[string]evidence.Cut) map[string]evidence.Cut {
+	merged := maps.Clone(known)
+	for name, cut := range more {
+		own := merged[name]
+		own.Total = max(own.Total, cut.Total)
+		for _, d := range cut.Digests {
+			if !slices.Contains(own.Digests, d) && len(own.Digests) < maxCuts {
+				own.Digests = append(slices.Clip(own.Digests), d)
+			}
+		}
+		if merged == nil {
+			merged = map[string]evidence.Cut{}
+		}
+		merged[name] = own
+	}
+	return merged
 }
 
 // mergeEvidence fills what was not known, and adds to the lists; changed tells
@@ -142,12 +213,13 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 	}
 	lists := more.Lists()
 	for i, l := range merged.Lists() {
-		for _, item := range *lists[i] {
-			if !slices.Contains(*l, item) {
-				*l = append(slices.Clip(*l), item)
+		for _, item := range *lists[i].Values {
+			if !slices.Contains(*l.Values, item) {
+				*l.Values = append(slices.Clip(*l.Values), item)
 			}
 		}
 	}
+	merged.Cut = mergeCuts(known.Cut, more.Cut)
 	merged = cleanEvidence(merged)
 	return merged, encoded(merged) != encoded(known)
 }
@@ -157,7 +229,7 @@ func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, cha
 func lacks(e, was evidence.Evidence) bool {
 	before := was.Lists()
 	for i, l := range e.Lists() {
-		if len(*l) < len(*before[i]) {
+		if len(*l.Values) < len(*before[i].Values) {
 			return true
 		}
 	}
@@ -176,10 +248,9 @@ func encodedSize(v any) int {
 	return len(outer)
 }
 
-// valid bounds text to so many bytes of valid UTF-8.
-func valid(s string, most int) string {
-	return excerpt.Of(strings.ToValidUTF8(s, "\ufffd"), most)
-}
+// valid bounds text to about so many bytes of valid UTF-8. Others wrote it and a person decides
+// by it, so what is cut says how much, and has a digest of the whole.
+func valid(s string, most int) string { return excerpt.Sealed(s, most) }
 
 func clipList(list []string, most, length int) []string {
 	if len(list) == 0 || most == 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -64,7 +65,7 @@ func (m matter) project() pkgref.Ref {
 func (m matter) String() string {
 	switch m.kind() {
 	case KindPush:
-		return "push to " + m.host.String()
+		return "push to " + m.host.Named()
 	case KindHost:
 		return "host " + m.host.String()
 	case KindCall:
@@ -100,11 +101,20 @@ func (h Host) String() string {
 	return text
 }
 
+// Named is String, and of a push the digest of all that it changes: two that differ never have
+// the same text.
+func (h Host) Named() string {
+	if h.pushes() {
+		return h.String() + " " + h.Push
+	}
+	return h.String()
+}
+
 // Project is under what stores find requests and answers about the host, or the push; no
 // package has it.
 func (h Host) Project() pkgref.Ref {
 	if h.pushes() {
-		return pkgref.Ref{Ecosystem: "push", Name: h.String() + " " + h.Push}
+		return pkgref.Ref{Ecosystem: "push", Name: h.Named()}
 	}
 	return pkgref.Ref{Ecosystem: "host", Name: h.String()}
 }
@@ -120,8 +130,25 @@ func (h Host) named() bool { return h != Host{} }
 func (r Request) Project() pkgref.Ref { return Entry{Request: r}.matter().project() }
 
 // What is what the request is about, for people: "python rich 13.7.1", "host api.example:443",
-// "push to git.example:443/acme/app", "tool lookup_order". Others wrote it.
+// "push to git.example:443/acme/app sha256:...", "tool lookup_order sha256:...". Others wrote it.
+// It says which of two pushes or calls it is, as far as anything does.
 func (r Request) What() string { return Entry{Request: r}.matter().String() }
+
+// Fingerprint is a digest of all that an answer about the request would be bound to: what it is
+// about, where it comes from, and each digest. Two requests that an answer tells apart differ
+// in it, and so does one that has more files than before.
+func (r Request) Fingerprint() string {
+	parts := []string{string(r.Kind), r.What(), r.Upstream} // of a push or a call with its digest
+	for _, f := range r.Files {
+		parts = append(parts, "file", f.Name)
+		parts = append(parts, f.Digests...)
+	}
+	for _, m := range r.Members {
+		parts = append(parts, "member", m.ID, m.Package.String())
+		parts = append(parts, m.Digests...)
+	}
+	return excerpt.Digest(parts)
+}
 
 // checkHost refuses an ask for a host that is not one and no more.
 func checkHost(ask Ask) error {

@@ -12,7 +12,11 @@ func (m mask) of(ask Ask) Ask {
 	for _, text := range append(ask.Evidence.Texts(), &ask.Task, &ask.Because, &ask.Reason, &ask.PolicyName) {
 		*text = m(*text)
 	}
-	for _, list := range append(ask.Evidence.Lists(), &ask.Notes, &ask.WantedBy) {
+	lists := []*[]string{&ask.Notes, &ask.WantedBy}
+	for _, l := range ask.Evidence.Lists() {
+		lists = append(lists, l.Values)
+	}
+	for _, list := range lists {
 		*list = slices.Clone(*list) // it is the caller's
 		for i, text := range *list {
 			(*list)[i] = m(text)

@@ -39,7 +39,9 @@ const (
 	detailPush       = "push"       // the digest of what it changes
 	detailTool       = "tool"       // of a call
 	detailDigest     = "arguments_sha256"
-	detailArguments  = "arguments" // of a call's first record; personal, see audit.PersonalDetail
+	detailSource     = "tool_source"     // whose tool it is
+	detailDefinition = "tool_definition" // the digest of it
+	detailArguments  = "arguments"       // of a call's first record; personal, see audit.PersonalDetail
 )
 
 // sha256Prefix is before a digest's hexadecimal digits.
@@ -118,6 +120,11 @@ func (m matter) into(detail map[string]string) map[string]string {
 	}
 	if m.call.named() {
 		detail[detailTool], detail[detailDigest] = m.call.Tool, strings.TrimPrefix(m.call.Digest, sha256Prefix)
+		for key, value := range map[string]string{detailSource: m.call.Source, detailDefinition: m.call.Definition} {
+			if value != "" {
+				detail[key] = value
+			}
+		}
 	}
 	return detail
 }
@@ -128,7 +135,7 @@ func callOf(detail map[string]string) Call {
 	if detail[detailTool] == "" {
 		return Call{}
 	}
-	return Call{Tool: detail[detailTool], Digest: sha256Prefix + detail[detailDigest], Arguments: detail[detailArguments]}
+	return Call{Tool: detail[detailTool], Source: detail[detailSource], Definition: detail[detailDefinition], Digest: sha256Prefix + detail[detailDigest], Arguments: detail[detailArguments]}
 }
 
 // hostOf reads it back.

@@ -21,6 +21,7 @@ func layers() []struct {
 		{"internal/clock", 0},
 		{"internal/errand", 0},
 		{"internal/excerpt", 0},
+		{"internal/printable", 0},
 		{"internal/autorun", 0},
 		{"internal/lru", 0},
 		{"internal/linediff", 0},

@@ -59,6 +59,29 @@ func OpenVerified(ctx context.Context, dir, scratch string, options VerifyOption
 	return opened, verdict, nil
 }
 
+// AwaitCovered waits until a checkpoint covers all records that the log has now: what none covers
+// can't be verified. That takes a second at most while the log is well; after limit it gives up,
+// and what is not covered is for whoever verifies to tell.
+func AwaitCovered(ctx context.Context, log *FileLog, limit time.Duration) error {
+	next, _ := log.End()
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if last, _ := log.Checkpoint(); last.Size >= 0 && uint64(last.Size) >= next {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-over.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // hold binds a reader to what was verified.
 func (r *Reader) hold(p *proof, verdict Verdict) error {
 	var away uint64

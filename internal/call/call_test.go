@@ -53,6 +53,9 @@ type house struct {
 // runner is a tool.
 type runner func(ctx context.Context, call tool.Call) ([]byte, error)
 
+// Definition implements tool.Runner.
+func (runner) Definition() string { return "a function of the test" }
+
 func (r runner) Run(ctx context.Context, call tool.Call) ([]byte, error) { return r(ctx, call) }
 
 func open(t *testing.T) *house {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/report"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 )
 
@@ -61,6 +65,7 @@ func (d *Daemon) auditing() httpapi.Auditing {
 			Lockfiles:  d.keptLockfiles,
 			Upstreams:  d.filePlaces,
 			Checkpoint: d.lastCheckpoint,
+			Verify:     verifyLog(d),
 		}),
 		End: d.log.End,
 	}
@@ -100,6 +105,33 @@ func (d *Daemon) filePlaces() map[string][]string {
 		}
 	}
 	return places
+}
+
+// coverLimit is how long a report waits for a checkpoint of what the log has.
+const coverLimit = 5 * time.Second
+
+// verifyLog verifies the log's files before a report, by the keys and the last checkpoint that
+// this process has: what lies beside the files is whoever's who changed them. One at a time does,
+// since it reads all of the log: about three seconds for a million records.
+func verifyLog(d *Daemon) func(ctx context.Context) (audit.Verdict, error) {
+	turn := make(chan struct{}, 1)
+	return func(ctx context.Context) (audit.Verdict, error) {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return audit.Verdict{}, context.Cause(ctx)
+		}
+		if err := audit.AwaitCovered(ctx, d.log, coverLimit); err != nil {
+			return audit.Verdict{}, err
+		}
+		ring, err := checkpoint.NewKeyring(strings.Join(d.log.PublicKeys(), "\n"))
+		if err != nil {
+			return audit.Verdict{}, fault.Wrap(fault.ErrUnavailable, err, "the log can't be verified, so no report is made of it")
+		}
+		_, note := d.log.Checkpoint()
+		return audit.Verify(ctx, d.opts.Paths.Audit(), audit.VerifyOptions{Keys: &ring, Kept: note})
+	}
 }
 
 // lastCheckpoint is the newest log checkpoint in a line.

@@ -22,7 +22,7 @@ func openMCP(d *Daemon) http.Handler {
 	d.serves = append(d.serves, own)
 	server := mcp.New(mcp.Config{
 		Connect: func(_ context.Context, secret string) (mcp.Backend, error) {
-			return client.Through("this daemon", secret, inside.dial), nil
+			return mcp.Over(client.Through("this daemon", secret, inside.dial)), nil
 		},
 		ApprovalURL: d.opts.Config.Approvals.URL, Installers: all.Installers(), Version: d.opts.Version, Logger: d.opts.Log.With("wire", wireMCP),
 	})

@@ -59,7 +59,7 @@ func (d *Daemon) openWires() (wires, error) {
 	}
 	cells := interpreter.New(interpreter.Config{Host: func(id string) (interpreter.Host, error) { return d.sandboxes.Kernels(id) }, Log: d.opts.Log})
 	data := e2b.NewData(e2b.DataConfig{
-		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Log: d.opts.Log,
+		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Alarms: d.log, Log: d.opts.Log,
 	})
 	if err := d.openBuilds(); err != nil {
 		return wires{}, err

@@ -5,7 +5,10 @@
 // helps to judge and decides nothing.
 package evidence
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Evidence is what is known about a release, for the person who answers. All of
 // it is told by upstreams and imported lists but for LastApproved.
@@ -41,6 +44,17 @@ type Evidence struct {
 	Host *Host `json:"host,omitempty"`
 	// Call is what is known of a call of a tool; nil: it is about something else.
 	Call *Call `json:"call,omitempty"`
+	// Cut are the lists of which only the beginning is here, by their names, such as
+	// "findings" and "inside.native".
+	Cut map[string]Cut `json:"cut,omitempty"`
+}
+
+// Cut is how much of a list is not here.
+type Cut struct {
+	Total int `json:"total"` // entries that are known of at least, those that are here among them
+	// Digests are of the whole lists that were told, excerpt.Digest each: two evidences that
+	// differ in what is not here differ in them.
+	Digests []string `json:"digests"`
 }
 
 // Call is what is known of a call of a tool of the host that somebody wants to make.
@@ -75,8 +89,20 @@ type Inside struct {
 	Files       int      `json:"files"`                  // how many there are
 }
 
-// Apart is the evidence with an Inside, a Host and a Call of its own.
+// Count is how many entries of a list are known of at least: those that are here, and those
+// that were cut. "" is no list: 0.
+func (e Evidence) Count(list string) int {
+	for _, l := range e.Lists() {
+		if l.Name == list {
+			return max(len(*l.Values), e.Cut[list].Total)
+		}
+	}
+	return 0
+}
+
+// Apart is the evidence with an Inside, a Host, a Call and a Cut of its own.
 func (e Evidence) Apart() Evidence {
+	e.Cut = maps.Clone(e.Cut)
 	if e.Inside != nil {
 		own := *e.Inside
 		e.Inside = &own
@@ -105,8 +131,27 @@ func (e *Evidence) Texts() []*string {
 	return []*string{&host.Protocol, &call.Description, &e.Popularity, &e.Similar, &e.Maintainer, &e.Summary, &e.Homepage, &e.License, &e.LastApproved, &e.Installed}
 }
 
-// Lists are its lists, to change in place; those of what is nil are not kept.
-func (e *Evidence) Lists() []*[]string {
+// List is a list of the evidence, to change in place.
+type List struct {
+	Name   string // in Cut
+	Values *[]string
+	// Order is which lists are cut first where not all have room: the highest. Whole lists are
+	// what a person decides about, and are never cut.
+	Order Order
+}
+
+// Order is how much depends on a list.
+type Order int
+
+// The orders.
+const (
+	Whole   Order = iota // what is decided about: it is here whole, or nobody is asked
+	Warning              // what speaks against it
+	Detail               // anything else
+)
+
+// Lists are its lists; those of what is nil are not kept.
+func (e *Evidence) Lists() []List {
 	in := e.Inside
 	if in == nil {
 		in = &Inside{} // nothing is kept in it
@@ -119,8 +164,21 @@ func (e *Evidence) Lists() []*[]string {
 	if call == nil {
 		call = &Call{}
 	}
-	return []*[]string{
-		&host.Commands, &host.Refs, &host.Options, &call.Commands, &e.Advisories, &e.Scripts, &e.Findings, &e.Requires, &e.Changes, &e.NewFiles, &e.Unchecked,
-		&in.Modules, &in.EntryPoints, &in.Starts, &in.Native,
+	return []List{
+		{"host.refs", &host.Refs, Whole},
+		{"host.options", &host.Options, Whole},
+		{"advisories", &e.Advisories, Warning},
+		{"findings", &e.Findings, Warning},
+		{"scripts", &e.Scripts, Warning},
+		{"unchecked", &e.Unchecked, Warning},
+		{"inside.starts", &in.Starts, Warning},
+		{"inside.native", &in.Native, Warning},
+		{"changes", &e.Changes, Warning},
+		{"host.commands", &host.Commands, Detail},
+		{"call.commands", &call.Commands, Detail},
+		{"requires", &e.Requires, Detail},
+		{"new_files", &e.NewFiles, Detail},
+		{"inside.modules", &in.Modules, Detail},
+		{"inside.entry_points", &in.EntryPoints, Detail},
 	}
 }

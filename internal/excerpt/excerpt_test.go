@@ -1,6 +1,7 @@
 package excerpt_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -28,6 +29,45 @@ func TestOf(t *testing.T) {
 		if got := excerpt.Of(tt.text, tt.most); got != tt.want {
 			t.Errorf("Of(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
 		}
+	}
+}
+
+// TestSealed: what is cut says how long it was and which text, whatever the difference is.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	if got := excerpt.Sealed("abc", 3); got != "abc" {
+		t.Errorf("what has room is %q", got)
+	}
+	if got, want := excerpt.Sealed("test", 3), "... [4 bytes, sha256 9f86d081884c7d659a2feaa0c55ad015]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := excerpt.Sealed(strings.Repeat("x", 400), 300); len(got) != 300 || !strings.HasPrefix(got, "xxx") {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		a := rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(rt, "text")
+		b := slices.Clone(a)
+		if len(b) == 0 {
+			return
+		}
+		b[rapid.IntRange(0, len(b)-1).Draw(rt, "place")] ^= rapid.Byte().Filter(func(x byte) bool { return x != 0 }).Draw(rt, "bits")
+		one, other := excerpt.Sealed(string(a), 100), excerpt.Sealed(string(b), 100)
+		if one == other || !utf8.ValidString(one) || len(one) > 170 {
+			rt.Fatalf("%q and %q are %q and %q", a, b, one, other)
+		}
+	})
+}
+
+// TestDigest: of a list, whatever its texts could be joined to.
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	seen := map[string][]string{}
+	for _, list := range [][]string{nil, {""}, {"", ""}, {"ab"}, {"a", "b"}, {"b", "a"}, {"1:a1:b"}} {
+		d := excerpt.Digest(list)
+		if other, is := seen[d]; is || len(d) != 32 {
+			t.Errorf("%q and %q have the digest %q", list, other, d)
+		}
+		seen[d] = list
 	}
 }
 

@@ -73,7 +73,7 @@ func AuditFilter(q api.AuditQuery) (index.Filter, error) {
 // ViewReport is a report as it is told.
 func ViewReport(r report.Report) api.AuditReport {
 	out := api.AuditReport{
-		Report: r.Report, Asked: r.Asked, First: r.First, Last: r.Last, Empty: r.Empty, Checkpoint: r.Checkpoint, Tables: []api.AuditTable{},
+		Report: r.Report, Asked: r.Asked, First: r.First, Last: r.Last, Empty: r.Empty, Checkpoint: r.Checkpoint, Verified: r.Verified, Tables: []api.AuditTable{},
 		Found: r.Found, Unjudged: r.Unjudged, Verdict: r.Verdict, Records: r.Records,
 	}
 	for _, t := range r.Tables {

@@ -1,13 +1,18 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -20,7 +25,15 @@ import (
 // auditServer serves the questions about a log.
 func auditServer(t *testing.T) (*audit.FileLog, *client.Client) {
 	t.Helper()
-	log, err := audit.Open(t.TempDir(), audit.Options{})
+	log, c, _ := verifiedServer(t, nil)
+	return log, c
+}
+
+// verifiedServer is auditServer of a log that is verified before each report; nil: nobody does.
+func verifiedServer(t *testing.T, verify func(ctx context.Context, log *audit.FileLog, dir string) (audit.Verdict, error)) (*audit.FileLog, *client.Client, string) {
+	t.Helper()
+	dir := t.TempDir()
+	log, err := audit.Open(dir, audit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +45,17 @@ func auditServer(t *testing.T) (*audit.FileLog, *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	reports := report.Config{Index: x}
+	if verify != nil {
+		reports.Verify = func(ctx context.Context) (audit.Verdict, error) { return verify(ctx, log, dir) }
+	}
 	server := &http.Server{ConnContext: httpapi.ConnContext, Handler: httpapi.New(httpapi.Config{
 		Log: log, Logger: slog.New(slog.DiscardHandler),
-		Audit: httpapi.Auditing{Index: x, Reports: report.New(report.Config{Index: x}), End: log.End},
+		Audit: httpapi.Auditing{Index: x, Reports: report.New(reports), End: log.End},
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return log, client.New(socket)
+	return log, client.New(socket), dir
 }
 
 func add(t *testing.T, log *audit.FileLog, name string) {
@@ -123,5 +140,58 @@ func TestQueriesAndReportsOverHTTP(t *testing.T) {
 		if _, err := c.AuditReport(t.Context(), name, q); client.StatusOf(err) != http.StatusBadRequest && client.StatusOf(err) != http.StatusNotFound {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAReportOfALogThatWasChanged: before each report the log is verified, and the report says what
+// was proved. Of one in which a byte was changed in place none is made, though the index knows
+// what stood there; put back, it is reported on again (the control). Without a verification the
+// report says nothing of one.
+func TestAReportOfALogThatWasChanged(t *testing.T) {
+	log, c, dir := verifiedServer(t, func(ctx context.Context, log *audit.FileLog, dir string) (audit.Verdict, error) {
+		if err := audit.AwaitCovered(ctx, log, time.Minute); err != nil {
+			return audit.Verdict{}, err
+		}
+		return audit.Verify(ctx, dir, audit.VerifyOptions{})
+	})
+	add(t, log, "p0")
+	add(t, log, "p1")
+	asks := func() (api.AuditReport, error) {
+		return c.AuditReport(t.Context(), "off-allowlist", api.AuditQuestion{})
+	}
+	r, err := asks()
+	if err != nil || r.Verified != "2 records by the key that lies with the log" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	change := func(from, to string) {
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.OpenFile(files[0], os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.WriteAt([]byte(to), int64(bytes.Index(text, []byte(from)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`"package_name":"p1"`, `"package_name":"p7"`)
+	if r, err := asks(); client.StatusOf(err) != http.StatusConflict || !strings.Contains(err.Error(), "is not as it was written") || len(r.Tables) > 0 {
+		t.Errorf("of a log in which a byte was changed: %+v, %v", r, err)
+	}
+	change(`"package_name":"p7"`, `"package_name":"p1"`)
+	if r, err := asks(); err != nil || r.Verified == "" {
+		t.Errorf("put back: %+v, %v", r, err)
+	}
+	other, c := auditServer(t)
+	add(t, other, "p0")
+	if r, err := asks(); err != nil || r.Verified != "" || r.Found != 1 {
+		t.Errorf("where nobody verifies: %+v, %v", r, err)
 	}
 }

@@ -11,13 +11,17 @@ import (
 )
 
 // holds answers with what a sandbox waits for: one line, or with watch another
-// whenever it has changed, until the sandbox is gone.
+// whenever it has changed, until the sandbox is gone. With stay as well the sandbox's lease
+// goes on as long as its client watches.
 func (s sandboxRoutes) holds(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
 		return err
 	}
 	watch := r.URL.Query().Get("watch") != ""
+	if watch && r.URL.Query().Get("stay") != "" {
+		defer sb.Stay()()
+	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	out := http.NewResponseController(w)
 	var last []byte
@@ -52,24 +56,11 @@ func waits(v api.Sandbox, sb *sandbox.Sandbox) api.Sandbox {
 	return v
 }
 
-// whatWaits names what a sandbox waits for.
-func whatWaits(h waiting.Hold) string {
-	switch {
-	case h.Push != "":
-		return "push to " + h.Push
-	case h.Host != "":
-		return "host " + h.Host
-	case h.Tool != "":
-		return "tool " + h.Tool
-	}
-	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
-}
-
 func viewHolds(v waiting.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
-			Request: h.Approval, Tree: h.Tree, Package: whatWaits(h),
+			Request: h.Approval, Tree: h.Tree, Package: h.What(),
 			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
 		}
 		if h.Freeze {

@@ -44,7 +44,7 @@ func helds() []held {
 	host := approval.Host{Name: "api.example", Port: 443}
 	push := approval.Host{Name: "git.example", Port: 443, Repository: "acme/app", Push: "sha256:" + strings.Repeat("c", 64)}
 	arguments := `{"cents":7}`
-	toolCall := approval.Call{Tool: "refund", Digest: approval.DigestOf(arguments), Arguments: arguments}
+	toolCall := approval.Call{Tool: "refund", Source: approval.SourceHost, Definition: approval.DigestOf("refund"), Digest: approval.DigestOf(arguments), Arguments: arguments}
 	return []held{
 		one("package", release("rich"), pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich"}),
 		one("host", approval.Ask{Host: host}, host.Project()),

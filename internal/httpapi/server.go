@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,12 +140,22 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 // ServeHTTP routes.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if staysOnly(r) {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
 	s.busy.Add(1)
 	defer func() {
 		s.last.Store(time.Now().UnixNano())
 		s.busy.Add(-1)
 	}()
 	s.mux.ServeHTTP(w, r)
+}
+
+// staysOnly tells that a request asks for nothing: its client is there as a sandbox's, comes back by
+// itself to the daemon that follows, and is no reason for this one to go on.
+func staysOnly(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/holds") && r.URL.Query().Get("stay") != ""
 }
 
 // IdleSince is when the last request ended; the zero time while one is served.

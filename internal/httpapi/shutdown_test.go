@@ -43,3 +43,18 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoStaysKeepsNoDaemon: a client that is only there, as a sandbox's, is no work of the daemon;
+// one that watches what its sandbox waits for is (the control).
+func TestWhoStaysKeepsNoDaemon(t *testing.T) {
+	for query, want := range map[string]int64{"?watch=1&stay=1": 0, "?watch=1": 1} {
+		s := New(Config{})
+		busy := int64(-1)
+		s.mux = http.NewServeMux()
+		s.mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) { busy = s.busy.Load() })
+		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/sandboxes/sb1/holds"+query, nil))
+		if busy != want || s.busy.Load() != 0 {
+			t.Errorf("%s: the daemon is busy with %d, then %d", query, busy, s.busy.Load())
+		}
+	}
+}

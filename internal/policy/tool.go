@@ -36,11 +36,11 @@ func (p *Policy) ToolListed(name string) Decision {
 }
 
 // AnswerCall weighs people's answers about a tool, by d, of a call that would wait. Only
-// those count that were given about arguments with this digest.
-func AnswerCall(d Decision, tool, digest string, answers []Approval) Decision {
+// those count that are bound to all of these digests: the tool's and the arguments'.
+func AnswerCall(d Decision, tool string, bound []string, answers []Approval) Decision {
 	var about []Approval
 	for _, a := range answers {
-		if slices.Contains(a.Digests, digest) {
+		if len(bound) > 0 && !slices.ContainsFunc(bound, func(digest string) bool { return !slices.Contains(a.Digests, digest) }) {
 			about = append(about, a)
 		}
 	}

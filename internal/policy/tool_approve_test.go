@@ -54,13 +54,13 @@ rules:
 	}
 }
 
-// TestAnswersAboutCalls: an answer counts for the arguments that it was given about, a
+// TestAnswersAboutCalls: an answer counts for the tool and the arguments that it was given about, a
 // denial before an approval, and for nothing that does not wait.
 func TestAnswersAboutCalls(t *testing.T) {
 	t.Parallel()
 	hold := policy.Decision{Effect: policy.Hold, Rule: "rules.asks"}
-	yes := policy.Approval{ID: "ap-yes", By: "bob", Digests: []string{"sha256:a"}}
-	no := policy.Approval{ID: "ap-no", By: "eve", Denied: true, Reason: "not\nnow", Digests: []string{"sha256:b"}}
+	yes := policy.Approval{ID: "ap-yes", By: "bob", Digests: []string{"sha256:tool", "sha256:a"}}
+	no := policy.Approval{ID: "ap-no", By: "eve", Denied: true, Reason: "not\nnow", Digests: []string{"sha256:tool", "sha256:b"}}
 	for _, c := range []struct {
 		d       policy.Decision
 		digest  string
@@ -73,9 +73,11 @@ func TestAnswersAboutCalls(t *testing.T) {
 		{hold, "sha256:b", []policy.Approval{yes, no}, policy.Deny, "this call of refund was denied by eve (ap-no): not"},
 		{hold, "sha256:c", []policy.Approval{yes, no}, policy.Hold, ""},
 		{hold, "", []policy.Approval{{ID: "ap-1"}}, policy.Hold, ""},
+		{hold, "sha256:a", []policy.Approval{{ID: "ap-1", Digests: []string{"sha256:other", "sha256:a"}}}, policy.Hold, ""},
+		{hold, "sha256:a", []policy.Approval{{ID: "ap-1", Digests: []string{"sha256:a"}}}, policy.Hold, ""}, // of an earlier version
 		{policy.Decision{Effect: policy.Deny}, "sha256:a", []policy.Approval{yes}, policy.Deny, ""},
 	} {
-		d := policy.AnswerCall(c.d, "refund", c.digest, c.answers)
+		d := policy.AnswerCall(c.d, "refund", []string{"sha256:tool", c.digest}, c.answers)
 		if d.Effect != c.want || !strings.HasPrefix(d.Reason, c.says) || strings.Contains(d.Reason, "\n") {
 			t.Errorf("%s: %+v", c.digest, d)
 		}

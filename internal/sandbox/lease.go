@@ -105,6 +105,10 @@ func (m *Manager) EndLeases() {
 	}
 }
 
+// Stay counts in a client that is there between its commands, too, so that the sandbox's lease
+// goes on; it is no use of the sandbox, which may be idle. What it returns counts it out, once.
+func (s *Sandbox) Stay() (over func()) { return s.clients.Stay() }
+
 // endLease ends a sandbox whose lease is over, unless it is between commands or a client came.
 func (m *Manager) endLease(ctx context.Context, s *Sandbox, lease, counts time.Duration) {
 	if counts < betweenCommands && !m.runsCommand(ctx, s.info.ID) || s.clients.Absent() < lease {

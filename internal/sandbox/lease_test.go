@@ -104,6 +104,33 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// TestStayingKeepsALease: a client that is there between its commands keeps its sandbox by that, and
+// loses it when it is there no more; its staying is no use of the sandbox, which grows idle.
+func TestStayingKeepsALease(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).daemon(t)
+	left, _ := d.leased(t, 5*time.Second)
+	stays, _ := d.leased(t, 5*time.Second)
+	idle := d.create(t, sandbox.Request{Lifetime: sandbox.Lifetime{Lease: 5 * time.Second, Idle: time.Second}})
+	overIdle, over := idle.Stay(), stays.Stay()
+	defer overIdle()
+	left.Stay()()
+	await(t, "the one whose client has left is gone, and the one that nobody uses", func() bool {
+		d.EndLeases()
+		return len(d.List()) == 1
+	})
+	d.wantOnly(t, stays.Info().ID)
+	over()
+	over() // once counts
+	await(t, "the other has ended, too", func() bool {
+		d.EndLeases()
+		return len(d.List()) == 0
+	})
+	if got := d.endReason(t, stays.Info().ID); got != "its client is gone" {
+		t.Errorf("on record is %q", got)
+	}
+}
+
 // TestALeaseIsNotTheGuestsToRenew: requests of the sandbox that wait for a person and do so no
 // longer are no client of it. While one waits, the time does not count.
 func TestALeaseIsNotTheGuestsToRenew(t *testing.T) {

@@ -2,9 +2,13 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -51,6 +55,9 @@ func (l Limits) withDefaults() Limits {
 
 // Runner does a tool's work. Implementations pass package tooltest's suite.
 type Runner interface {
+	// Definition is what it runs, as far as the operator says it and without secrets: two
+	// runners that do other work have another one. It is for a digest, and nobody reads it.
+	Definition() string
 	// Run hands the arguments to the tool and gives what it answers, at most as many
 	// bytes as the call allows. When ctx ends, so does what was begun for the call, as
 	// far as the runner's documentation says, and Run returns soon. An error that is a
@@ -90,6 +97,23 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // TooMuch is the failure of a tool that answers more than it may.
 func TooMuch(most int64) *Failure {
 	return &Failure{Sentence: "the tool answered more than the " + Size(most) + " that it may, and was ended"}
+}
+
+// Definition is the digest of all that the tool is, "sha256:" and hexadecimal: what it is called
+// and says of itself, which arguments it takes, what it may do and what runs it.
+func (t *Tool) Definition() string {
+	schema := ""
+	if t.Schema != nil {
+		schema = t.Schema.Text()
+	}
+	limits := t.Limits.withDefaults()
+	h := sha256.New()
+	for _, part := range []string{
+		t.Name, t.Description, schema, strconv.FormatBool(t.JSON), strconv.FormatBool(t.Record), limits.Time.String(), strconv.FormatInt(limits.Output, 10), t.Runner.Definition(),
+	} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes all
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // name is what a tool can be called: what the toolkit's policies have, and a guest can

@@ -130,6 +130,9 @@ func TestSchemasAreWholeByThemselves(t *testing.T) {
 // runner is a tool in a test.
 type runner func(ctx context.Context, call tool.Call) ([]byte, error)
 
+// Definition implements tool.Runner.
+func (runner) Definition() string { return "a function of the test" }
+
 func (r runner) Run(ctx context.Context, call tool.Call) ([]byte, error) { return r(ctx, call) }
 
 func says(text string) runner {

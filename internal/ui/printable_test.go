@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 func TestPrintable(t *testing.T) {
@@ -37,7 +39,7 @@ func FuzzPrintable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, got := range []string{Printable(s), PrintableText(s)} {
-			if !utf8.ValidString(got) || strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(got), hostile) {
+			if !utf8.ValidString(got) || strings.ContainsFunc(strings.NewReplacer("\n", "", "\t", "").Replace(got), printable.Hostile) {
 				t.Fatalf("%q became %q", s, got)
 			}
 		}
@@ -46,7 +48,7 @@ func FuzzPrintable(f *testing.F) {
 			t.Fatal(err)
 		}
 		shown := printableJSON(data)
-		if strings.ContainsFunc(shown, hostile) {
+		if strings.ContainsFunc(shown, printable.Hostile) {
 			t.Fatalf("%q became %q", data, shown)
 		}
 		var before, after string

@@ -18,7 +18,10 @@ from ._async.process import AsyncProcess
 from ._async.sandbox import AsyncSandbox
 from ._models import (
     Approval,
+    ApprovalCall,
     ApprovalEvent,
+    ApprovalFile,
+    ApprovalHost,
     CallResult,
     Command,
     CommandResult,
@@ -52,6 +55,7 @@ from .errors import (
     Conflict,
     ConnectionLost,
     DaemonNotFound,
+    InstallAlarm,
     InstallFailed,
     InstallRefused,
     InvalidRequest,
@@ -72,7 +76,10 @@ except _metadata.PackageNotFoundError:  # run from its sources
 __all__ = [
     "APIError",
     "Approval",
+    "ApprovalCall",
     "ApprovalEvent",
+    "ApprovalFile",
+    "ApprovalHost",
     "ApprovalRequired",
     "AsyncClient",
     "AsyncFiles",
@@ -91,6 +98,7 @@ __all__ = [
     "FileInfo",
     "Files",
     "Hold",
+    "InstallAlarm",
     "InstallFailed",
     "InstallRefused",
     "InvalidRequest",

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -22,6 +22,9 @@ def blocking(work: Callable[[], T]) -> T:
     return work()
 
 
+# How long a write to a connection that was lost may take to fail, in seconds.
+_SETTLE = 5.0
+
 async_sleep = asyncio.sleep
 sleep = time.sleep
 
@@ -32,10 +35,17 @@ class AsyncPump:
     def __init__(self, write: Callable[[bytes], Awaitable[None]], frames: Iterator[bytes]) -> None:
         self._task = asyncio.ensure_future(self._run(write, frames))
 
-    @staticmethod
-    async def _run(write: Callable[[bytes], Awaitable[None]], frames: Iterator[bytes]) -> None:
+        self.finished = False
+
+    async def _run(self, write: Callable[[bytes], Awaitable[None]], frames: Iterator[bytes]) -> None:
         for one in frames:
             await write(one)
+        self.finished = True
+
+    async def settle(self) -> bool:
+        """Whether all was written, once the connection was lost: what is being written fails then."""
+        await asyncio.wait({self._task}, timeout=_SETTLE)
+        return self.finished
 
     async def stop(self) -> None:
         """Ends it; whether all was written is told by what the command did."""
@@ -49,6 +59,8 @@ class Pump:
 
     def __init__(self, write: Callable[[bytes], None], frames: Iterator[bytes]) -> None:
         self._write, self._frames, self._over = write, frames, threading.Event()
+        #: All was written.
+        self.finished = False
         self._thread = threading.Thread(target=self._run, name="cofferdam-input", daemon=True)
         self._thread.start()
 
@@ -59,7 +71,46 @@ class Pump:
                 if self._over.is_set():
                     return
                 self._write(one)
+            self.finished = True
+
+    def settle(self) -> bool:
+        """Whether all was written, once the connection was lost: what is being written fails then."""
+        self._thread.join(_SETTLE)
+        return self.finished
 
     def stop(self) -> None:
         """Ends it after the frame that is being written."""
         self._over.set()
+
+
+class AsyncBeside:
+    """Does something beside the caller, until it is done or stopped."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], Coroutine[Any, Any, None]]) -> None:
+        self._over = False
+        self._task = asyncio.ensure_future(work(lambda: self._over))
+
+    async def stop(self) -> None:
+        """Ends it."""
+        self._over = True
+        self._task.cancel()
+        with contextlib.suppress(BaseException):
+            await self._task
+
+
+class Beside:
+    """Does something beside the caller, until it is done or stopped."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
+        self._over = False
+        self._work = work
+        threading.Thread(target=self._run, name="cofferdam-presence", daemon=True).start()
+
+    def _run(self) -> None:
+        # What it reads may be closed under it at the end.
+        with contextlib.suppress(Exception):
+            self._work(lambda: self._over)
+
+    def stop(self) -> None:
+        """Has it end at its next turn; a read that is under way ends with its connection."""
+        self._over = True

@@ -93,11 +93,15 @@ class Hold:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """When a sandbox ends by itself; 0 is no end. ``at_end`` is destroy, pause or pause-files."""
+    """When a sandbox ends by itself; 0 is no end. ``at_end`` is destroy, pause or pause-files.
+
+    ``lease_seconds`` is how long it goes on without the program that made it.
+    """
 
     ttl_seconds: int = 0
     idle_seconds: int = 0
     at_end: str = ""
+    lease_seconds: int = 0
 
 
 @dataclass(frozen=True)
@@ -308,8 +312,42 @@ class NamedPolicy:
 
 
 @dataclass(frozen=True)
+class ApprovalHost:
+    """A host, or a push to a repository of one: ``push`` is the digest of all that it changes."""
+
+    name: str
+    port: int
+    repository: str = ""
+    push: str = ""
+
+
+@dataclass(frozen=True)
+class ApprovalCall:
+    """A call of a tool: whose tool it is, the digest of its definition, and what it would get."""
+
+    tool: str
+    digest: str
+    source: str = ""
+    definition: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True)
+class ApprovalFile:
+    """A file of a release, by whose digests an answer is bound."""
+
+    name: str
+    kind: str
+    digests: list[str] = field(default_factory=list)
+    scripts: bool = False
+
+
+@dataclass(frozen=True)
 class Approval:
-    """A request of the approval queue. ``raw`` has all that the daemon sent of it."""
+    """A request of the approval queue. ``raw`` has all that the daemon sent of it.
+
+    What an answer is bound to is in ``package``, ``upstream`` and ``files``, in ``host``, or in ``call``.
+    """
 
     id: str
     state: str
@@ -319,6 +357,9 @@ class Approval:
     updated: datetime
     kind: str = ""
     package: PackageRef | None = None
+    host: ApprovalHost | None = None
+    call: ApprovalCall | None = None
+    files: list[ApprovalFile] = field(default_factory=list)
     upstream: str = ""
     group: str = ""
     tree: str = ""

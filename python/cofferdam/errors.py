@@ -17,6 +17,9 @@ from . import _html
 if TYPE_CHECKING:
     from ._models import CommandResult, Refusal
 
+# How many refusals the text of an error has.
+_SHOWN = 10
+
 # The end of a refused command's sentence, as the daemon writes it.
 _RULE = re.compile(r"^(?P<reason>.*) \(rule (?P<rule>[^()\s]+), request (?P<request>[a-z0-9-]+)\)$", re.DOTALL)
 
@@ -109,22 +112,37 @@ class InstallRefused(CommandFailed):
     """An install in which the policy refused something.
 
     ``refusals`` has all of it; ``rule``, ``reason`` and ``request_id`` are the first one's.
+    ``alarm`` tells that something of it was an alarm, and no refusal as any.
     """
 
     def __init__(self, argv: Sequence[str], result: CommandResult, refusals: Sequence[Refusal]) -> None:
         super().__init__(argv, result)
         self.refusals = list(refusals)
+        self.alarm: bool = any(r.alarm for r in self.refusals)
         first = self.refusals[0]
         self.rule: str = first.rule
         self.reason: str = first.reason
         self.request_id: str = first.request_id
         #: Lines of a policy that would allow it; "" if none would.
         self.suggestion: str = first.suggest
-        self.args = ("\n".join(_sentence(r) for r in self.refusals[:10]),)
+        lines = [_sentence(r) for r in self.refusals[:_SHOWN]]
+        if len(self.refusals) > _SHOWN:
+            lines.append(f"and {len(self.refusals) - _SHOWN} more of {len(self.refusals)}")
+        self.args = ("\n".join(lines),)
 
     def _repr_html_(self) -> str:
-        rows = [[_what(r), r.reason, r.rule, r.request_id, r.approval] for r in self.refusals]
-        return _html.grid("Refused", ["what", "reason", "rule", "request", "approval"], rows)
+        rows = [
+            ["ALARM" if r.alarm else "", _what(r), r.reason, r.rule, r.request_id, r.approval] for r in self.refusals
+        ]
+        return _html.grid("Refused", ["", "what", "reason", "rule", "request", "approval"], rows)
+
+
+class InstallAlarm(InstallRefused):
+    """An install in which something was not what it must be: other bytes than were promised, say.
+
+    What was refused for that is first. The package client may have ended well, with another
+    file or without one: see ``result``. Do not use what it has installed.
+    """
 
 
 class ApprovalRequired(InstallRefused):
@@ -158,7 +176,8 @@ def _what(refusal: Refusal) -> str:
 
 
 def _sentence(refusal: Refusal) -> str:
-    return f"{_what(refusal)}: {refusal.reason} (rule {refusal.rule}, request {refusal.request_id})"
+    alarm = "ALARM: " if refusal.alarm else ""
+    return f"{alarm}{_what(refusal)}: {refusal.reason} (rule {refusal.rule}, request {refusal.request_id})"
 
 
 _KINDS: dict[int, type[APIError]] = {

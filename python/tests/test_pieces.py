@@ -16,6 +16,7 @@ from cofferdam import (
     ApprovalRequired,
     CofferdamError,
     CommandResult,
+    InstallAlarm,
     InstallRefused,
     InvalidRequest,
     NotFound,
@@ -117,6 +118,48 @@ def test_times_and_bytes_that_are_none(wrong: object) -> None:
     with pytest.raises(ProtocolError):
         decode(Both, wrong)
     assert decode(Both, {"data": "aGk="}).data == b"hi"
+
+
+def test_two_requests_that_differ_look_different() -> None:
+    """What an answer would be bound to is in what Python shows of a request."""
+    whole = {
+        "id": "ap-1", "state": "pending", "rule": "r", "reason": "why", "created": "2026-11-26T10:00:00Z", "updated": "2026-11-26T10:00:00Z",
+    }  # fmt: skip
+    digest = "sha256:" + "0" * 63
+
+    def of(**more: object) -> str:
+        return repr(decode(Approval, whole | more))
+
+    def push(last: str) -> str:
+        return of(host={"name": "git.example", "port": 443, "repository": "a/b", "push": digest + last})
+
+    def call(arguments: str, definition: str) -> str:
+        return of(
+            call={"tool": "t", "source": "host", "definition": definition, "digest": digest, "arguments": arguments}
+        )
+
+    def release(index: str, last: str) -> str:
+        return of(upstream=index, files=[{"name": "f", "kind": "wheel", "digests": [digest + last]}])
+
+    assert push("a") == push("a") != push("b")
+    assert call("x", "y") == call("x", "y") and len({call("x", "y"), call("z", "y"), call("x", "z")}) == 3
+    assert (
+        release("i", "a") == release("i", "a") and len({release("i", "a"), release("j", "a"), release("i", "b")}) == 3
+    )
+
+
+def test_an_alarm_is_said_to_be_one() -> None:
+    now = datetime.now(timezone.utc)
+
+    def refusal(name: str, alarm: bool) -> Refusal:
+        return Refusal(now, "r", "s", name, "blocked", "rule", "why", "id-" + name, 1, alarm=alarm)
+
+    plain = InstallRefused(["pip"], CommandResult(1, "", ""), [refusal("six", False)])
+    assert not plain.alarm and "ALARM" not in str(plain) and "ALARM" not in plain._repr_html_()
+    bad = InstallAlarm(["pip"], CommandResult(0, "", ""), [refusal("six", True), refusal("rich", False)])
+    assert bad.alarm and str(bad).startswith("ALARM: six: why") and "ALARM" in bad._repr_html_()
+    many = InstallRefused(["pip"], CommandResult(1, "", ""), [refusal(str(i), False) for i in range(60)])
+    assert "and 50 more of 60" in str(many)
 
 
 def test_what_is_shown_does_nothing() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -201,6 +204,74 @@ def test_it_is_removed_at_the_end(daemon: Path) -> None:
         raise KeyError
     with Client() as client, pytest.raises(NotFound):
         client.sandboxes.get(box.info.id)
+
+
+MAKES = """
+import sys, time, cofferdam
+cofferdam._async.sandbox.LEASE = cofferdam._sync.sandbox.LEASE = 5  # as short as a lease can be
+
+def made(box):
+    print(box.id, flush=True)
+
+if sys.argv[1] == "async":
+    import asyncio
+
+    async def whole():
+        async with cofferdam.AsyncSandbox() as box:
+            await box.spawn(["sleep", "1000"])
+            made(box)
+            await asyncio.sleep(1000)
+
+    asyncio.run(whole())
+else:
+    with cofferdam.Sandbox(keep=sys.argv[1] == "keep") as box:
+        box.spawn(["sleep", "1000"])
+        made(box)
+        time.sleep(1000)
+"""
+
+
+def test_a_sandbox_ends_with_its_program(daemon: Path) -> None:
+    """However that ends; not while it lives, and not one that is to be kept (the controls)."""
+    programs = {
+        how: subprocess.Popen([sys.executable, "-c", MAKES, how], stdout=subprocess.PIPE, text=True)
+        for how in ("killed", "async", "lives", "keep")
+    }
+    try:
+        ids = {how: program.stdout.readline().strip() for how, program in programs.items() if program.stdout}
+        for how in ("killed", "async", "keep"):
+            programs[how].kill()
+            programs[how].wait()
+        with Client() as client:
+
+            def is_there(how: str) -> bool:
+                try:
+                    return client.sandboxes.get(ids[how]).state == "running"
+                except NotFound:
+                    return False
+
+            assert is_there("lives") and is_there("keep")
+            deadline = time.monotonic() + 120
+            while is_there("killed") or is_there("async"):
+                assert time.monotonic() < deadline, "it outlives its program"
+                time.sleep(0.1)
+            assert is_there("lives") and is_there("keep")
+            client.sandboxes.remove(ids["keep"])
+    finally:
+        for program in programs.values():
+            program.kill()
+            program.wait()
+
+
+def test_a_lease_outlives_a_change_of_the_end(daemon: Path) -> None:
+    with Sandbox() as box:
+        assert box.info.lifetime.lease_seconds == 30
+        assert box.set_lifetime(ttl=1000).lifetime.lease_seconds == 30
+        (fork,) = box.fork()
+        with fork:
+            assert fork.info.lifetime.lease_seconds == 30
+    with Client() as client, client.sandboxes.create() as kept:
+        assert kept.info.lifetime.lease_seconds == 0
 
 
 def test_async(daemon: Path) -> None:

@@ -30,7 +30,7 @@ from cofferdam import (
     Unavailable,
 )
 from cofferdam._decode import decode
-from cofferdam._frames import EXIT, GAP, STDERR, STDOUT, frame
+from cofferdam._frames import EXIT, GAP, STDERR, STDIN, STDOUT, Reader, frame
 
 Answer = Callable[[str, socket.socket], None]
 
@@ -208,6 +208,81 @@ def test_output_goes_on_where_it_broke_off(stub: Stub) -> None:
     assert (result.exit_code, result.stdout, result.stderr, result.truncated) == (7, "abd\u00e9", "c", True)
     assert "attach?offset=103 " in heads[2]
     assert "".join(heard) == "abd\u00e9"
+
+
+def heard_frames(conn: socket.socket, data: bytes = b"") -> Iterator[tuple[int, bytes]]:
+    reader = Reader()
+    while True:
+        yield from reader.feed(data)
+        data = conn.recv(65536)
+        if not data:
+            return
+
+
+UPGRADE = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: cofferdam-frames\r\n\r\n"
+
+
+def takes_all_input(heard: list[bytes], *sent: bytes) -> Answer:
+    """Reads input to its end, says something, and ends the connection."""
+
+    def answer(_: str, conn: socket.socket) -> None:
+        conn.sendall(UPGRADE)
+        for kind, payload in heard_frames(conn):
+            assert kind == STDIN
+            if not payload:
+                break
+            heard.append(payload)
+        conn.sendall(b"".join(sent))
+
+    return answer
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_end_of_input_is_said_again(stub: Stub, asynchronous: bool) -> None:
+    """Its connection was lost: nobody knows whether the end had arrived, and the command waits for it."""
+    client, answers, heads = stub
+    heard: list[bytes] = []
+    again: list[bytes] = []
+    answers += [STARTED, takes_all_input(heard), takes_all_input(again, frame(EXIT, b'{"code":0}'))]
+    if asynchronous:
+
+        async def same() -> int:
+            async with AsyncClient(f"unix://{client.transport.address.socket}") as other:
+                return (await AsyncSandbox.of(other, information()).run(["cat"], input=b"abc")).exit_code
+
+        assert asyncio.run(asyncio.wait_for(same(), 60)) == 0
+    else:
+        codes: list[int] = []
+        work = threading.Thread(
+            target=lambda: codes.append(box(client).run(["cat"], input=b"abc").exit_code), daemon=True
+        )
+        work.start()
+        work.join(60)
+        assert codes == [0]
+    assert (heard, again) == ([b"abc"], []) and len(heads) == 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_input_that_was_cut(stub: Stub, asynchronous: bool) -> None:
+    """The command is killed: it would take a part for the whole."""
+    client, answers, heads = stub
+
+    def leaves(_: str, conn: socket.socket) -> None:
+        conn.sendall(UPGRADE)
+        conn.recv(1)
+
+    answers += [STARTED, leaves, says(204, "")]
+    with pytest.raises(ConnectionLost, match="all of its input"):
+        if asynchronous:
+
+            async def same() -> None:
+                async with AsyncClient(f"unix://{client.transport.address.socket}") as other:
+                    await AsyncSandbox.of(other, information()).run(["cat"], input=b"x" * (16 << 20))
+
+            asyncio.run(asyncio.wait_for(same(), 60))
+        else:
+            box(client).run(["cat"], input=b"x" * (16 << 20))
+    assert heads[-1].split()[1].endswith("/signal")
 
 
 def test_output_that_is_lost_for_good(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

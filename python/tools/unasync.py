@@ -15,6 +15,8 @@ WORDS = [
     (r"\bawait ", ""),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bCoroutine\[Any, Any, (\w+)\]", r"\1"),
+    (r", Coroutine\nfrom typing import Any\n", "\n"),
     (r"\bAsyncHTTPTransport\b", "HTTPTransport"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),

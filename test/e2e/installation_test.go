@@ -87,9 +87,29 @@ func (in *installation) stop() {
 		in.Daemon.Process.Signal(syscall.SIGTERM)
 	}
 	in.Daemon.Wait()
+	// Another daemon than ours may have been asked, which a client has started: it still writes into
+	// the test's folders for a moment, and its keeper ends with it.
+	if poll(ctx, func() bool { return len(in.servers()) == 0 }) != nil {
+		in.t.Errorf("a daemon or a keeper of the test is still there: %v\n%s", in.servers(), in.log())
+	}
 	if in.t.Failed() {
 		in.t.Logf("the daemon's log:\n%s", in.log())
 	}
+}
+
+// servers are the processes of this installation that serve, whoever has started them: daemons
+// and keepers, by their numbers.
+func (in *installation) servers() (pids []string) {
+	procs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range procs {
+		env, _ := os.ReadFile(filepath.Join(dir, "environ")) // none of a process that ends
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		serves := bytes.Contains(args, []byte("\x00serve\x00")) || bytes.Contains(args, []byte("\x00keeper\x00"))
+		if serves && bytes.Contains(env, []byte(in.Runtime)) {
+			pids = append(pids, filepath.Base(dir))
+		}
+	}
+	return pids
 }
 
 func (in *installation) log() []byte {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 type agent struct {
 	t       *testing.T
 	session *sdk.ClientSession
+	heard   chan string // what calls say of how far they are
 }
 
 // agent starts one, for a policy.
@@ -28,18 +30,24 @@ func (in *installation) agent(t *testing.T, policy string) agent {
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries(repository(t)), "cofferdam"), "mcp", "--template", "debian", "--policy", file)
 	cmd.Env, cmd.Stderr = in.environ(), os.Stderr
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	heard := make(chan string, 1_000)
+	options := &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+		heard <- r.Params.Message
+	}}
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, options).Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close() })
-	return agent{t, session}
+	return agent{t, session, heard}
 }
 
 // call calls a tool; failure is what the tool says of itself.
 func (a agent) call(tool string, arguments map[string]any) (out map[string]any, failure string) {
 	a.t.Helper()
-	result, err := a.session.CallTool(a.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
+	params := &sdk.CallToolParams{Name: tool, Arguments: arguments}
+	params.SetProgressToken(tool)
+	result, err := a.session.CallTool(a.t.Context(), params)
 	if err != nil {
 		a.t.Fatalf("%s: %v", tool, err)
 	}
@@ -56,6 +64,21 @@ func (a agent) call(tool string, arguments map[string]any) (out map[string]any, 
 		}
 	}
 	return out, failure
+}
+
+// hears waits until a call that goes on says this: a command's line is said by whoever follows it.
+func (a agent) hears(what string) {
+	a.t.Helper()
+	for {
+		select {
+		case said := <-a.heard:
+			if said == what {
+				return
+			}
+		case <-a.t.Context().Done():
+			a.t.Fatalf("no call has said %q", what)
+		}
+	}
 }
 
 // must is call of what works.
@@ -75,8 +98,7 @@ func TestAnAgentOutlivesTheDaemon(t *testing.T) {
 	t.Parallel()
 	in := start(t, "default_template: debian\n")
 	a := in.agent(t, nothingAllowed)
-	made := a.must("create_sandbox", nil)
-	box, _ := made["sandbox"].(string)
+	a.must("create_sandbox", nil)
 	ended := make(chan map[string]any, 1)
 	go func() {
 		out, failure := a.call("run_command", map[string]any{"command": []string{"sh", "-c", "echo begun; while [ ! -e go ]; do sleep 0.1; done; echo over"}})
@@ -85,10 +107,7 @@ func TestAnAgentOutlivesTheDaemon(t *testing.T) {
 		}
 		ended <- out
 	}()
-	until(t, "the command has said something", func() bool {
-		found, err := in.Client.Sandbox(t.Context(), box)
-		return err == nil && len(found.Commands) == 1 && found.Commands[0].Output > 0
-	})
+	a.hears("begun") // before, the start may have no answer yet, and would be told as failed
 	in.kill(t)
 	a.must("write_file", map[string]any{"path": "go", "content": ""})
 	if out := <-ended; out["exit_code"] != 0.0 || out["stdout"] != "begun\nover\n" || out["truncated"] != false {
@@ -104,6 +123,46 @@ func TestAnAgentOutlivesTheDaemon(t *testing.T) {
 		all, err := in.Client.Sandboxes(t.Context())
 		return err == nil && len(all) == 0
 	})
+}
+
+// TestACancelledCallLeavesNothing: what a command has started is killed with it, though it has a
+// session of its own and does not end by TERM; a command of another call lives on (the control).
+func TestACancelledCallLeavesNothing(t *testing.T) {
+	t.Parallel()
+	in := start(t, "default_template: debian\n")
+	a := in.agent(t, nothingAllowed)
+	a.must("create_sandbox", nil)
+	call := func(ctx context.Context, script string) chan error {
+		ended := make(chan error, 1)
+		go func() {
+			params := &sdk.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": []string{"sh", "-c", script}}}
+			params.SetProgressToken(script)
+			_, err := a.session.CallTool(ctx, params)
+			ended <- err
+		}()
+		return ended
+	}
+	alive := func(seconds string) bool { // of a process that sleeps for so long
+		out := a.must("run_command", map[string]any{"command": []string{"sh", "-c", `grep -slz "^` + seconds + `$" /proc/[0-9]*/cmdline | wc -l`}})
+		return strings.TrimSpace(out["stdout"].(string)) != "0"
+	}
+	controlled, stop := context.WithCancel(t.Context())
+	control := call(controlled, "echo other; exec sleep 98761")
+	a.hears("other")
+	cancelled, cancel := context.WithCancel(t.Context())
+	ended := call(cancelled, `trap "" TERM; setsid sleep 98762 </dev/null >/dev/null 2>&1 & sleep 0 & wait $!; echo away; exec sleep 98763`)
+	a.hears("away")
+	until(t, "both run", func() bool { return alive("98762") && alive("98763") })
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a cancelled call has a result")
+	}
+	until(t, "what it had started is gone", func() bool { return !alive("98762") && !alive("98763") })
+	if !alive("98761") {
+		t.Error("the command of another call was killed with it")
+	}
+	stop()
+	<-control
 }
 
 // TestAnAgentsFrozenInstall: an install that a person has to decide about freezes the

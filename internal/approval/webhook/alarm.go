@@ -129,7 +129,7 @@ func alarmText(r audit.Record) string {
 	if about != "" {
 		about += ": "
 	}
-	lines := []string{slackEscape(fmt.Sprintf("ALARM: %s%s", about, excerpt.Of(r.Reason, maxText)))}
+	lines := []string{slackEscape(fmt.Sprintf("ALARM: %s%s", about, excerpt.Sealed(r.Reason, maxText)))}
 	if r.Run != "" {
 		lines = append(lines, slackEscape("Run: "+r.Run))
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Format is how an event is told.
@@ -33,6 +33,8 @@ type Body struct {
 	// answer names what was shown.
 	Revision uint64 `json:"revision"`
 	AnswerID string `json:"answer_id"`
+	// Fingerprint is a digest of all that an answer would be bound to.
+	Fingerprint string `json:"fingerprint"`
 	// Owners are whose runs ask: "token ID" or "user NAME".
 	Owners   []string       `json:"owners,omitempty"`
 	State    approval.State `json:"state"` // as it is when this is sent
@@ -48,6 +50,7 @@ type Body struct {
 	Task     string         `json:"task,omitempty"`
 	Because  string         `json:"because,omitempty"` // the agent's own reason: a claim
 	Similar  string         `json:"similar,omitempty"`
+	Findings int            `json:"findings,omitempty"` // how many there are
 	Files    int            `json:"files"`
 	Scripts  bool           `json:"scripts,omitempty"` // something runs when it is installed
 	Answer   *Answered      `json:"answer,omitempty"`
@@ -58,8 +61,10 @@ type Body struct {
 // Call is a call of a tool of the host. Its arguments, which may be anybody's business, are
 // for `cofferdam approvals show ID`.
 type Call struct {
-	Tool   string `json:"tool"`
-	Digest string `json:"digest"` // of the arguments
+	Tool       string `json:"tool"`
+	Source     string `json:"source,omitempty"`     // whose tool it is: host, or "sandbox ID"
+	Definition string `json:"definition,omitempty"` // the digest of the tool
+	Digest     string `json:"digest"`               // of the arguments
 }
 
 // Member is a release of a tree, and the request of its own.
@@ -90,9 +95,9 @@ func (f Format) body(e approval.Event) ([]byte, error) {
 	}
 	r := e.Request
 	b := Body{
-		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, Revision: r.Revision, AnswerID: r.AnswerID, Owners: r.Owners(), State: r.State, Group: r.Group,
-		Package: packageOf(r.Package), Host: r.Host, Call: Call{Tool: r.Call.Tool, Digest: r.Call.Digest},
-		Rule: r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
+		Number: e.Number, At: e.At, Event: e.Name, ID: r.ID, Revision: r.Revision, AnswerID: r.AnswerID, Fingerprint: r.Fingerprint(), Owners: r.Owners(), State: r.State, Group: r.Group,
+		Package: packageOf(r.Package), Host: r.Host, Call: Call{Tool: r.Call.Tool, Source: r.Call.Source, Definition: r.Call.Definition, Digest: r.Call.Digest},
+		Rule: r.Rule, Reason: r.Reason, Asked: r.Asked, Similar: r.Evidence.Similar, Findings: r.Evidence.Count("findings"), Files: len(r.Files), Ended: r.Ended, Replaced: r.ReplacedBy,
 	}
 	if len(r.Asks) > 0 {
 		b.Run, b.Task, b.Because = r.Asks[0].Run, r.Asks[0].Task, r.Asks[0].Because
@@ -128,28 +133,32 @@ func slackText(e approval.Event) string {
 		what += fmt.Sprintf(" with %d other releases", n)
 	}
 	var lines []string
+	which := r.ID + ", sha256 " + r.Fingerprint() // what an answer is bound to: two that differ never have the same text
 	line := func(format string, args ...any) { lines = append(lines, slackEscape(fmt.Sprintf(format, args...))) }
 	switch e.Name {
 	case approval.EventAsked:
-		line("%s waits for approval (%s): %s", what, r.ID, excerpt.Of(r.Reason, maxText))
+		line("%s waits for approval (%s): %s", what, which, excerpt.Sealed(r.Reason, maxText))
 	case approval.EventApproved, approval.EventDenied:
 		if r.Answer != nil {
-			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, r.ID, r.Answer.Scope, excerpt.Of(r.Answer.Reason, maxText))
+			line("%s was %s by %s (%s, scope %s) %s", what, e.Name, r.Answer.By, which, r.Answer.Scope, excerpt.Sealed(r.Answer.Reason, maxText))
 		}
 	case approval.EventJoined:
-		line("%s is asked for by %d runs now, or more is known of it (%s)", what, r.Asked, r.ID)
+		line("%s is asked for by %d runs now, or more is known of it (%s)", what, r.Asked, which)
 	case approval.EventExpired, approval.EventRevoked, approval.EventSuperseded:
-		line("%s: %s %s: %s", r.ID, what, e.Name, excerpt.Of(r.Ended, maxText))
+		line("%s: %s %s: %s", r.ID, what, e.Name, excerpt.Sealed(r.Ended, maxText))
 	}
 	if e.Name == approval.EventAsked && len(r.Asks) > 0 {
 		if a := r.Asks[0]; a.Task != "" {
-			line("Task: %s", excerpt.Of(a.Task, maxText))
+			line("Task: %s", excerpt.Sealed(a.Task, maxText))
 		}
 		if a := r.Asks[0]; a.Because != "" {
-			line("The agent says: %s", excerpt.Of(a.Because, maxText))
+			line("The agent says: %s", excerpt.Sealed(a.Because, maxText))
 		}
 		if r.Evidence.Similar != "" {
-			line("Its name is near to that of a popular package: %s", excerpt.Of(r.Evidence.Similar, maxText))
+			line("Its name is near to that of a popular package: %s", excerpt.Sealed(r.Evidence.Similar, maxText))
+		}
+		if worst := r.Evidence.Findings; len(worst) > 0 {
+			line("Look at %d findings, the first: %s", r.Evidence.Count("findings"), excerpt.Sealed(worst[0], maxText))
 		}
 		line("cofferdam approvals show %s", r.ID)
 	}
@@ -159,16 +168,7 @@ func slackText(e approval.Event) string {
 // slackEscape keeps text from being read as markup, mentions or links, and from
 // hiding or reordering what stands beside it.
 func slackEscape(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case unicode.In(r, unicode.C, unicode.Zl, unicode.Zp):
-			return '\ufffd'
-		}
-		return r
-	}, s)
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "://", ": //").Replace(printable.Line(s))
 }
 
 // maxText bounds others' text in a sentence.

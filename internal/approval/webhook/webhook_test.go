@@ -127,6 +127,15 @@ func (w *world) ask(t *testing.T, name string) string {
 	return r.ID
 }
 
+func (w *world) fingerprint(t *testing.T, id string) string {
+	t.Helper()
+	r, err := w.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Fingerprint()
+}
+
 // TestDelivery: what happens is told, in order, signed so that the documented
 // way checks it.
 func TestDelivery(t *testing.T) {
@@ -278,8 +287,8 @@ func TestSlack(t *testing.T) {
 		if err := json.Unmarshal(w.receiver.bodies[0], &got); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"mrkdwn": false, "unfurl_links": false, "unfurl_media": false, "text": "python one 1.0 waits for approval (" + id + "): no list names it\n" +
-			"Task: &lt;!channel&gt; *see* http: //evil.example/\nThe agent says: line break \ufffd\ncofferdam approvals show " + id}
+		want := map[string]any{"mrkdwn": false, "unfurl_links": false, "unfurl_media": false, "text": "python one 1.0 waits for approval (" + id + ", sha256 " + w.fingerprint(t, id) + "): no list names it\n" +
+			"Task: &lt;!channel&gt; *see* http: //evil.example/\nThe agent says: line\\nbreak \\u202e\ncofferdam approvals show " + id}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -11,6 +11,7 @@ type Report struct {
 	First, Last uint64
 	Empty       bool
 	Checkpoint  string // the newest checkpoint of the log, in a line; "": there is none
+	Verified    string // what was proved of the log before it was read; "": it was not verified
 	Tables      []Table
 	Found       int // what the report looks for, also what the limit leaves out
 	Unjudged    int // what could not be judged

@@ -42,6 +42,9 @@ type Config struct {
 	Upstreams func() map[string][]string
 	// Checkpoint is the newest log checkpoint in a line; nil or "": there is none.
 	Checkpoint func() string
+	// Verify verifies the log that the index is of, before each answer; nil: nobody does, and
+	// the report says so. Of a log that is not sound no report is made.
+	Verify func(ctx context.Context) (audit.Verdict, error)
 }
 
 // Reporter answers. It is safe for concurrent use.
@@ -107,8 +110,12 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 		if name == "run" && q.Run == "" {
 			return Report{}, fault.Invalid("the report run is about a run; name it")
 		}
+		verdict, err := r.verify(ctx)
+		if err != nil {
+			return Report{}, err
+		}
 		var report Report
-		err := r.config.Index.View(ctx, func(v *index.View) error {
+		err = r.config.Index.View(ctx, func(v *index.View) error {
 			a := &asking{config: r.config, question: q, view: v, texts: map[int64]string{}, baselines: map[int64]Baseline{}}
 			a.report = Report{Report: name, Tables: []Table{}}
 			if err := a.begin(ctx); err != nil {
@@ -118,12 +125,58 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 				return err
 			}
 			a.head(known.asked)
+			a.report.Verified = verified(verdict, a.report)
 			report = a.report
 			return nil
 		})
 		return report, err
 	}
 	return Report{}, fault.New(fault.ErrNotFound, "there is no report %q", name)
+}
+
+// verify refuses a log that is not as it was written: whoever changed it has chosen the answer.
+// nil: nobody verifies it.
+func (r *Reporter) verify(ctx context.Context) (*audit.Verdict, error) {
+	if r.config.Verify == nil {
+		return nil, nil //nolint:nilnil // it is not verified, and the report says so
+	}
+	v, err := r.config.Verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if v.Sound {
+		return &v, nil
+	}
+	what := "it does not fit its checkpoints"
+	if len(v.Problems) > 0 {
+		what = v.Problems[0].What
+	}
+	return nil, fault.New(fault.ErrConflict, "the log is not as it was written, so no report is made of it: %s; cofferdam audit verify tells more", what)
+}
+
+// verified says what is proved of the records of a report; "": nothing is.
+func verified(v *audit.Verdict, r Report) string {
+	if v == nil {
+		return ""
+	}
+	key := "the key that was given"
+	if v.KeyFrom == "log" {
+		key = "the key that lies with the log"
+	}
+	text := fmt.Sprintf("%d records by %s", v.Records, key)
+	switch {
+	case v.Covered == 0:
+		text += ", and no log checkpoint covers any of them yet"
+	case v.Covered < v.Records:
+		text += fmt.Sprintf(", of which no log checkpoint covers the last %d yet", v.Records-v.Covered)
+	}
+	if v.Elsewhere > 0 {
+		text += fmt.Sprintf("; %d of them are elsewhere, and only their hashes are here", v.Elsewhere)
+	}
+	if !r.Empty && r.Last >= v.Records {
+		text += fmt.Sprintf("; records %d to %d came while it was verified, and are not", v.Records, r.Last)
+	}
+	return text
 }
 
 // head says what was asked and over which records.

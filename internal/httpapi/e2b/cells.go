@@ -141,6 +141,7 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 		select {
 		case e, more := <-cell.Events:
 			if !more {
+				d.tellAlarms(ctx, s, c)
 				_ = s.send(lineOfEnd()) // as above
 				cell.Leave(false)
 				return nil
@@ -157,6 +158,17 @@ func (d cellRoutes) followCell(ctx context.Context, s *lineStream, c *call, cell
 			return err
 		}
 	}
+}
+
+// tellAlarms tells the client of a cell of the alarms that there are.
+func (d cellRoutes) tellAlarms(ctx context.Context, s *lineStream, c *call) {
+	lines, told := d.alarms.news(ctx, c.id)
+	for _, line := range lines {
+		if s.send(lineOf(interpreter.Event{At: time.Now(), Stderr: "\n" + line + "\n"})) != nil {
+			return // nobody heard it: the next one does
+		}
+	}
+	told()
 }
 
 // cellRoom is the room that a cell's messages take of its token's, for as long as the request

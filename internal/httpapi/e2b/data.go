@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
@@ -46,7 +47,9 @@ type DataConfig struct {
 	Interpreter *interpreter.Interpreter
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room *backend.Room
-	Log  *slog.Logger
+	// Alarms is the log, as far as clients are told of alarms in it; nil: they are told of none.
+	Alarms alarms.Log
+	Log    *slog.Logger
 }
 
 // Data is the data plane's handler: everything that is done in one sandbox. It
@@ -56,6 +59,7 @@ type Data struct {
 	routes   *http.ServeMux
 	cells    *http.ServeMux // of the interpreter's port
 	launched launches
+	alarms   *alarmNews
 	watchers watchers
 	ports    http.RoundTripper
 	codecs   map[string]*codec // by the paths of calls
@@ -66,7 +70,7 @@ func NewData(cfg DataConfig) *Data {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
-	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs()}
+	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs(), alarms: newAlarmNews(cfg.Alarms)}
 	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))
 	d.routes.HandleFunc("GET /files", d.rest(d.download))
@@ -122,6 +126,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.cfg.Sandboxes.Touch(to.sandbox)
 		awaitThaw(r.Context(), box)
 	}
+	d.alarms.watch(to.sandbox, d.gone)
 	during, stop := d.during(r, box)
 	defer stop()
 	ctx, leave := d.cfg.Room.Enter(during.Context(), roomOf(box))

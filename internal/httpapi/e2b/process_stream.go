@@ -261,9 +261,19 @@ func (o *output) output(kind channel.FrameType) string {
 // end tells how the command ended. One that ended with its sandbox has no end of
 // its own: the connection breaks.
 func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
-	switch {
-	case exit.Error != "" && o.endedWithSandbox(ctx):
+	if exit.Error != "" && o.endedWithSandbox(ctx) {
 		return errBroken
+	}
+	if o.started {
+		lines, told := o.d.alarms.news(ctx, o.c.id)
+		for _, line := range lines {
+			if err := s.sendBytes(o.output(channel.FrameStderr), []byte("\n"+line+"\n")); err != nil {
+				return err
+			}
+		}
+		told()
+	}
+	switch {
 	case exit.Error != "" && !o.started:
 		return refuse(codeInvalid, "%s", exit.Error)
 	case exit.TimedOut:

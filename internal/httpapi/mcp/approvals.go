@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -66,9 +67,24 @@ func requestApproval(ctx context.Context, c call, in approvalInput) (*sdk.CallTo
 	c.peer.remember(state, approvalAsked{told: out})
 	page := &sdk.ElicitParams{
 		Mode: "url", URL: out.URL, ElicitationID: cmp.Or(out.Group, out.Requests[0]),
-		Message: fmt.Sprintf("An agent asks for %d packages that your policy leaves to a person. Its reason: %s", len(out.Requests), excerpt.Of(ui.Printable(in.Because), maxSentence)),
+		Message: fmt.Sprintf("An agent asks for what your policy leaves to a person, %s: %s. Its reason: %s",
+			ui.Plural(len(out.Requests), "request", "requests"), excerpt.Sealed(c.peer.namesOf(out.Requests), maxNamed), excerpt.Sealed(ui.Printable(in.Because), maxSentence)),
 	}
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{openPage: page}, RequestState: state}, approvalOutput{}, nil
+}
+
+// maxNamed bounds the packages that a question names, in bytes.
+const maxNamed = 500
+
+// namesOf are the packages that requests are about, for a person.
+func (p *peer) namesOf(requests []string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, id := range requests {
+		names = append(names, p.asked[id].what)
+	}
+	return strings.Join(names, ", ")
 }
 
 // filed is what was asked for.

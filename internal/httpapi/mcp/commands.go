@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -88,11 +91,29 @@ func (c call) run(ctx context.Context, sandbox string, start api.StartCommand) (
 	if start.Dir == "" {
 		start.Dir = p.cfg.Sandbox.Workdir
 	}
-	command, err := ask(ctx, p, func(b Backend) (api.Command, error) { return b.StartCommand(ctx, id, start) })
+	command, err := c.startCommand(ctx, id, start)
 	if err != nil {
 		return ran{}, p.gone(ctx, id, err)
 	}
 	return c.attend(ctx, &left{sandbox: id, command: command.ID, out: &output{}})
+}
+
+// startCommand starts a command. Where ctx ends meanwhile, the daemon's answer is waited for all
+// the same, as long as for a kill: else the command would run, and nobody could end it. Whoever
+// follows the command then ends it.
+func (c call) startCommand(ctx context.Context, sandbox string, start api.StartCommand) (api.Command, error) {
+	whole, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer errand.When(ctx, func() {
+		limit := time.NewTimer(killLimit)
+		defer limit.Stop()
+		select {
+		case <-limit.C:
+			end()
+		case <-whole.Done():
+		}
+	})()
+	return ask(whole, c.peer, func(b Backend) (api.Command, error) { return b.StartCommand(whole, sandbox, start) })
 }
 
 // attend stays with a command.
@@ -108,15 +129,28 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 	}
 	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, excerpt.Of(ui.Printable(exit.Error), maxSentence)
 	out.Truncated = out.Truncated || exit.Truncated
-	if exit.Code != 0 {
-		if out.Refused, err = c.peer.news(ctx, l.sandbox); err != nil {
-			return ran{}, err
-		}
+	return out, c.tellRefused(ctx, &out)
+}
+
+// tellRefused tells what was refused meanwhile to a command that failed, and of alarms to any:
+// a client may well go on without what was withheld.
+func (c call) tellRefused(ctx context.Context, out *ran) error {
+	all, err := c.peer.news(ctx, out.Sandbox, out.ExitCode == 0)
+	switch {
+	case err != nil && out.ExitCode == 0: // what the command did is worth more than this
+		out.Next = "it is not known whether there was an alarm, since that could not be asked; call why_blocked before you use what it made"
+		return nil
+	case err != nil:
+		return err
 	}
-	if len(out.Refused) > 0 {
+	out.Refused = all
+	switch {
+	case slices.ContainsFunc(all, func(r refused) bool { return r.Alarm }):
+		out.Next = alarmThen
+	case len(all) > 0:
 		out.Next = refusedThen
 	}
-	return out, nil
+	return nil
 }
 
 // maxLeft bounds the commands of a peer that wait for a person while nobody stays with them.

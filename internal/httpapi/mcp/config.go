@@ -18,6 +18,8 @@ type Backend interface {
 	Sandbox(ctx context.Context, id string) (api.Sandbox, error)
 	DestroySandbox(ctx context.Context, id string) error
 	StartCommand(ctx context.Context, sandbox string, req api.StartCommand) (api.Command, error)
+	// SignalCommand is client.SignalCommand: it returns when the sandbox says that it is done.
+	SignalCommand(ctx context.Context, sandbox, command, name string, tree bool) error
 	Attach(ctx context.Context, sandbox, command string, offset int64) (*client.Attachment, error)
 	Holds(ctx context.Context, sandbox string) ([]api.Hold, error)
 	ReadFile(ctx context.Context, sandbox string, f client.File) (io.ReadCloser, error)
@@ -31,7 +33,15 @@ type Backend interface {
 	Approval(ctx context.Context, id string) (api.Approval, error)
 }
 
-var _ Backend = (*client.Client)(nil)
+// Over is the backend that a client of /v1 is.
+func Over(c *client.Client) Backend { return over{c} }
+
+type over struct{ *client.Client }
+
+// SignalCommand implements Backend.
+func (o over) SignalCommand(ctx context.Context, sandbox, command, name string, tree bool) error {
+	return client.SignalCommand(ctx, o.Client, sandbox, command, name, tree)
+}
 
 // Config is what a server is made of.
 type Config struct {

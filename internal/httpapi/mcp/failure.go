@@ -49,6 +49,9 @@ func (p *problem) Error() string {
 // refusedThen is what to do after a refusal.
 const refusedThen = "do not retry the same thing; call why_blocked for the rule, then request_approval or choose something that the policy allows (explain_policy)"
 
+// alarmThen is what to do after an alarm.
+const alarmThen = "there is an ALARM: what came is not what it must be, though the command may have ended well; do not use what it made, and tell your user at once"
+
 // explained turns what went wrong into an error of a tool.
 func explained(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*problem](err); ok || err == nil {

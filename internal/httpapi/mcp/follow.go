@@ -1,10 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"net/http"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,9 +18,9 @@ import (
 // How a command is followed.
 const (
 	progressEvery = time.Second
-	quietTicks    = 5 // without a new line, progress is told only so seldom
-	holdsTicks    = 2 // and it is looked so often whether a person is waited for
-	endGrace      = 3 * time.Second
+	quietTicks    = 5                // without a new line, progress is told only so seldom
+	holdsTicks    = 2                // and it is looked so often whether a person is waited for
+	killLimit     = 20 * time.Second // for a kill to be confirmed, which takes the daemon 15 at most
 	reattachTries = 5
 	reattachPause = 200 * time.Millisecond
 )
@@ -29,9 +30,6 @@ type left struct {
 	sandbox, command string
 	offset           int64 // of the output that is not in out
 	out              *output
-
-	mu   sync.Mutex // guards link
-	link *client.Attachment
 }
 
 // followed is how following ended.
@@ -41,7 +39,7 @@ type followed struct {
 }
 
 // follow returns how a command ended; or, with no exit, what it waits for. Where ctx ends
-// before, the command is ended.
+// before, the command is killed with all that it has started before follow returns.
 func (c call) follow(ctx context.Context, l *left) (*api.Exit, []api.Hold, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan followed, 1)
@@ -71,11 +69,11 @@ func (c call) follow(ctx context.Context, l *left) (*api.Exit, []api.Hold, error
 				return nil, holds, nil
 			}
 		case <-ctx.Done():
-			if !errors.Is(context.Cause(ctx), errClosing) {
-				l.endCommand(ended)
+			defer end()
+			if errors.Is(context.Cause(ctx), errClosing) {
+				return nil, nil, errClosing
 			}
-			end()
-			return nil, nil, context.Cause(ctx)
+			return nil, nil, cmp.Or(c.peer.killCommand(ctx, l), context.Cause(ctx))
 		}
 	}
 }
@@ -160,9 +158,7 @@ func (p *peer) drainOnce(ctx context.Context, l *left) (*api.Exit, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.set(link)
 	defer func() {
-		l.set(nil)
 		l.offset = link.Offset()
 		_ = link.Close() // it has nothing left to say
 	}()
@@ -183,26 +179,16 @@ func (p *peer) drainOnce(ctx context.Context, l *left) (*api.Exit, error) {
 	return nil, client.ErrLost
 }
 
-func (l *left) set(link *client.Attachment) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.link = link
-}
-
-// endCommand ends a command that nobody waits for any more: it is asked to, and then made to.
-func (l *left) endCommand(ended <-chan followed) {
-	for _, signal := range []string{"TERM", "KILL"} {
-		l.mu.Lock()
-		if l.link != nil {
-			_ = l.link.Signal(signal) // the link may just be ending with the command
-		}
-		l.mu.Unlock()
-		grace := time.NewTimer(endGrace)
-		select {
-		case <-ended:
-			grace.Stop()
-			return
-		case <-grace.C:
-		}
+// killCommand kills a command that nobody waits for any more, and all that it has started, such
+// as what has left its session. It returns when the sandbox says that all of it is gone. It is
+// no TERM first: a program that ends by that leaves what it has started, and nobody knows it then.
+func (p *peer) killCommand(ctx context.Context, l *left) error {
+	within, end := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
+	defer end()
+	err := tell(within, p, func(b Backend) error { return b.SignalCommand(within, l.sandbox, l.command, "KILL", true) })
+	if err == nil || client.StatusOf(err) == http.StatusNotFound { // its sandbox is gone, or it has ended and was forgotten
+		return nil
 	}
+	return failure(codeCancelled, fmt.Sprintf("the call was cancelled, and it is not confirmed that the command %s ended: %s", l.command, err),
+		"it may run on in the sandbox "+l.sandbox+"; delete_sandbox ends it for sure")
 }

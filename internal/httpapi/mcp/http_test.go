@@ -58,7 +58,7 @@ func overHTTP(t *testing.T, h *house, known *tokens) string {
 			if secret == "" {
 				t.Error("a backend without a token")
 			}
-			return h.client, nil
+			return mcp.Over(h.client), nil
 		}
 	})
 	server := httptest.NewServer(s.Handler(known, func(context.Context) { h.strangers.Add(1) }))

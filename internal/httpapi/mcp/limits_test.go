@@ -99,7 +99,7 @@ func TestAPanicEndsOneCall(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	s := newServer(h, func(c *mcp.Config) {
-		c.Connect = func(context.Context, string) (mcp.Backend, error) { return failing{h.client}, nil }
+		c.Connect = func(context.Context, string) (mcp.Backend, error) { return failing{mcp.Over(h.client)}, nil }
 	})
 	p := join(t, s, nil)
 	id, ok := p.must("create_sandbox", object{})["sandbox"].(string)

@@ -20,7 +20,7 @@ import (
 
 func newServer(h *house, change func(*mcp.Config)) *mcp.Server {
 	cfg := mcp.Config{
-		Connect:    func(context.Context, string) (mcp.Backend, error) { return h.client, nil },
+		Connect:    func(context.Context, string) (mcp.Backend, error) { return mcp.Over(h.client), nil },
 		Installers: all.Installers(), Version: "test", Patience: time.Nanosecond,
 	}
 	if change != nil {
@@ -348,10 +348,59 @@ func TestCancelledCallsEndTheirCommand(t *testing.T) {
 		t.Error("a cancelled call has a result")
 	}
 	p.await(func() bool { return look(h, func() int { return len(h.signals) }) > 0 })
-	if got := look(h, func() string { return h.signals[0] }); !strings.Contains(got, "TERM") {
-		t.Errorf("the command was told %s", got)
+	if got := look(h, func() api.SignalCommand { return h.signals[0] }); got != (api.SignalCommand{Name: "KILL", Tree: true}) {
+		t.Errorf("the command was told %+v", got)
 	}
 	p.must("run_command", command("echo"))
+}
+
+// TestACancelIsOverWhenTheKillIsConfirmed: until then the call takes its place among those that
+// go on; also where the start had no answer yet, whose command nobody would know else.
+func TestACancelIsOverWhenTheKillIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"while it runs", "while it starts"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			p := join(t, newServer(h, nil), nil)
+			p.must("create_sandbox", object{})
+			h.mu.Lock()
+			h.kills, h.starts = make(chan struct{}), make(chan struct{})
+			kills, starts := h.kills, h.starts
+			h.mu.Unlock()
+			if at == "while it runs" {
+				close(starts)
+			}
+			const most = 8 // calls at one time
+			ctx, cancel := context.WithCancel(t.Context())
+			var open sync.WaitGroup
+			for range most {
+				open.Go(func() {
+					if _, err := p.session.CallTool(ctx, &sdk.CallToolParams{Name: "run_command", Arguments: command("hang")}); err == nil {
+						t.Error("a cancelled call has a result")
+					}
+				})
+			}
+			p.await(func() bool { return look(h, func() int { return h.begun }) == most })
+			if at == "while it runs" {
+				p.await(func() bool { return look(h, func() int { return len(h.commands) }) == most })
+			}
+			cancel()
+			open.Wait() // the client does not wait for what it has given up
+			if at == "while it starts" {
+				if _, failure := p.call("list_sandboxes", nil); !strings.HasPrefix(failure, "too_many: ") {
+					t.Errorf("before the starts are answered: %q", failure)
+				}
+				close(starts)
+			}
+			p.await(func() bool { return look(h, func() int { return len(h.signals) }) == most })
+			if _, failure := p.call("list_sandboxes", nil); !strings.HasPrefix(failure, "too_many: ") {
+				t.Errorf("before the kills are confirmed: %q", failure)
+			}
+			close(kills)
+			p.await(func() bool { _, failure := p.call("list_sandboxes", nil); return failure == "" })
+		})
+	}
 }
 
 func (p *peer) await(done func() bool) {
@@ -441,6 +490,9 @@ func TestPagesForApprovals(t *testing.T) {
 				options.Capabilities = &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}}
 				options.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 					asked = append(asked, r.Params.Mode+" "+r.Params.URL)
+					if want := "1 request: python rich 13.7.1. Its reason: tables"; !strings.Contains(r.Params.Message, want) {
+						t.Errorf("a person is asked %q", r.Params.Message)
+					}
 					return &sdk.ElicitResult{Action: action}, nil
 				}
 			}
@@ -528,5 +580,35 @@ func TestMoreThanMayBeLeft(t *testing.T) {
 	look(h, func() bool { h.held = false; close(h.released); return true })
 	if out := <-ended; out["exit_code"] != 0.0 || out["command_id"] != nil || !strings.Contains(fmt.Sprint(out["stdout"]), "after") {
 		t.Errorf("%v", out)
+	}
+}
+
+// TestAnAlarmIsToldThoughTheCommandEndsWell: once, and first of all; a refusal that is none is
+// told where a command fails (the control).
+func TestAnAlarmIsToldThoughTheCommandEndsWell(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := join(t, newServer(h, nil), nil)
+	p.must("create_sandbox", object{})
+	h.mu.Lock()
+	h.refusals = []api.Refusal{
+		{Reason: "its bytes are others", Rule: "integrity", RequestID: "r2", Count: 1, Alarm: true},
+		{Reason: "not on the allowlist", Rule: "packages.default", RequestID: "r1", Count: 1},
+	}
+	h.mu.Unlock()
+	told := func(program string) string {
+		out := p.must("run_command", command(program))
+		var all []string
+		if list, ok := out["refused"].([]any); ok {
+			for _, one := range list {
+				all = append(all, fmt.Sprint(one.(object)["request_id"], " ", one.(object)["alarm"]))
+			}
+		}
+		return fmt.Sprint(out["exit_code"], " ", strings.Join(all, ", "), " ", strings.Contains(fmt.Sprint(out["next"]), "ALARM"))
+	}
+	for _, c := range []struct{ program, want string }{{"echo", "0 r2 true true"}, {"echo", "0  false"}, {"fails", "1 r1 <nil> false"}} {
+		if got := told(c.program); got != c.want {
+			t.Errorf("%s: %q, want %q", c.program, got, c.want)
+		}
 	}
 }

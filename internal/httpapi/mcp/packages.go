@@ -185,10 +185,7 @@ func (c call) plan(ctx context.Context, in packagesInput, file bool, because str
 
 // resolve runs the resolver and reads what it chose.
 func (c call) resolve(ctx context.Context, box string, rewrite installer.Rewrite) (installer.Result, error) {
-	p := c.peer
-	command, err := ask(ctx, p, func(b Backend) (api.Command, error) {
-		return b.StartCommand(ctx, box, api.StartCommand{Argv: rewrite.Argv, TimeoutMS: planTimeoutMS})
-	})
+	command, err := c.startCommand(ctx, box, api.StartCommand{Argv: rewrite.Argv, TimeoutMS: planTimeoutMS})
 	if err != nil {
 		return installer.Result{}, err
 	}
@@ -220,7 +217,7 @@ func (c call) unresolved(ctx context.Context, l *left, exit *api.Exit) error {
 	if exit.TimedOut {
 		why = "the resolver took too long"
 	}
-	all, err := c.peer.news(ctx, l.sandbox)
+	all, err := c.peer.news(ctx, l.sandbox, false)
 	if err != nil {
 		return err
 	}

@@ -56,8 +56,9 @@ func (p *peer) approvalURL(request string) string {
 	return strings.ReplaceAll(p.cfg.ApprovalURL, "{request}", request)
 }
 
-// news are the refusals of a sandbox that were not told before.
-func (p *peer) news(ctx context.Context, sandbox string) ([]refused, error) {
+// news are the refusals of a sandbox that were not told before; alarms alone leaves the others
+// for another time.
+func (p *peer) news(ctx context.Context, sandbox string, alarmsAlone bool) ([]refused, error) {
 	all, err := ask(ctx, p, func(b Backend) (api.Refusals, error) {
 		return b.Refusals(ctx, client.RefusalFilter{Sandbox: sandbox})
 	})
@@ -72,6 +73,9 @@ func (p *peer) news(ctx context.Context, sandbox string) ([]refused, error) {
 	var fresh []refused
 	for _, r := range all.Refusals {
 		key := sandbox + " " + r.RequestID
+		if alarmsAlone && !r.Alarm {
+			continue
+		}
 		if p.seen[key] < r.Count || p.seen[key] == 0 {
 			p.seen[key] = max(r.Count, 1)
 			if len(fresh) < maxRefused {

@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,7 +30,11 @@ type house struct {
 	asked    []api.CreateSandbox
 	removed  []string
 	commands map[string]api.StartCommand // by id
-	signals  []string
+	signals  []api.SignalCommand
+	killed   map[string]chan struct{} // by command; closed by KILL
+	kills    chan struct{}            // not nil: a kill is confirmed when this is closed
+	starts   chan struct{}            // not nil: a start is answered when this is closed
+	begun    int                      // starts that were asked for
 	held     bool
 	looks    int // for what is waited for
 	released chan struct{}
@@ -42,7 +45,7 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{boxes: map[string]api.CreateSandbox{}, commands: map[string]api.StartCommand{}, released: make(chan struct{}), files: map[string]string{}}
+	h := &house{boxes: map[string]api.CreateSandbox{}, commands: map[string]api.StartCommand{}, released: make(chan struct{}), killed: map[string]chan struct{}{}, files: map[string]string{}}
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
 	if err != nil {
@@ -55,6 +58,7 @@ func newHouse(t *testing.T) *house {
 	mux.HandleFunc("GET /v1/sandboxes/{id}/holds", h.holds)
 	mux.HandleFunc("POST /v1/sandboxes/{id}/commands", h.start)
 	mux.HandleFunc("GET /v1/sandboxes/{id}/commands/{cmd}/attach", h.attach)
+	mux.HandleFunc("POST /v1/sandboxes/{id}/commands/{cmd}/signal", h.signal)
 	mux.HandleFunc("GET /v1/sandboxes/{id}/files", h.read)
 	mux.HandleFunc("GET /v1/sandboxes/{id}/files/stat", h.stat)
 	mux.HandleFunc("PUT /v1/sandboxes/{id}/files", h.write)
@@ -137,6 +141,13 @@ func (h *house) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mu.Lock()
+	h.begun++
+	starts := h.starts
+	h.mu.Unlock()
+	if starts != nil {
+		<-starts
+	}
+	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch _, ok := h.boxes[r.PathValue("id")]; {
 	case !ok:
@@ -148,11 +159,32 @@ func (h *house) start(w http.ResponseWriter, r *http.Request) {
 	default:
 		id := "c" + strconv.Itoa(len(h.commands)+1)
 		h.commands[id] = req
+		h.killed[id] = make(chan struct{})
 		reply(w, http.StatusCreated, api.Command{ID: id, Argv: req.Argv})
 	}
 }
 
 const report = `{"version":"1","install":[{"metadata":{"name":"rich","version":"13.7.1"},"requested":true,"download_info":{"url":"https://index.example/rich-13.7.1-py3-none-any.whl","archive_info":{"hashes":{"sha256":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}}}]}`
+
+// signal kills a command, and says so when it may.
+func (h *house) signal(w http.ResponseWriter, r *http.Request) {
+	var req api.SignalCommand
+	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	h.mu.Lock()
+	h.signals = append(h.signals, req)
+	killed, kills := h.killed[r.PathValue("cmd")], h.kills
+	h.mu.Unlock()
+	if kills != nil {
+		<-kills
+	}
+	if req.Name == "KILL" {
+		close(killed)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
 
 // attach plays a command.
 func (h *house) attach(w http.ResponseWriter, r *http.Request) {
@@ -163,13 +195,13 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no command")
 		return
 	}
-	conn, buffered, err := http.NewResponseController(w).Hijack()
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer func() { _ = conn.Close() }()
 	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: cofferdam-frames\r\n\r\n")
-	in, out := channel.NewReader(bufio.NewReader(buffered)), channel.NewWriter(conn)
+	out := channel.NewWriter(conn)
 	offset := r.URL.Query().Get("offset")
 	say := func(kind channel.FrameType, text string) {
 		for len(text) > 0 {
@@ -189,18 +221,11 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 		code = 3
 	case "hang":
 		say(channel.FrameStdout, "hanging\n")
-		for kind := channel.FrameStdin; kind != channel.FrameSignal; {
-			var payload []byte
-			if kind, payload, err = in.ReadFrame(); err != nil {
-				return
-			}
-			if kind == channel.FrameSignal {
-				h.mu.Lock()
-				h.signals = append(h.signals, string(payload))
-				h.mu.Unlock()
-			}
-		}
-		code = 143
+		h.mu.Lock()
+		killed := h.killed[r.PathValue("cmd")]
+		h.mu.Unlock()
+		<-killed
+		code = 137
 	case "held":
 		if offset == "0" {
 			say(channel.FrameStdout, "before\n")

@@ -20,6 +20,7 @@ type Clients struct {
 	mu     sync.Mutex // guards what follows
 	here   int        // attached to a command's output, or connected otherwise
 	mute   int        // of those, attached ones who say nothing any more, and may be gone
+	stay   int        // clients that are there without using it; a lease goes on by them
 	unseen bool       // a command has ended and nobody was attached since
 	last   time.Time  // that the sandbox was used, or did something
 	seen   time.Time  // that a client was there
@@ -67,6 +68,21 @@ func (c *Clients) Use() (over func()) {
 	})
 }
 
+// Stay counts in a client that is there, and does not use the sandbox: its lease goes on, and
+// so does the time in which it is idle. What it returns counts it out, once.
+func (c *Clients) Stay() (over func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stay++
+	c.seen = time.Now()
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stay--
+		c.seen = time.Now()
+	})
+}
+
 // attach is Use by one who looks at a command's output. What it returns second counts it as
 // gone, though output may still be written to it.
 func (c *Clients) attach() (over, gone func()) {
@@ -99,7 +115,7 @@ func (c *Clients) attach() (over, gone func()) {
 func (c *Clients) Absent() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.here > c.mute {
+	if c.here > c.mute || c.stay > 0 {
 		return 0
 	}
 	return time.Since(c.seen)

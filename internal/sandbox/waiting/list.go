@@ -55,11 +55,25 @@ type Hold struct {
 	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
 	Package  pkgref.Ref `json:"package,omitzero"`
 	Host     string     `json:"host,omitempty"` // "api.example:443", in the place of a package
-	Push     string     `json:"push,omitempty"` // "git.example:443/acme/app", the same: of a push
-	Tool     string     `json:"tool,omitempty"` // the same: of a call
+	Push     string     `json:"push,omitempty"` // "git.example:443/acme/app sha256:...", the same: of a push
+	Tool     string     `json:"tool,omitempty"` // "lookup_order sha256:...", the same: of a call
 	Reason   string     `json:"reason,omitempty"`
 	Since    time.Time  `json:"since"`
 	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile
+}
+
+// What names what the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
+// "push to git.example:443/acme/app sha256:...", "tool lookup_order sha256:...".
+func (h Hold) What() string {
+	switch {
+	case h.Push != "":
+		return "push to " + h.Push
+	case h.Host != "":
+		return "host " + h.Host
+	case h.Tool != "":
+		return "tool " + h.Tool
+	}
+	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
 }
 
 // Saved is what must outlive the daemon: it is written before a freeze begins

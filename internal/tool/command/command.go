@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -75,6 +76,21 @@ func (c *Command) Check() error {
 		return errors.New("the daemon is root, so it has to be said as which user the program runs")
 	}
 	return nil
+}
+
+// Definition implements tool.Runner. The values of its variables are in it: they may be what
+// the tool works on, and only a digest of all of it is told.
+func (c *Command) Definition() string {
+	as := ""
+	if c.User != nil {
+		as = fmt.Sprintf("%d:%d", c.User.UID, c.User.GID)
+	}
+	var variables []string
+	for key, value := range c.Environment {
+		variables = append(variables, key+"="+value)
+	}
+	slices.Sort(variables)
+	return fmt.Sprintf("command %q in %q with %q as %s", c.Argv, c.Dir, variables, as)
 }
 
 // Run implements tool.Runner. A program that ends with a code other than 0 has failed; what it

@@ -71,6 +71,9 @@ func New(address string) (*Endpoint, error) {
 	}}, nil
 }
 
+// Definition implements tool.Runner. The credential is no part of it: it may be renewed.
+func (e *Endpoint) Definition() string { return "endpoint " + e.url }
+
 // Run implements tool.Runner. An answer with another status than 200 is a failure.
 func (e *Endpoint) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, strings.NewReader(call.Arguments))

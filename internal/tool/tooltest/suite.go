@@ -47,6 +47,14 @@ func Suite(t *testing.T, begin Maker) {
 			}
 		}
 	})
+	t.Run("its definition is of its work", func(t *testing.T) {
+		one, _ := begin(t, Echo)
+		other, _ := begin(t, Deaf)
+		again := one.Definition()
+		if again == "" || one.Definition() != again || one.Definition() == other.Definition() {
+			t.Errorf("%q, %q", one.Definition(), other.Definition())
+		}
+	})
 	t.Run("one that does not read its arguments", func(t *testing.T) {
 		r, _ := begin(t, Deaf)
 		if got, err := r.Run(t.Context(), call(`{"a":"`+strings.Repeat("x", 64_000)+`"}`)); err != nil || string(got) != "ok" {

@@ -161,8 +161,8 @@ class AsyncSandboxes:
         self._client, self._transport = client, client.transport
 
     async def create(self, policy: PolicyLike | None = None, **options: Any) -> AsyncSandbox:
-        """Makes a sandbox that stays; the options are those of :class:`AsyncSandbox`."""
-        return await AsyncSandbox(policy, client=self._client, **options).start()
+        """Makes a sandbox that stays, though this program ends; the options are those of :class:`AsyncSandbox`."""
+        return await AsyncSandbox(policy, client=self._client, **{"keep": True, **options}).start()
 
     async def connect(self, id: str) -> AsyncSandbox:
         """One that is there."""
@@ -170,7 +170,7 @@ class AsyncSandboxes:
 
     async def make(self, **asked: Any) -> SandboxInfo:
         """The request that makes a sandbox, by the options of :class:`AsyncSandbox`."""
-        life = lifetime(asked.get("ttl"), asked.get("idle"))
+        life = lifetime(asked.get("ttl"), asked.get("idle"), keep=bool(asked.get("keep")))
         body: dict[str, Any] = {
             "policy": _policy.request(asked.get("policy"), asked.get("policy_name")),
             "linger": True,
@@ -188,8 +188,13 @@ class AsyncSandboxes:
             "tools": [dict(t) for t in asked.get("tools") or []],
         }
         body |= {k: v for k, v in given.items() if v}
-        if life.ttl_seconds or life.idle_seconds:
-            body["lifetime"] = {"ttl_seconds": life.ttl_seconds, "idle_seconds": life.idle_seconds}
+        times = {
+            "ttl_seconds": life.ttl_seconds,
+            "idle_seconds": life.idle_seconds,
+            "lease_seconds": life.lease_seconds,
+        }
+        if any(times.values()):
+            body["lifetime"] = {name: seconds for name, seconds in times.items() if seconds}
         return decode(SandboxInfo, await self._transport.call("POST", "/v1/sandboxes", body=body))
 
     async def get(self, id: str) -> SandboxInfo:

@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .. import _html, _installs
+from .._compat import AsyncBeside
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
-from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound, Refused
+from ..errors import (
+    ApprovalRequired,
+    CofferdamError,
+    CommandFailed,
+    InstallAlarm,
+    InstallFailed,
+    InstallRefused,
+    NotFound,
+    Refused,
+)
 from .files import AsyncFiles
+from .presence import present
 from .process import MAX_OUTPUT, AsyncProcess, Output
 
 if TYPE_CHECKING:
@@ -35,6 +46,9 @@ class AsyncSandbox:
 
     ``policy`` is a document: a path, a text of several lines, or a mapping; ``policy_name`` one
     that the daemon keeps. Without either no package may be installed and no host reached.
+
+    It ends soon after this program, however that ends, unless it was made with ``keep`` (or by
+    ``client.sandboxes.create``): nobody could use it any more.
     """
 
     def __init__(
@@ -54,6 +68,7 @@ class AsyncSandbox:
         ttl: float | timedelta | None = None,
         idle: float | timedelta | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        keep: bool = False,
         client: AsyncClient | None = None,
     ) -> None:
         self._asked: dict[str, Any] = {
@@ -71,10 +86,12 @@ class AsyncSandbox:
             "ttl": ttl,
             "idle": idle,
             "tools": tools,
+            "keep": keep,
         }
         self._client, self._own_client = client, False
         self._info: SandboxInfo | None = None
         self._files: AsyncFiles | None = None
+        self._presence: AsyncBeside | None = None
 
     @classmethod
     def of(
@@ -97,6 +114,7 @@ class AsyncSandbox:
             self._client, self._own_client = AsyncClient(), True
         try:
             self._adopt(await self._client.sandboxes.make(**self._asked))
+            self._stay()
         except BaseException:
             await self._leave()
             raise
@@ -112,6 +130,9 @@ class AsyncSandbox:
 
     async def kill(self) -> None:
         """Ends all that runs in it and removes it; one that is gone is no error."""
+        presence, self._presence = self._presence, None
+        if presence is not None:
+            await presence.stop()
         try:
             if self._info is not None:
                 await self.client.sandboxes.remove(self.id)
@@ -128,6 +149,12 @@ class AsyncSandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = AsyncFiles(self.client.transport, info.id)
+
+    def _stay(self) -> None:
+        """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
+        lease = 0 if self._info is None else self._info.lifetime.lease_seconds
+        if lease and self._presence is None:
+            self._presence = AsyncBeside(present(self.client.transport, self._path("/holds")))
 
     @property
     def client(self) -> AsyncClient:
@@ -177,7 +204,9 @@ class AsyncSandbox:
 
     async def set_lifetime(self, *, ttl: float = 0, idle: float = 0, at_end: str = "destroy") -> SandboxInfo:
         """Says anew when it ends by itself, from now on, in seconds; 0 is no end."""
-        body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end}
+        # The lease stays: it is no end that somebody has set.
+        lease = self.info.lifetime.lease_seconds
+        body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end, "lease_seconds": lease}
         self._info = decode(SandboxInfo, await self.client.transport.call("PUT", self._path("/lifetime"), body=body))
         return self._info
 
@@ -285,15 +314,18 @@ class AsyncSandbox:
         """Installs packages with the ecosystem's own client (pip, npm, go).
 
         What the policy refuses raises :class:`InstallRefused`; what a person has to approve
-        first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`.
+        first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`. An alarm
+        raises :class:`InstallAlarm`, though the client has ended well.
         """
         argv = _installs.command(packages, ecosystem)
         # What is refused again is counted under the first refusal's id.
         before = {r.request_id: r.count for r in await self.refusals()}
         result = await self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        refused = [r for r in await self.refusals() if r.count > before.get(r.request_id, 0)]
+        if any(r.alarm for r in refused):
+            raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
         if result.ok:
             return result
-        refused = [r for r in await self.refusals() if r.count > before.get(r.request_id, 0)]
         if not refused:
             raise InstallFailed(argv, result)
         if any(r.approval for r in refused):
@@ -323,7 +355,8 @@ class AsyncSandbox:
 
     async def fork(self, count: int = 1, *, ttl: float = 0) -> list[AsyncSandbox]:
         """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
-        body = {"count": count, "lifetime": {"ttl_seconds": int(ttl)}}
+        life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
+        body = {"count": count, "lifetime": life}
         answer = await self.client.transport.call("POST", self._path("/fork"), body=body)
         made: list[AsyncSandbox] = []
         problem: dict[str, Any] | None = None
@@ -331,6 +364,7 @@ class AsyncSandbox:
             if one.get("sandbox"):
                 info = decode(SandboxInfo, one["sandbox"])
                 made.append(AsyncSandbox.of(self.client, info, self._asked["policy"], self._asked["policy_name"]))
+                made[-1]._stay()
             else:
                 problem = one.get("error") or {}
         if problem is not None:
@@ -347,7 +381,11 @@ class AsyncSandbox:
         return decode(Snapshot, await self.client.transport.call("POST", self._path("/snapshots"), body=body))
 
 
-def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None) -> Lifetime:
+#: How long a sandbox goes on without the program that made it, in seconds, as that of ``cofferdam run``.
+LEASE = 30
+
+
+def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None, *, keep: bool = False) -> Lifetime:
     """Times as the daemon takes them: whole seconds, rounded up."""
 
     def seconds(given: float | timedelta | None) -> int:
@@ -358,4 +396,4 @@ def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None) -> L
             raise CofferdamError(f"a time of {exact} seconds is none; leave it out for no end")
         return -int(-exact // 1)
 
-    return Lifetime(ttl_seconds=seconds(ttl), idle_seconds=seconds(idle))
+    return Lifetime(ttl_seconds=seconds(ttl), idle_seconds=seconds(idle), lease_seconds=0 if keep else LEASE)

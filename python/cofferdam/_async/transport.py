@@ -72,10 +72,10 @@ class AsyncTransport:
             raise ProtocolError(f"the daemon's answer to {method} {path} is not JSON") from None
 
     async def lines(
-        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None
+        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None, start: bool = True
     ) -> AsyncIterator[Any]:
-        """The values of an answer of JSON lines, as they come."""
-        async with self.stream(method, path, query=query, body=body) as response:
+        """The values of an answer of JSON lines, as they come. Without ``start`` no daemon is started for them."""
+        async with self.stream(method, path, query=query, body=body, start=start) as response:
             try:
                 async for line in response.aiter_lines():
                     if line.strip():
@@ -103,6 +103,7 @@ class AsyncTransport:
         content: Any = None,
         headers: Mapping[str, str] | None = None,
         upgrade: bool = False,
+        start: bool = True,
     ) -> AsyncIterator[httpx.Response]:
         """The answer of a success, unread; any other is an error with the daemon's sentence."""
         request = self._http.build_request(
@@ -114,7 +115,7 @@ class AsyncTransport:
             headers=headers,
             extensions={"trace": self._trace} if self.address.own else None,
         )
-        response = await self._send(request, again=content is None or isinstance(content, bytes))
+        response = await self._send(request, again=start and (content is None or isinstance(content, bytes)))
         try:
             if not response.is_success and not (upgrade and response.status_code == 101):
                 raise await self._problem(response)

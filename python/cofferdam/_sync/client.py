@@ -162,8 +162,8 @@ class Sandboxes:
         self._client, self._transport = client, client.transport
 
     def create(self, policy: PolicyLike | None = None, **options: Any) -> Sandbox:
-        """Makes a sandbox that stays; the options are those of :class:`Sandbox`."""
-        return Sandbox(policy, client=self._client, **options).start()
+        """Makes a sandbox that stays, though this program ends; the options are those of :class:`Sandbox`."""
+        return Sandbox(policy, client=self._client, **{"keep": True, **options}).start()
 
     def connect(self, id: str) -> Sandbox:
         """One that is there."""
@@ -171,7 +171,7 @@ class Sandboxes:
 
     def make(self, **asked: Any) -> SandboxInfo:
         """The request that makes a sandbox, by the options of :class:`Sandbox`."""
-        life = lifetime(asked.get("ttl"), asked.get("idle"))
+        life = lifetime(asked.get("ttl"), asked.get("idle"), keep=bool(asked.get("keep")))
         body: dict[str, Any] = {
             "policy": _policy.request(asked.get("policy"), asked.get("policy_name")),
             "linger": True,
@@ -189,8 +189,13 @@ class Sandboxes:
             "tools": [dict(t) for t in asked.get("tools") or []],
         }
         body |= {k: v for k, v in given.items() if v}
-        if life.ttl_seconds or life.idle_seconds:
-            body["lifetime"] = {"ttl_seconds": life.ttl_seconds, "idle_seconds": life.idle_seconds}
+        times = {
+            "ttl_seconds": life.ttl_seconds,
+            "idle_seconds": life.idle_seconds,
+            "lease_seconds": life.lease_seconds,
+        }
+        if any(times.values()):
+            body["lifetime"] = {name: seconds for name, seconds in times.items() if seconds}
         return decode(SandboxInfo, self._transport.call("POST", "/v1/sandboxes", body=body))
 
     def get(self, id: str) -> SandboxInfo:

@@ -83,17 +83,25 @@ class Process:
         on_stderr: Output | None = None,
         max_output: int = MAX_OUTPUT,
     ) -> CommandResult:
-        """Follows the command to its end. A connection that is lost is made again where it was."""
+        """Follows the command to its end. A connection that is lost is made again where it was.
+
+        ``input`` is written once. Where the connection is lost before all of it was, nobody knows
+        how much has arrived: that raises :class:`ConnectionLost`, and the command may wait for
+        the rest until it is killed.
+        """
         out, err = Collected(max_output, on_stdout), Collected(max_output, on_stderr)
         offset, lost, gap = 0, 0, False
+        rest = input  # to be written to the next attachment; None: nothing
         while True:
             before = offset
+            pump: Pump | None = None
+            whole = True  # what was to be written was
             if lost > 1:
                 sleep(_PAUSE * 2 ** (lost - 2))
             try:
                 with self._attached(offset) as stream:
-                    pump = Pump(self._write, _frames.input_frames(input)) if input is not None else None
-                    input = None  # it is not sent a second time: nobody knows how much of it arrived
+                    if rest is not None:
+                        pump = Pump(self._write, _frames.input_frames(rest))
                     try:
                         for kind, payload in self._frames(stream):
                             if kind == _frames.STDOUT:
@@ -107,12 +115,23 @@ class Process:
                                 offset, gap = offset + size, gap or size > 0
                             elif kind == _frames.EXIT:
                                 return self._result(payload, out, err, gap)
+                    except (ConnectionLost, *_LOST):
+                        whole = pump is None or pump.settle()
+                        raise
                     finally:
                         if pump is not None:
                             pump.stop()
             except (ConnectionLost, DaemonNotFound, *_LOST) as e:
+                if rest and not whole:
+                    raise ConnectionLost(
+                        f"the connection was lost before the command {self.id} had all of its input; kill it: {e}"
+                    ) from e
                 if isinstance(e, DaemonNotFound) and self._transport.address.own:
                     raise  # it was started anew in vain, or another user listens there
+                if pump is not None:
+                    # It is not sent a second time, but for its end, which may have been lost with the
+                    # connection: the command would wait for it for ever. Twice does no harm.
+                    rest = b""
                 lost = 1 if offset > before else lost + 1
                 if lost > _RETRIES:
                     raise ConnectionLost(f"the command {self.id} was lost: {e}") from e

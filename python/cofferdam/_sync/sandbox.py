@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .. import _html, _installs
+from .._compat import Beside
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
-from ..errors import ApprovalRequired, CofferdamError, CommandFailed, InstallFailed, InstallRefused, NotFound, Refused
+from ..errors import (
+    ApprovalRequired,
+    CofferdamError,
+    CommandFailed,
+    InstallAlarm,
+    InstallFailed,
+    InstallRefused,
+    NotFound,
+    Refused,
+)
 from .files import Files
+from .presence import present
 from .process import MAX_OUTPUT, Process, Output
 
 if TYPE_CHECKING:
@@ -36,6 +47,9 @@ class Sandbox:
 
     ``policy`` is a document: a path, a text of several lines, or a mapping; ``policy_name`` one
     that the daemon keeps. Without either no package may be installed and no host reached.
+
+    It ends soon after this program, however that ends, unless it was made with ``keep`` (or by
+    ``client.sandboxes.create``): nobody could use it any more.
     """
 
     def __init__(
@@ -55,6 +69,7 @@ class Sandbox:
         ttl: float | timedelta | None = None,
         idle: float | timedelta | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        keep: bool = False,
         client: Client | None = None,
     ) -> None:
         self._asked: dict[str, Any] = {
@@ -72,10 +87,12 @@ class Sandbox:
             "ttl": ttl,
             "idle": idle,
             "tools": tools,
+            "keep": keep,
         }
         self._client, self._own_client = client, False
         self._info: SandboxInfo | None = None
         self._files: Files | None = None
+        self._presence: Beside | None = None
 
     @classmethod
     def of(
@@ -98,6 +115,7 @@ class Sandbox:
             self._client, self._own_client = Client(), True
         try:
             self._adopt(self._client.sandboxes.make(**self._asked))
+            self._stay()
         except BaseException:
             self._leave()
             raise
@@ -113,6 +131,9 @@ class Sandbox:
 
     def kill(self) -> None:
         """Ends all that runs in it and removes it; one that is gone is no error."""
+        presence, self._presence = self._presence, None
+        if presence is not None:
+            presence.stop()
         try:
             if self._info is not None:
                 self.client.sandboxes.remove(self.id)
@@ -129,6 +150,12 @@ class Sandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = Files(self.client.transport, info.id)
+
+    def _stay(self) -> None:
+        """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
+        lease = 0 if self._info is None else self._info.lifetime.lease_seconds
+        if lease and self._presence is None:
+            self._presence = Beside(present(self.client.transport, self._path("/holds")))
 
     @property
     def client(self) -> Client:
@@ -178,7 +205,9 @@ class Sandbox:
 
     def set_lifetime(self, *, ttl: float = 0, idle: float = 0, at_end: str = "destroy") -> SandboxInfo:
         """Says anew when it ends by itself, from now on, in seconds; 0 is no end."""
-        body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end}
+        # The lease stays: it is no end that somebody has set.
+        lease = self.info.lifetime.lease_seconds
+        body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end, "lease_seconds": lease}
         self._info = decode(SandboxInfo, self.client.transport.call("PUT", self._path("/lifetime"), body=body))
         return self._info
 
@@ -286,15 +315,18 @@ class Sandbox:
         """Installs packages with the ecosystem's own client (pip, npm, go).
 
         What the policy refuses raises :class:`InstallRefused`; what a person has to approve
-        first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`.
+        first, :class:`ApprovalRequired`; what fails by itself, :class:`InstallFailed`. An alarm
+        raises :class:`InstallAlarm`, though the client has ended well.
         """
         argv = _installs.command(packages, ecosystem)
         # What is refused again is counted under the first refusal's id.
         before = {r.request_id: r.count for r in self.refusals()}
         result = self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
+        if any(r.alarm for r in refused):
+            raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
         if result.ok:
             return result
-        refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
         if not refused:
             raise InstallFailed(argv, result)
         if any(r.approval for r in refused):
@@ -324,7 +356,8 @@ class Sandbox:
 
     def fork(self, count: int = 1, *, ttl: float = 0) -> list[Sandbox]:
         """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
-        body = {"count": count, "lifetime": {"ttl_seconds": int(ttl)}}
+        life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
+        body = {"count": count, "lifetime": life}
         answer = self.client.transport.call("POST", self._path("/fork"), body=body)
         made: list[Sandbox] = []
         problem: dict[str, Any] | None = None
@@ -332,6 +365,7 @@ class Sandbox:
             if one.get("sandbox"):
                 info = decode(SandboxInfo, one["sandbox"])
                 made.append(Sandbox.of(self.client, info, self._asked["policy"], self._asked["policy_name"]))
+                made[-1]._stay()
             else:
                 problem = one.get("error") or {}
         if problem is not None:
@@ -348,7 +382,11 @@ class Sandbox:
         return decode(Snapshot, self.client.transport.call("POST", self._path("/snapshots"), body=body))
 
 
-def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None) -> Lifetime:
+#: How long a sandbox goes on without the program that made it, in seconds, as that of ``cofferdam run``.
+LEASE = 30
+
+
+def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None, *, keep: bool = False) -> Lifetime:
     """Times as the daemon takes them: whole seconds, rounded up."""
 
     def seconds(given: float | timedelta | None) -> int:
@@ -359,4 +397,4 @@ def lifetime(ttl: float | timedelta | None, idle: float | timedelta | None) -> L
             raise CofferdamError(f"a time of {exact} seconds is none; leave it out for no end")
         return -int(-exact // 1)
 
-    return Lifetime(ttl_seconds=seconds(ttl), idle_seconds=seconds(idle))
+    return Lifetime(ttl_seconds=seconds(ttl), idle_seconds=seconds(idle), lease_seconds=0 if keep else LEASE)

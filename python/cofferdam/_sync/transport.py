@@ -73,10 +73,10 @@ class Transport:
             raise ProtocolError(f"the daemon's answer to {method} {path} is not JSON") from None
 
     def lines(
-        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None
+        self, path: str, *, method: str = "GET", query: Query | None = None, body: Any = None, start: bool = True
     ) -> Iterator[Any]:
-        """The values of an answer of JSON lines, as they come."""
-        with self.stream(method, path, query=query, body=body) as response:
+        """The values of an answer of JSON lines, as they come. Without ``start`` no daemon is started for them."""
+        with self.stream(method, path, query=query, body=body, start=start) as response:
             try:
                 for line in response.iter_lines():
                     if line.strip():
@@ -104,6 +104,7 @@ class Transport:
         content: Any = None,
         headers: Mapping[str, str] | None = None,
         upgrade: bool = False,
+        start: bool = True,
     ) -> Iterator[httpx.Response]:
         """The answer of a success, unread; any other is an error with the daemon's sentence."""
         request = self._http.build_request(
@@ -115,7 +116,7 @@ class Transport:
             headers=headers,
             extensions={"trace": self._trace} if self.address.own else None,
         )
-        response = self._send(request, again=content is None or isinstance(content, bytes))
+        response = self._send(request, again=start and (content is None or isinstance(content, bytes)))
         try:
             if not response.is_success and not (upgrade and response.status_code == 101):
                 raise self._problem(response)

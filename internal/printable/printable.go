@@ -1,0 +1,61 @@
+// Package printable makes text that others wrote fit for a line that a person reads: on a
+// terminal, in a message, in a sentence.
+package printable
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line makes one line of s that no terminal takes for an instruction:
+// control characters (C0 and C1), line breaks, what reorders or hides text, and
+// bytes that are no UTF-8 become visible escapes.
+func Line(s string) string { return escape(s, "") }
+
+// Text is Line for text of our own of several lines.
+func Text(s string) string { return escape(s, "\n\t") }
+
+func escape(s, keep string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return Hostile(r) || r == utf8.RuneError }) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case Hostile(r) && !strings.ContainsRune(keep, r):
+			b.WriteString(visible(r))
+		default:
+			b.WriteRune(r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+func visible(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < 0x80:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r > 0xffff:
+		return fmt.Sprintf(`\U%08x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// Hostile reports what is not to reach a terminal: controls, formats (which
+// hold the bidirectional overrides and the invisible tag characters), line and
+// paragraph separators, surrogates and private use.
+func Hostile(r rune) bool {
+	return unicode.In(r, unicode.C, unicode.Zl, unicode.Zp)
+}

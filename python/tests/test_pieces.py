@@ -256,7 +256,9 @@ def test_policies_through_links_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_p
         (directory / "to").symlink_to("../victim")
     (project / "own.yaml").write_text("name: own\n")
     monkeypatch.setenv("COFFERDAM_STATE", str(state))
-    whole = json.dumps({"path": str(project), "id": {"type": "dir", "inode": project.stat().st_ino, "device": project.stat().st_dev}}) + "\n"
+    known = project.stat()
+    identity = {"type": "dir", "inode": known.st_ino, "device": known.st_dev}
+    whole = json.dumps({"path": str(project), "id": identity}) + "\n"
 
     def refused(path: Path | str) -> None:
         with pytest.raises(CofferdamError, match="which some sandbox was given to write to"):

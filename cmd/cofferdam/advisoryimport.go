@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -71,14 +72,19 @@ func (f importFlags) take(ctx context.Context, c *client.Client, progress func(a
 	if !c.Remote() {
 		return c.ImportAdvisories(ctx, f.request, progress)
 	}
-	file, err := os.Open(f.request.Path)
+	p, err := openNamed(f.request.Path)
 	if err != nil {
-		return api.AdvisoryImport{}, err
+		return api.AdvisoryImport{}, fault.Invalid("%s %s", f.request.Path, because(err))
+	}
+	defer p.Close()
+	if p.ID.Type == hostpath.Dir {
+		return api.AdvisoryImport{}, fault.Invalid("%s is a directory, and a daemon on the network takes a file: import a zip of it", f.request.Path)
+	}
+	file, err := p.Reader()
+	if err != nil {
+		return api.AdvisoryImport{}, fault.Invalid("%s %s", f.request.Path, because(err))
 	}
 	defer func() { _ = file.Close() }()
-	if info, err := file.Stat(); err != nil || info.IsDir() {
-		return api.AdvisoryImport{}, errors.Join(err, fault.Invalid("%s is a directory, and a daemon on the network takes a file: import a zip of it", f.request.Path))
-	}
 	if f.request.Label == "" {
 		f.request.Label = filepath.Base(f.request.Path)
 	}

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,9 +38,11 @@ it and asks.
 
 Your own changes in the directory meanwhile are left alone, unless you say --force. Links
 that lead out of the directory are never brought over, nor any right but the right to be
-executed. Files that programs of this host run by themselves, such as .git, .vscode, .npmrc
-or a folder that git takes for a repository, are brought over only if you name them, and not
-the directory that they are in.
+executed. Some files are brought over only if you name them, and not the directory that they
+are in: those that programs of this host run by themselves, such as .git, .vscode, .npmrc or
+a folder that git takes for a repository; those from which agents take instructions, such as
+AGENTS.md; and those that decide what later runs may do, such as cofferdam.yaml, a policy, and
+the lockfiles that runs are held to.
 
 The copy stays until all of it is brought over, or until you --discard it. Without a RUN,
 this lists the copies that there are.`,
@@ -93,7 +92,7 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 			return err
 		}
 	}
-	changes = withoutStarted(w, files, changes, wanted)
+	changes = leaveUnnamed(w, files, changes, wanted)
 	switch {
 	case f.diff:
 		lines, _ := changeLines(w, changes, -1)
@@ -174,8 +173,8 @@ func (f applyFlags) bring(w *workspace.Workspace, run string, files autorun.File
 		if _, err := fmt.Printf("%-8s  %s\n", c.How, ui.Printable(c.Path)); err != nil {
 			return err
 		}
-		if c.How != workspace.Removed && files.Level(c.Path) != autorun.Plain {
-			stderr.Say("note: look at %s before you use a tool there: tools run what stands in it", ui.Printable(c.Path))
+		if level := files.Level(c.Path); level == autorun.Deciding || level != autorun.Plain && c.How != workspace.Removed {
+			stderr.Say("note: look at %s %s", ui.Printable(c.Path), level.Caution())
 		}
 	}
 	for _, err := range errs {
@@ -193,100 +192,6 @@ func (f applyFlags) bring(w *workspace.Workspace, run string, files autorun.File
 		return &exitError{code: exitFailure}
 	}
 	return nil
-}
-
-// autorunOf knows the paths of a copy, of what was copied, and of what else made directories
-// repositories since, by what programs of this host would do with them.
-func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
-	return autorun.Know(func(yield func(string) bool) {
-		for name := range w.Listed() {
-			if !yield(name) {
-				return
-			}
-		}
-		for _, c := range changes {
-			if !yield(c.Path) {
-				return
-			}
-		}
-		for _, name := range marksNow(w, changes) {
-			if !yield(name) {
-				return
-			}
-		}
-	})
-}
-
-// marksNow are the marks of repositories that the original has now in the directories of
-// changes: another copy's may have come since this one was made, and what either brings over
-// may be no repository without the other's.
-func marksNow(w *workspace.Workspace, changes []workspace.Change) []string {
-	original, err := os.OpenRoot(w.Original())
-	if err != nil {
-		return nil // nothing can be brought over to it either
-	}
-	defer func() { _ = original.Close() }()
-	var found []string
-	looked := map[string]bool{}
-	for _, c := range changes {
-		for dir := c.Path; dir != "."; {
-			if dir = path.Dir(dir); looked[dir] {
-				break
-			}
-			looked[dir] = true
-			for _, mark := range autorun.Marks() {
-				if _, err := original.Lstat(path.Join(dir, mark)); err == nil {
-					found = append(found, path.Join(dir, mark))
-				}
-			}
-		}
-	}
-	return found
-}
-
-// withoutStarted leaves out what has to be named and is not among what was, and says so. A
-// directory above it does not name it; and who removes one that has some removes that, too.
-func withoutStarted(w *workspace.Workspace, files autorun.Files, changes []workspace.Change, named []string) []workspace.Change {
-	holders := map[string]bool{}
-	for name := range w.Listed() {
-		if files.Level(name) == autorun.Started {
-			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-				holders[dir] = true
-			}
-		}
-	}
-	var rest []workspace.Change
-	left := map[string]int{}
-	for _, c := range changes {
-		removes := c.How == workspace.Removed && holders[c.Path]
-		switch {
-		case files.Level(c.Path) != autorun.Started && !removes, namesStarted(files, named, c.Path), removes && slices.Contains(named, c.Path):
-			rest = append(rest, c)
-			continue
-		}
-		left[topStarted(files, c.Path)]++
-	}
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		ui.NewStderr(os.Stderr).Say("%s in %s, which programs of this host run by themselves: name it to see them and bring them over", paths(left[name]), ui.Printable(name))
-	}
-	return rest
-}
-
-// namesStarted tells whether one of the names is of what is started, and has a path in it, or
-// on its way to it.
-func namesStarted(files autorun.Files, named []string, at string) bool {
-	return slices.ContainsFunc(named, func(n string) bool {
-		return files.Level(n) == autorun.Started && (n == at || strings.HasPrefix(at, n+"/") || strings.HasPrefix(n, at+"/"))
-	})
-}
-
-// topStarted is the part of a path for which it has to be named.
-func topStarted(files autorun.Files, name string) string {
-	for dir := name; ; dir = path.Dir(dir) {
-		if parent := path.Dir(dir); parent == "." || files.Level(parent) != autorun.Started {
-			return dir
-		}
-	}
 }
 
 // decide shows what has changed, and has a person decide, if there is one. nil: nothing is

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,15 +85,11 @@ func (f *answerFlags) policyEdit(requests []approval.Request) (fileEdit, error) 
 	if err != nil {
 		return fileEdit{}, err
 	}
-	actual, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return fileEdit{}, fault.Invalid("the policy %s %s", path, because(err))
-	}
-	document, err := readDocument("policy", actual, maxPolicy)
+	e, err := findPolicy(path)
 	if err != nil {
 		return fileEdit{}, err
 	}
-	sum := sha256.Sum256(document)
+	sum := sha256.Sum256(e.before)
 	if len(digests) > 0 && !slices.Contains(digests, "sha256:"+hex.EncodeToString(sum[:])) && !f.force {
 		return fileEdit{}, fault.Invalid("the policy %s was changed since the run read it; look at it, and give --force to add to it as it is now", path)
 	}
@@ -99,11 +97,17 @@ func (f *answerFlags) policyEdit(requests []approval.Request) (fileEdit, error) 
 	for _, r := range requests {
 		releases = append(releases, r.Package)
 	}
-	after, _, err := policy.Suggest(document, releases)
-	if err != nil {
-		return fileEdit{}, err
+	e.after, _, err = policy.Suggest(e.before, releases)
+	return e, err
+}
+
+// findPolicy finds and reads a policy that is to be changed.
+func findPolicy(path string) (fileEdit, error) {
+	e, err := findEdit("policy", path, maxPolicy)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && e.isNew {
+		return fileEdit{}, fault.Invalid("the policy %s does not exist", path)
 	}
-	return fileEdit{path: actual, before: document, after: after}, nil
+	return e, err
 }
 
 // policyFile is where the entries go, and the digests that the file had when the

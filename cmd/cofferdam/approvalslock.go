@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -13,24 +13,17 @@ import (
 )
 
 func readLockfile(path string) (fileEdit, error) {
-	actual, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return fileEdit{}, fault.Invalid("the folder of the lockfile %s %s", path, because(err))
-		}
-		return fileEdit{path: path, isNew: true}, nil
+	e, err := findEdit("lockfile", path, lockfile.MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fileEdit{}, fault.Invalid("the folder of the lockfile %s %s", path, because(err))
 	}
-	if err != nil {
-		return fileEdit{}, fault.Invalid("the lockfile %s %s", path, because(err))
+	if err != nil || e.isNew {
+		return e, err
 	}
-	text, err := readDocument("lockfile", actual, lockfile.MaxBytes)
-	if err != nil {
-		return fileEdit{}, err
-	}
-	if _, err := lockfile.Parse(path, text); err != nil {
+	if _, err := lockfile.Parse(path, e.before); err != nil {
 		return fileEdit{}, err // it is none, or a hash is missing: that is the person's to mend
 	}
-	return fileEdit{path: actual, before: text}, nil
+	return e, nil
 }
 
 // pinnerOf is the client whose lockfile is written here.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -86,11 +87,23 @@ func writeProof(proof audit.Proof, out string, asJSON bool) error {
 	if out == "" {
 		return text(os.Stdout, proof)
 	}
-	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) // #nosec G302 -- a proof is meant to be handed on
+	var whole bytes.Buffer
+	if err := text(&whole, proof); err != nil {
+		return err
+	}
+	entry, err := findNamed(out)
+	if err != nil {
+		return fault.Invalid("the proof can't be written: %s %s", out, because(err))
+	}
+	if entry.File.IsZero() {
+		err = entry.Create(whole.Bytes(), 0o644)
+	} else {
+		err = entry.Replace(whole.Bytes())
+	}
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the proof can't be written")
 	}
-	return withClose(text(file, proof), file.Close())
+	return nil
 }
 
 func newAuditCheckProof() *cobra.Command {

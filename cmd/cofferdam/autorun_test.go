@@ -18,7 +18,18 @@ func TestAgentsFilesAreKnownToStartThings(t *testing.T) {
 	t.Parallel()
 	files := autorun.Know(slices.Values([]string(nil)))
 	names := []string{project.File, mounts.IgnoreFile}
+	instructions := map[string][]string{ // that each agent reads in the directory that it works in
+		"amp": {"AGENTS.md", "AGENT.md"}, "claude": {"CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"}, "codex": {"AGENTS.md", "AGENTS.override.md"}, "copilot": {".github/copilot-instructions.md", ".github/instructions/x.instructions.md"},
+		"gemini": {"GEMINI.md"}, "opencode": {"AGENTS.md"}, "qwen": {"QWEN.md"},
+	}
+	obeys := func(agent string) {
+		if len(instructions[agent]) == 0 {
+			t.Errorf("the test has no file of instructions of %s", agent)
+		}
+		names = append(names, instructions[agent]...)
+	}
 	for _, c := range mcpClients() {
+		obeys(c.name)
 		names = append(names, c.project, filepath.Base(c.user("/home")))
 	}
 	shipped, err := preset.Read()
@@ -26,6 +37,7 @@ func TestAgentsFilesAreKnownToStartThings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, agent := range shipped.Agents {
+		obeys(name)
 		names = append(names, "."+name+"/x")
 		for _, state := range agent.State {
 			if path.Dir(state) == "." {
@@ -40,7 +52,7 @@ func TestAgentsFilesAreKnownToStartThings(t *testing.T) {
 		if name == "settings.json" || name == "config.toml" || name == "mcp-config.json" {
 			continue // of the user's own directory, where its directory has the name
 		}
-		if files.Level(name) != autorun.Started {
+		if !files.Level(name).ByName() {
 			t.Errorf("%s is brought over without being named", name)
 		}
 	}

@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // send copies a file or a directory of this machine into the sandbox.
@@ -24,10 +27,14 @@ func (c *copying) send(ctx context.Context, source, target string) error {
 		_, err := c.client.WriteFile(ctx, c.box, c.file(target), os.Stdin)
 		return err
 	}
-	info, err := os.Stat(source)
+	from, err := openNamed(source)
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
+		return fault.Invalid("the source %s is neither a file nor a directory", source)
+	}
 	if err != nil {
 		return fault.Invalid("the source %s %s", source, because(err))
 	}
+	defer from.Close()
 	isDir := strings.HasSuffix(target, "/")
 	if !isDir {
 		if isDir, err = c.dirInside(ctx, target); err != nil {
@@ -41,22 +48,14 @@ func (c *copying) send(ctx context.Context, source, target string) error {
 		}
 		target = below(target, name)
 	}
-	switch {
-	case info.IsDir():
-		return c.sendTree(ctx, source, target)
-	case info.Mode().IsRegular():
-		root, err := os.OpenRoot(filepath.Dir(source))
-		if err != nil {
-			return fault.Invalid("the source %s %s", source, because(err))
-		}
-		defer func() { _ = root.Close() }()
-		file, err := os.Open(source)
-		if err != nil {
-			return fault.Invalid("the source %s %s", source, because(err))
-		}
-		return c.sendFile(ctx, file, target)
+	if from.ID.Type == hostpath.Dir {
+		return c.sendTree(ctx, from, source, target)
 	}
-	return fault.Invalid("the source %s is neither a file nor a directory", source)
+	file, err := from.Reader()
+	if err != nil {
+		return fault.Invalid("the source %s %s", source, because(err))
+	}
+	return c.sendFile(ctx, file, target)
 }
 
 // nameOf is the last element of a path of this machine.
@@ -76,6 +75,9 @@ func nameOf(source string) (string, error) {
 func (c *copying) sendFile(ctx context.Context, file *os.File, target string) error {
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file any more")
+	}
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", file.Name(), err)
 	}
@@ -87,8 +89,8 @@ func (c *copying) sendFile(ctx context.Context, file *os.File, target string) er
 
 // sendTree copies a directory. It is read through a root, so that no link of it
 // leads out of it, and links are left out: what they lead to was not asked for.
-func (c *copying) sendTree(ctx context.Context, source, target string) error {
-	root, err := os.OpenRoot(source)
+func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, target string) error {
+	root, err := from.Root()
 	if err != nil {
 		return fault.Invalid("the source %s %s", source, because(err))
 	}
@@ -110,7 +112,7 @@ func (c *copying) sendTree(ctx context.Context, source, target string) error {
 			c.note("left out: %s is no regular file", path.Join(source, name))
 			return nil
 		}
-		file, err := root.Open(name)
+		file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
 			c.fail("%s %s", path.Join(source, name), because(err))
 			return nil

@@ -16,6 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
 
 // fetch copies a file or a directory out of the sandbox. Everything that the
@@ -38,10 +40,11 @@ func (c *copying) fetch(ctx context.Context, source, target string) error {
 		return err
 	}
 	into := strings.HasSuffix(target, "/")
-	if local, err := os.Stat(target); err == nil {
-		into = local.IsDir()
-	} else if into {
-		return fault.Invalid("the target %s does not exist", target)
+	switch kind, err := kindNamed(target); {
+	case err == nil:
+		into = kind == hostpath.Dir
+	case into || !errors.Is(err, fs.ErrNotExist):
+		return fault.Invalid("the target %s %s", target, because(err))
 	}
 	if into {
 		name, err := nameInside(source, info)
@@ -82,7 +85,7 @@ func (c *copying) fetchOne(ctx context.Context, source string, info api.FileInfo
 	if dir == "" {
 		dir = "."
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := rootNamed(dir, false)
 	if err != nil {
 		return fault.Invalid("the target's directory %s %s", dir, because(err))
 	}
@@ -90,7 +93,7 @@ func (c *copying) fetchOne(ctx context.Context, source string, info api.FileInfo
 	if err := c.fetchFile(ctx, root, source, name, info.Mode); err != nil {
 		return err
 	}
-	c.pointOut([]string{name}, nil)
+	c.pointOut(dir, []string{name}, nil)
 	return nil
 }
 
@@ -144,12 +147,9 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(target, 0o777); err != nil { //nolint:gosec // what the person's umask leaves of it, as cp does
-		return fmt.Errorf("make the target: %w", err)
-	}
-	root, err := os.OpenRoot(target)
+	root, err := rootNamed(target, true)
 	if err != nil {
-		return fmt.Errorf("open the target: %w", err)
+		return fault.Invalid("the target %s %s", target, because(err))
 	}
 	defer func() { _ = root.Close() }()
 	for _, dir := range slices.Sorted(maps.Keys(listed.dirs)) {
@@ -167,7 +167,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 		}
 	}
 	c.makeLinks(root, listed)
-	c.pointOut(slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))), slices.Collect(maps.Keys(listed.dirs)))
+	c.pointOut(target, slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))), slices.Collect(maps.Keys(listed.dirs)))
 	return nil
 }
 
@@ -258,24 +258,41 @@ func leadsInside(name, target string) bool {
 }
 
 // pointOut tells of names by which programs of this machine run, or are changed
-// by, what lies there. The directories count for what they make of what is in them.
-func (c *copying) pointOut(names, dirs []string) {
-	files := autorun.Know(slices.Values(slices.Concat(names, dirs)))
-	var found []string
+// by, what lies there. The directories count for what they make of what is in them. All are
+// below dir.
+func (c *copying) pointOut(dir string, names, dirs []string) {
+	files := autorun.Know(slices.Values(slices.Concat(names, dirs)), decidingBelow(dir)...)
+	found := map[autorun.Level][]string{}
 	for _, name := range names {
-		if files.Level(name) != autorun.Plain {
-			found = append(found, name)
+		// Tools run the one when they are asked to, and the other unasked: both are looked at before.
+		level := files.Level(name)
+		if level == autorun.Used {
+			level = autorun.Started
 		}
-	}
-	if len(found) == 0 {
-		return
+		found[level] = append(found[level], name)
 	}
 	const most = 8
-	slices.Sort(found)
-	more := ""
-	if len(found) > most {
-		more = fmt.Sprintf(" and %d more", len(found)-most)
-		found = found[:most]
+	for level := autorun.Instructing; level <= autorun.Deciding; level++ {
+		of, more := found[level], ""
+		if len(of) == 0 {
+			continue
+		}
+		slices.Sort(of)
+		if len(of) > most {
+			more = fmt.Sprintf(" and %d more", len(of)-most)
+			of = of[:most]
+		}
+		c.note("look at these %s: %s%s", level.Cautions(), strings.Join(of, ", "), more)
 	}
-	c.note("look at these before you use a tool there, since tools run what stands in them: %s%s", strings.Join(found, ", "), more)
+}
+
+// decidingBelow are the paths below a directory that the settings of it, or of one above it,
+// name; relative.
+func decidingBelow(dir string) []string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil
+	}
+	dir = resolved(dir)
+	return pathsBelow(dir, project.Deciding(dir))
 }

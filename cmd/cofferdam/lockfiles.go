@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -18,7 +19,7 @@ func (f runFlags) lockfiles(cwd, document string, rules policy.LockRules) ([]api
 		if slices.ContainsFunc(sources, func(s lockfile.Source) bool { return s.Name == path }) {
 			return nil
 		}
-		data, err := readDocument("lockfile", shown, lockfile.MaxBytes)
+		data, err := f.lockData(shown, path)
 		if err != nil {
 			return err
 		}
@@ -51,4 +52,22 @@ func (f runFlags) lockfiles(cwd, document string, rules policy.LockRules) ([]api
 		sent = append(sent, api.Lockfile{Source: s.Name, Document: s.Data})
 	}
 	return sent, nil
+}
+
+// lockData reads a lockfile. That of a project is what was read when the project was found
+// allowed, and not what stands there by now.
+func (f runFlags) lockData(shown, path string) ([]byte, error) {
+	var data []byte
+	var named bool
+	if f.allowedLocks != nil {
+		data, named = f.allowedLocks(path)
+	}
+	if data != nil {
+		return data, nil
+	}
+	data, err := readDocument("lockfile", shown, lockfile.MaxBytes)
+	if err == nil && named {
+		return nil, fault.New(fault.ErrConflict, "the lockfile %s was put there while the project was looked at; try again", shown)
+	}
+	return data, err
 }

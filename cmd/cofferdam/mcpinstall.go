@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -164,9 +163,6 @@ func (f mcpInstallFlags) change(client mcpClient, entry any) error {
 	case !f.yes && !ui.Agrees("write "+ui.Printable(edit.path)+"?"):
 		return &exitError{code: exitFailure, err: errors.New("nothing was written")}
 	}
-	if err := os.MkdirAll(filepath.Dir(edit.path), 0o700); err != nil {
-		return err
-	}
 	if err := edit.write(); err != nil {
 		return err
 	}
@@ -180,16 +176,12 @@ func (f mcpInstallFlags) edit(client mcpClient, entry any) (fileEdit, error) {
 	if err != nil {
 		return fileEdit{}, err
 	}
-	e := fileEdit{path: path}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		e.isNew = true
-	} else {
-		if e.path, err = filepath.EvalSymlinks(path); err != nil {
-			return e, fault.Invalid("the configuration %s %s", path, because(err))
-		}
-		if e.before, err = readDocument("configuration", e.path, maxClientFile); err != nil {
-			return e, err
-		}
+	e, err := findEdit("configuration", path, maxClientFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		e, err = fileEdit{path: path, isNew: true}, nil // in a directory that is made with it
+	}
+	if err != nil {
+		return e, err
 	}
 	form := editJSON
 	if client.toml {

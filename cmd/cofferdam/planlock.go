@@ -4,24 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // lockTarget is the file of --lock.
 type lockTarget struct {
 	shown  string
 	path   string
+	entry  hostpath.Entry // where it was found
 	exists bool
 	yes    bool
 }
@@ -36,18 +36,18 @@ func newLockTarget(cwd, shown string, resolver installer.Resolver, yes bool) (*l
 	if err := resolver.CheckLockName(shown); err != nil {
 		return nil, err
 	}
-	switch info, err := os.Stat(t.path); {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Stat(filepath.Dir(t.path)); err != nil {
-			return nil, fault.Invalid("--lock %s: its folder %s", shown, because(err))
-		}
-	case err != nil:
-		return nil, fault.Invalid("--lock %s %s", shown, because(err))
-	case !info.Mode().IsRegular():
-		return nil, fault.Invalid("--lock %s is not a file", shown)
-	default:
-		t.exists = true
+	var err error
+	t.entry, err = findNamed(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Invalid("--lock %s: its folder %s", shown, because(err))
 	}
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
+		return nil, fault.Invalid("--lock %s is not a file", shown)
+	}
+	if err != nil {
+		return nil, fault.Invalid("--lock %s %s", shown, because(err))
+	}
+	t.exists = !t.entry.File.IsZero()
 	if t.exists && !yes && !ui.CanAsk() {
 		return nil, fault.Invalid("--lock %s exists; add --yes to overwrite it", shown)
 	}
@@ -104,11 +104,7 @@ func withSources(lock []byte, file string, made api.Plan) ([]byte, error) {
 // meanwhile is left alone.
 func (t *lockTarget) write(data []byte) error {
 	if !t.exists {
-		return wholefile.Create(t.path, data, 0o644)
+		return t.entry.Create(data, 0o644)
 	}
-	followed, err := filepath.EvalSymlinks(t.path)
-	if err != nil {
-		return err
-	}
-	return wholefile.ReplaceLike(followed, data)
+	return t.entry.Replace(data)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 //go:embed starter.yaml
@@ -79,7 +78,11 @@ func initPolicy(file, project string) error {
 
 // writeNew makes a file that is not there, durably; one that is there stays.
 func writeNew(path, text string) error {
-	err := wholefile.Create(path, []byte(text), 0o644)
+	entry, err := findNamed(path)
+	if err != nil {
+		return fault.Invalid("%s can't be written: it %s", path, because(err))
+	}
+	err = entry.Create([]byte(text), 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return fault.New(fault.ErrConflict, "%s is there already, and is not written over; name another file", path)
 	}
@@ -110,7 +113,7 @@ func starterPolicy(roots map[pkgref.Ecosystem][]string) string {
 // inProject reads one of a project's files; nil if it has none of that name.
 func inProject(project, name string) ([]byte, error) {
 	path := filepath.Join(project, name)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := kindNamed(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no file, no error
 	}
 	return readDocument("project's file", path, maxPolicy)

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
-	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 func newPolicySuggest() *cobra.Command {
@@ -82,19 +80,13 @@ func rewrite(s api.Suggestion) error {
 	if s.Source == "" {
 		return fault.Invalid("the run had the built-in policy, which is not a file; save the lines that begin with + as a policy and give it with --policy")
 	}
-	path, err := filepath.EvalSymlinks(s.Source)
-	if err != nil {
-		return fault.Invalid("the policy %s %s", s.Source, because(err))
-	}
-	now, err := readDocument("policy", path, maxPolicy)
+	e, err := findPolicy(s.Source)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(now, s.Document) {
+	if !bytes.Equal(e.before, s.Document) {
 		return fault.Invalid("the policy %s was changed since the run; apply the diff by hand", s.Source)
 	}
-	if err := wholefile.ReplaceLike(path, s.Suggested); err != nil {
-		return fmt.Errorf("write the policy: %w", err)
-	}
-	return nil
+	e.after = s.Suggested
+	return e.write()
 }

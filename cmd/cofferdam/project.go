@@ -41,7 +41,8 @@ command.
 
 Such a file can come with code that a stranger wrote. So a run uses it only once you have
 read it and said so to "cofferdam project allow", and again after each change of it, of
-the policy that it names, or of where links on the way of its paths lead. "cofferdam run --no-project" goes without.`,
+the policy that it names, of a lockfile that either names, or of where links on the way of
+its paths lead. "cofferdam run --no-project" goes without.`,
 		Example: `  cofferdam project import .devcontainer/devcontainer.json
   cofferdam project show
   cofferdam project allow
@@ -58,12 +59,13 @@ type projectView struct {
 	Allowed  bool             `json:"allowed"`
 	Settings project.Settings `json:"settings"`
 	Leads    []project.Lead   `json:"leads,omitempty"` // paths of the settings that go through links
+	Locks    []project.Lock   `json:"locks,omitempty"` // lockfiles that the settings and the policy name
 
 	text, policy string
 }
 
 func viewProject(p *project.Project, allowed bool) projectView {
-	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, text: string(p.Text), policy: string(p.Policy)}
+	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, Locks: p.Locks, text: string(p.Text), policy: string(p.Policy)}
 }
 
 func newProjectShow() *cobra.Command {
@@ -110,8 +112,25 @@ func (v projectView) write(w io.Writer, state string) error {
 		}
 		text += fmt.Sprintf("  %s: %s\n", ui.Printable(l.Path), ui.Printable(l.To))
 	}
+	for i, l := range v.Locks {
+		if i == 0 {
+			text = strings.TrimSuffix(text, "\n") + "\n\nthese lockfiles say what runs may install; look at them as well:\n\n"
+		}
+		text += fmt.Sprintf("  %s: %s\n", ui.Printable(l.Path), lockState(l))
+	}
 	_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n"))
 	return err
+}
+
+// lockState says what was read of a lockfile, and what it can do.
+func lockState(l project.Lock) string {
+	switch {
+	case l.SHA256 == "":
+		return "it can't be read"
+	case l.Trusted:
+		return fmt.Sprintf("%d bytes, sha256:%s; the policy trusts it: what it lists is allowed", len(l.Data), l.SHA256)
+	}
+	return fmt.Sprintf("%d bytes, sha256:%s", len(l.Data), l.SHA256)
 }
 
 func newProjectAllow() *cobra.Command {
@@ -119,8 +138,8 @@ func newProjectAllow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "allow [DIRECTORY]",
 		Short: "Have runs use the settings that you have read",
-		Long: `Shows a cofferdam.yaml and the policy that it names, asks whether runs may use them, and
-notes that. Where nobody can be asked, --digest says which ones you have read: "project
+		Long: `Shows a cofferdam.yaml, the policy that it names, and the digests of the lockfiles that both
+name, asks whether runs may use them, and notes that. Where nobody can be asked, --digest says which ones you have read: "project
 show" tells it. What has been changed since then is not allowed.`,
 		Example: "  cofferdam project allow\n  cofferdam project allow --digest sha256:4f1c...",
 		Args:    cobra.MaximumNArgs(1),
@@ -150,7 +169,7 @@ func readBy(p *project.Project, digest string) (bool, error) {
 	case digest == p.Digest:
 		return true, nil
 	case digest != "":
-		return false, fault.New(fault.ErrConflict, "%s and its policy are not what you have read: their digest is %s now; see cofferdam project show", p.Path(), p.Digest)
+		return false, fault.New(fault.ErrConflict, "%s, its policy and its lockfiles are not what you have read: their digest is %s now; see cofferdam project show", p.Path(), p.Digest)
 	case !ui.CanAsk():
 		return false, fault.Invalid("nobody can be asked here: read what cofferdam project show shows, and say cofferdam project allow --digest with the digest that it tells")
 	}
@@ -229,7 +248,7 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		return nil, err
 	}
 	if !ok {
-		return nil, fault.Invalid("%s is new here, or it, its policy or where its paths lead has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
+		return nil, fault.Invalid("%s is new here, or it, its policy, a lockfile or where its paths lead has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
 	}
 	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	if len(argv) == 0 {
@@ -264,6 +283,7 @@ func (f *runFlags) settle(p *project.Project, typed func(flag string) bool) {
 	if s.Timeout > 0 && !typed("timeout") {
 		f.timeout = time.Duration(s.Timeout)
 	}
+	f.allowedLocks = p.LockData
 	if !typed("lockfile") {
 		for _, lock := range s.Lockfiles {
 			f.locks = append(f.locks, p.Inside(lock))

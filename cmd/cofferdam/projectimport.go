@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/project/foreign"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
@@ -132,7 +130,7 @@ func (f projectImportFlags) convert(file string) (dir string, made foreign.Resul
 		return "", made, err
 	}
 	dir = resolved(dir)
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+	if kind, err := kindNamed(dir); err != nil || kind != hostpath.Dir {
 		return "", made, fault.Invalid("--directory %s is no directory", f.dir)
 	}
 	text, err := readDocument("settings", file, maxForeign)
@@ -157,18 +155,12 @@ func (f projectImportFlags) edits(dir string, made foreign.Result) ([]fileEdit, 
 		if one.text == nil {
 			continue
 		}
-		e := fileEdit{path: filepath.Join(dir, one.name), after: one.text}
-		_, err := os.Lstat(e.path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			e.isNew = true
-		case err != nil:
-			return nil, fmt.Errorf("look for %s: %w", e.path, err)
-		default:
-			if e.before, err = readDocument("file", e.path, maxForeign); err != nil {
-				return nil, err
-			}
+		at := filepath.Join(dir, one.name)
+		e, err := findEdit("file", at, maxForeign)
+		if err != nil {
+			return nil, err
 		}
+		e.path, e.after = at, one.text
 		e.diff = unified(e)
 		edits = append(edits, e)
 	}

@@ -37,6 +37,8 @@ type runFlags struct {
 	noProject bool   // whatever cofferdam.yaml says
 	hooks     project.Hooks
 	allowed   []byte // the policy of a project, as it was read when it was found allowed; nil: policy is to be read
+	// allowedLocks gives the lockfiles of a project in the same way, by their absolute paths; nil: there is none.
+	allowedLocks func(path string) (data []byte, named bool)
 }
 
 // registerSandbox adds the flags that say what a sandbox is made of. A command that means

@@ -64,8 +64,26 @@ func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
 	if slices.ContainsFunc(r.request.Mounts, func(m api.Mount) bool { return m.Destination == workspaceInside }) {
 		return fault.Invalid("--workspace copy takes %s, and a --mount does too; mount that elsewhere", workspaceInside)
 	}
+	if err := r.makeWorkspace(ctx, dir); err != nil {
+		return err
+	}
+	for _, name := range r.workspace.Left()[:min(len(r.workspace.Left()), 5)] {
+		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", name)
+	}
+	r.request.Mounts = append(r.request.Mounts, api.Mount{Source: r.workspace.Dir(), Destination: workspaceInside, ReadWrite: true})
+	if r.request.Workdir == "" {
+		r.request.Workdir = workspaceInside
+	}
+	return nil
+}
+
+// makeWorkspace copies a directory, and notes what of it the run is decided by.
+func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	all, err := workspaces()
 	if err != nil {
+		return err
+	}
+	if err := config.MakeOwned(all); err != nil {
 		return err
 	}
 	folder := filepath.Join(all, r.request.Run)
@@ -76,15 +94,11 @@ func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fault.Invalid("there is a copy of the run %s already; bring it over or discard it with cofferdam apply, or take another --run-id", r.request.Run)
 	}
+	if err == nil {
+		err = r.workspace.NoteDeciding(decidingByRequest(r.workspace.Original(), r))
+	}
 	if err != nil {
 		return fmt.Errorf("copy the directory %s: %w", dir, err)
-	}
-	for _, name := range r.workspace.Left()[:min(len(r.workspace.Left()), 5)] {
-		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", name)
-	}
-	r.request.Mounts = append(r.request.Mounts, api.Mount{Source: r.workspace.Dir(), Destination: workspaceInside, ReadWrite: true})
-	if r.request.Workdir == "" {
-		r.request.Workdir = workspaceInside
 	}
 	return nil
 }
@@ -116,7 +130,7 @@ func (r *runner) tellChanges(ctx context.Context) {
 		return
 	}
 	if !r.flags.json {
-		lines, more := changeLines(r.workspace, withoutStarted(r.workspace, autorunOf(r.workspace, changes), changes, nil), shownLines)
+		lines, more := changeLines(r.workspace, leaveUnnamed(r.workspace, autorunOf(r.workspace, changes), changes, nil), shownLines)
 		for _, line := range lines {
 			r.stderr.Line(line)
 		}

@@ -46,7 +46,10 @@ func TestSourcesAreOpenedByHostpath(t *testing.T) {
 }
 
 // calledByName is a call's name, if it is one of byName.
-func calledByName(call *ast.CallExpr) string {
+func calledByName(call *ast.CallExpr) string { return calledOf(call, byName()) }
+
+// calledOf is a call's name, if it is one of these functions of these packages.
+func calledOf(call *ast.CallExpr, functions map[string][]string) string {
 	of, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return ""
@@ -55,7 +58,7 @@ func calledByName(call *ast.CallExpr) string {
 	if !ok {
 		return ""
 	}
-	for _, name := range byName()[pkg.Name] {
+	for _, name := range functions[pkg.Name] {
 		if of.Sel.Name == name {
 			return pkg.Name + "." + name
 		}
@@ -73,4 +76,76 @@ func namesSource(arg ast.Expr) bool {
 		return !found
 	})
 	return found
+}
+
+// opensByName are calls that resolve a path, or write at one, in the command line's package.
+func opensByName() map[string][]string {
+	all := byName()
+	all["os"] = append(all["os"], "Create", "WriteFile", "Rename", "Mkdir", "MkdirAll", "Symlink", "Link", "Remove", "RemoveAll", "Truncate", "Chmod", "Chown")
+	all["wholefile"] = []string{"Replace", "ReplaceVolatile", "ReplaceLike", "Create"}
+	return all
+}
+
+// openedElsewhere are the files of the command line that open what no agent could write to, or
+// take nothing from where a path leads, each with the reason.
+func openedElsewhere() map[string]string {
+	return map[string]string{
+		"apply.go os.ReadDir":              "the installation's own directory of copies",
+		"auditcopy.go os.RemoveAll":        "a temporary directory of its own",
+		"auditcopy.go os.ReadFile":         "a kept log checkpoint, which is verified, and may come through a pipe",
+		"auditfiles.go os.Stat":            "whether a log's directory is there; its records are verified",
+		"auditprove.go os.Open":            "a proof, which is verified, and may come through a pipe",
+		"auditverify.go os.ReadFile":       "a kept log checkpoint, which is verified, and may come through a pipe",
+		"daemon.go os.Open":                "the daemon's log, in the runtime directory",
+		"env.go os.ReadFile":               "in the state directory",
+		"env.go wholefile.Replace":         "in the state directory",
+		"hint.go os.Lstat":                 "whether there is something to point out",
+		"hint.go os.Stat":                  "whether there is something to point out",
+		"missing.go os.Open":               "in the state directory",
+		"missing.go os.OpenFile":           "in the state directory",
+		"request.go filepath.EvalSymlinks": "names alone; what is mounted is opened by the daemon",
+		"request.go os.Stat":               "whether a mount's source is there; what is mounted is opened by the daemon",
+		"servecheck.go os.Stat":            "files of the configuration, and the state directory",
+		"templatehint.go os.Stat":          "the host's own programs",
+	}
+}
+
+// TestCommandLineOpensOnce: what a person names may lie where an agent could leave a link. So
+// the command line opens and writes it by the functions of hostfile.go, which go by
+// internal/hostpath, and by no call that resolves a name.
+func TestCommandLineOpensOnce(t *testing.T) {
+	calls := opensByName()
+	used := map[string]bool{}
+	inside := 0
+	for _, f := range tree(t) {
+		if f.test || f.pkg != "cmd/cofferdam" {
+			continue
+		}
+		file := f.path[strings.LastIndexByte(f.path, '/')+1:]
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			name := calledOf(call, calls)
+			switch key := file + " " + name; {
+			case calledOf(call, map[string][]string{"hostpath": {"Resolve", "Find", "MakeDirs", "Open"}}) != "":
+				inside++
+			case name == "":
+			case openedElsewhere()[key] != "":
+				used[key] = true
+			default:
+				t.Errorf("%s calls %s: open what a person names by openNamed, findNamed, rootNamed or readDocument, or say in openedElsewhere why no agent can have put a link there", f.set.Position(call.Pos()), name)
+			}
+			return true
+		})
+	}
+	if inside < 5 {
+		t.Errorf("only %d calls of hostpath: the rule looks for the wrong name", inside)
+	}
+	for key := range openedElsewhere() {
+		if !used[key] {
+			t.Errorf("nobody calls %s any more; take it out of openedElsewhere", key)
+		}
+	}
 }

@@ -1,6 +1,6 @@
 // Package autorun knows the files that programs of a developer's machine start, or take
-// orders from, without being asked for it: editors, git, package clients, agents. Somebody
-// who brings over files from a sandbox is asked about these by name. Pure.
+// orders from, without being asked for it: editors, git, package clients, agents, and we
+// ourselves. Somebody who brings over files from a sandbox is asked about these by name. Pure.
 //
 // A name is compared as the least exact of file systems does, since the one that the files come
 // to may be one of them (Fold), and at any depth, since any directory may be the one that a
@@ -27,59 +27,59 @@ const (
 	Plain Level = iota
 	// Used: a tool runs it when a person uses that tool there, as make does its makefile.
 	Used
+	// Instructing: an agent that works there later takes it for what its user wants.
+	Instructing
 	// Started: a program runs it, or does what it says, when the directory is opened, listed
 	// or worked in as usual, and shows nobody that it does.
 	Started
+	// Deciding: it says what later runs may do, and what they see.
+	Deciding
 )
 
-// program is one that has files of its own, by which it runs others.
-type program struct {
-	name  string
-	level Level
-	// names are of files or directories; of a directory all that is in it counts. One with a
-	// star in front is how a file's name ends.
-	names []string
+// ByName tells whether such a file is brought over only if a person names it.
+func (l Level) ByName() bool { return l >= Instructing }
+
+// Effect is what happens with such a file, to follow its name; "" if nothing is known to.
+func (l Level) Effect() string {
+	switch l {
+	case Used:
+		return "which tools run when you use them there"
+	case Instructing:
+		return "from which agents that work there take instructions"
+	case Started:
+		return "which programs of this host run by themselves"
+	case Deciding:
+		return "which decides what later runs may do"
+	default:
+		return ""
+	}
 }
 
-// programs are all that are known here. This is the only list of files that a person's programs
-// run by themselves.
-func programs() []program {
-	return []program{
-		{"cofferdam", Started, []string{"cofferdam.yaml", ".aiignore"}}, // how the next run is made, and what it sees
-		// git~1 is .git's short name on FAT and NTFS.
-		{"git", Started, []string{".git", "git~1", ".githooks", ".gitattributes", ".gitmodules", ".gitconfig"}},
-		{"other version controls", Started, []string{".hg", ".hgsub", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".fslckout", "_fossil_"}},
-		{"git's hooks", Started, []string{
-			".husky", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml",
-			"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json",
-			"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json",
-			".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook-local.toml", ".lefthook-local.json", "prek.toml",
-			".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json", ".lefthook", ".lefthook-local", ".overcommit.yml",
-		}},
-		{"hosts of repositories", Started, []string{".github", ".gitlab-ci.yml", ".gitea", ".forgejo", ".circleci"}},
-		{"editors", Started, []string{
-			".vscode", "*.code-workspace", ".idea", ".fleet", ".vs", ".zed", ".helix", ".vim", ".nvim", ".lazy.lua", ".neoconf.json", ".ycm_extra_conf.py", ".devcontainer", ".devcontainer.json",
-			".exrc", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el", "*.sublime-project",
-		}},
-		{"agents", Started, []string{
-			".mcp.json", "mcp.json", ".claude", ".claude.json", ".codex", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc",
-			".cursor", ".windsurf", ".kiro", ".roo", ".roomodes", ".cline", ".continue", ".copilot", ".amp", ".trae", ".goose", ".crush", "crush.json", ".crush.json",
-			".aider.conf.yml", ".factory", ".augment", ".junie", ".agents",
-		}},
-		{"shells", Started, []string{
-			".envrc", ".direnv", ".env.fish", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
-			".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", "mise", ".config", ".rtx.toml", ".tool-versions",
-			"devbox.json", ".devenv", "devenv.nix", ".flox",
-		}},
-		{"package clients", Started, []string{
-			".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.cjs", ".npm-extension", "bunfig.toml",
-			".cargo", "rust-toolchain", "rust-toolchain.toml", "pip.conf", "pip.ini", ".pypirc", ".netrc", "_netrc", ".bundle", ".mvn", "gradle-wrapper.properties", "init.gradle",
-		}},
-		{"interpreters", Started, []string{"sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize", "*.pth", "pyvenv.cfg", ".node_repl_history", ".pythonstartup", ".rprofile", ".irbrc", ".pryrc", ".gdbinit", ".lldbinit"}},
-		{"builds", Used, []string{
-			"makefile", "gnumakefile", "*.mk", "justfile", ".justfile", "taskfile.yml", "taskfile.yaml", "rakefile", "build.rs", "setup.py", "noxfile.py", "tox.ini",
-			"conftest.py", "gruntfile.js", "gulpfile.js", "cmakelists.txt", "build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "mvnw", "dockerfile", "docker-compose.yml", "compose.yaml", "vagrantfile",
-		}},
+// Caution is when such a file has to be looked at, and why; "" if nothing is known to use it.
+func (l Level) Caution() string {
+	switch l {
+	case Used, Started:
+		return "before you use a tool there: tools run what stands in it"
+	case Instructing:
+		return "before an agent works there: agents take instructions from it"
+	case Deciding:
+		return "before the next run: it decides what runs may do"
+	default:
+		return ""
+	}
+}
+
+// Cautions is Caution of several files.
+func (l Level) Cautions() string {
+	switch l {
+	case Used, Started:
+		return "before you use a tool there, since tools run what stands in them"
+	case Instructing:
+		return "before an agent works there, since agents take instructions from them"
+	case Deciding:
+		return "before the next run, since they decide what runs may do"
+	default:
+		return ""
 	}
 }
 
@@ -122,19 +122,33 @@ func Fold(name string) string {
 // Files tells the level of each path of a directory.
 type Files struct {
 	names        map[string]Level
-	endings      map[string]Level
-	repositories []string // directories that git takes for repositories, folded; "." is the whole
+	endings      []affix
+	beginnings   []affix
+	deciding     map[string]bool // paths, folded
+	repositories []string        // directories that git takes for repositories, folded; "." is the whole
+}
+
+// affix is how a name ends or begins.
+type affix struct {
+	text  string
+	level Level
 }
 
 // Know looks at all paths of a directory, relative to it and with slashes. Those that were
 // there before and those that are to come must be among them: git's parts of a repository may
-// come one by one.
-func Know(paths iter.Seq[string]) Files {
-	f := Files{names: map[string]Level{}, endings: map[string]Level{}}
+// come one by one. deciding are those of which the caller knows that they are Deciding, with all
+// that is below them, whatever their names are.
+func Know(paths iter.Seq[string], deciding ...string) Files {
+	f := Files{names: map[string]Level{}, deciding: map[string]bool{}}
+	for _, name := range deciding {
+		f.deciding[Fold(path.Clean(name))] = true
+	}
 	for _, p := range programs() {
 		for _, name := range p.names {
 			if ending, ok := strings.CutPrefix(name, "*"); ok {
-				f.endings[ending] = max(f.endings[ending], p.level)
+				f.endings = append(f.endings, affix{ending, p.level})
+			} else if beginning, ok := strings.CutSuffix(name, "*"); ok {
+				f.beginnings = append(f.beginnings, affix{beginning, p.level})
 			} else {
 				f.names[name] = max(f.names[name], p.level)
 			}
@@ -171,16 +185,39 @@ func (f Files) Level(name string) Level {
 	name = Fold(name)
 	for part := range strings.SplitSeq(name, "/") {
 		level = max(level, f.names[part])
-		for ending, of := range f.endings {
-			if strings.HasSuffix(part, ending) {
-				level = max(level, of)
+		for _, a := range f.endings {
+			if strings.HasSuffix(part, a.text) {
+				level = max(level, a.level)
+			}
+		}
+		for _, a := range f.beginnings {
+			if strings.HasPrefix(part, a.text) {
+				level = max(level, a.level)
 			}
 		}
 	}
 	if f.inRepository(name) {
-		level = Started
+		level = max(level, Started)
+	}
+	if f.isDeciding(name) {
+		level = Deciding
 	}
 	return level
+}
+
+// isDeciding wants a folded name.
+func (f Files) isDeciding(name string) bool {
+	for len(f.deciding) > 0 {
+		if f.deciding[name] {
+			return true
+		}
+		slash := strings.LastIndexByte(name, '/')
+		if slash < 0 {
+			break
+		}
+		name = name[:slash]
+	}
+	return false
 }
 
 // inRepository wants a folded name.

@@ -17,7 +17,7 @@ func TestLevels(t *testing.T) {
 		".git/config": Started, "sub/.GIT/hooks/x": Started, ".vscode/tasks.json": Started, "a/b/.envrc": Started,
 		"opencode.json": Started, ".opencode/plugin/x.js": Started, ".qwen/settings.json": Started, ".cargo/config.toml": Started,
 		".github/workflows/ci.yml": Started, ".npmrc": Started, ".pnpmfile.cjs": Started, "lefthook.yml": Started, ".mise.toml": Started,
-		"x/evil.pth": Started, "my.code-workspace": Started, "cofferdam.yaml": Started, ".aiignore": Started,
+		"x/evil.pth": Started, "my.code-workspace": Started, "cofferdam.yaml": Deciding, "sub/.AIignore": Deciding,
 		"Makefile": Used, "sub/conftest.py": Used, "rules.mk": Used,
 		"sub/.hg/hgrc": Started, ".jj/x": Started, ".helix/languages.toml": Started, ".config/mise/config.toml": Started, "sitecustomize/__init__.py": Started,
 		"lefthook-local.yaml": Started,
@@ -25,7 +25,86 @@ func TestLevels(t *testing.T) {
 		".v\u017fcode/tasks.json": Started, ".g\u200cit/config": Started, ".git\u200d/x": Started, ".gitcon\ufb01g": Started, ".\u212airo/x": Started,
 		".git./config": Started, ".git /config": Started, ".git::$INDEX_ALLOCATION/config": Started, "GIT~1/config": Started, ".envrc. .": Started,
 		"src/main.go": Plain, "a/..b/c": Plain, "caf\u00e9/x:y": Plain, "git/config": Plain, "README.md": Plain, ".gitignore": Plain, "HEAD": Plain, "config": Plain, "objects/x": Plain,
-		"envrc": Plain, "a.pth.txt": Plain, "package.json": Plain,
+		"envrc": Plain, "a.pth.txt": Plain,
+	} {
+		if got := f.Level(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestKnownPrograms: what each program runs or obeys of a directory that it works in, in the form
+// in which it is written there.
+func TestKnownPrograms(t *testing.T) {
+	t.Parallel()
+	f := Know(slices.Values([]string(nil)))
+	for level, names := range map[Level][]string{
+		Deciding: {"cofferdam.yaml", "Cofferdam.YAML", "deep/down/cofferdam.yaml", ".aiignore"},
+		Instructing: {
+			"CLAUDE.md", "claude.md", "docs/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "Agents.MD", "AGENT.md", "GEMINI.md", "QWEN.md", "CRUSH.md", "WARP.md", "skills/x/SKILL.md",
+			".cursorrules", ".windsurfrules", ".clinerules", ".clinerules/01.md", ".roorules", ".roorules-code", ".rooignore", ".goosehints", ".goosehints.local", ".openhands_instructions",
+			".augment-guidelines", ".augmentignore", "copilot-instructions.md", "go.instructions.md", "fix.prompt.md", "rules/a.mdc", ".rules", ".cursorignore", ".aiexclude",
+		},
+		Started: {
+			".cursor/rules/a.mdc", ".windsurf/rules/a.md", ".roo/rules/a.md", ".roomodes", ".openhands/setup.sh", ".openhands/microagents/repo.md", ".amazonq/rules/a.md", ".kilocode/mcp.json", ".kiro/steering/a.md",
+			".junie/guidelines.md", ".aider.conf.yml", ".aider.model.settings.yml", ".augment/rules/a.md", ".github/copilot-instructions.md", ".github/instructions/a.instructions.md", ".claude-plugin/plugin.json", ".claude/CLAUDE.md",
+			".ghci", ".ocamlinit", ".pdbrc", ".pdbrc.py", ".Rprofile", ".Renviron", ".iex.exs", ".irbrc", ".pryrc", ".luarc.json", ".gdbinit", ".lldbinit", "lib/libx.so-gdb.py",
+			"eslint.config.js", "eslint.config.mts", ".eslintrc", ".eslintrc.cjs", "prettier.config.mjs", ".prettierrc.js", "vite.config.ts", "vitest.config.ts", "jest.config.js", "postcss.config.cjs", "tailwind.config.js",
+			"svelte.config.js", "astro.config.mjs", ".pylintrc", "pylintrc", ".rubocop.yml", ".flake8", "mypy.ini", ".luacheckrc", "hie.yaml",
+			".emacs.d/init.el", ".dir-locals.el", ".exrc", ".nvimrc", ".nvim.lua", ".vscode/tasks.json", ".idea/runConfigurations/a.xml", ".run/a.run.xml", ".fleet/run.json", ".zed/tasks.json", "a.code-workspace", "a.sublime-project", "a.sublime-workspace",
+			".travis.yml", ".drone.yml", ".drone.star", ".buildkite/pipeline.yml", ".woodpecker.yml", ".woodpecker/a.yml", "Jenkinsfile", "Jenkinsfile.release", "azure-pipelines.yml", ".azure-pipelines/a.yml", ".gitlab-ci.yml", ".gitlab/ci/a.yml",
+			".circleci/config.yml", ".github/workflows/ci.yml", "bitbucket-pipelines.yml", ".gitea/workflows/a.yml", ".forgejo/workflows/a.yml", "appveyor.yml", ".cirrus.yml",
+			".gitpod.yml", ".gitpod.Dockerfile", ".devcontainer/devcontainer.json", ".devcontainer.json", "shell.nix", "flake.nix", "default.nix", ".envrc", ".mise.toml", ".tool-versions",
+			".pre-commit-config.yaml", "lefthook.yml", ".husky/pre-commit", ".lintstagedrc.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/a.cjs", ".pnpmfile.cjs", "pnpm-workspace.yaml", "bunfig.toml", "pip.conf", "uv.toml",
+			".cargo/config.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml", "Gemfile",
+		},
+		Used: {
+			"package.json", "web/package.json", "pyproject.toml", "setup.py", "setup.cfg", "noxfile.py", "tasks.py", "conftest.py", "tox.ini", "go.work", "Cargo.toml",
+			"Makefile", "makefile", "GNUmakefile", "Makefile.am", "rules.mk", "Taskfile.yml", "Taskfile.dist.yaml", "justfile", ".justfile", "Rakefile", "lib/tasks/a.rake", "Gulpfile.js", "gulpfile.babel.js", "Gruntfile.ts", "CMakePresets.json", "CMakeLists.txt",
+			"babel.config.js", ".babelrc.js", "webpack.config.js", "webpack.config.prod.js", "rollup.config.mjs", "next.config.ts", "nuxt.config.ts",
+			"Dockerfile", "Dockerfile.dev", "docker-compose.override.yml", "compose.yml", ".nvmrc",
+		},
+		// The controls: they have something of a name that counts, and nothing runs them.
+		Plain: {
+			"claude.md.txt", "my-claude.md", "agents", "rules", "jenkins", "src/eslint.js", "config.js", "vite.ts", "package.jsonx", "travis.yml", "gitpod.yml", "roo.md", "README.md", "docs/agents-guide.md", "envrc", "woodpecker.yml",
+			"src/main.rs", "main.go", "a/b.py", "makefiles/x", "mdc", "x.md", "nix", "gdb.py",
+		},
+	} {
+		for _, name := range names {
+			if got := f.Level(name); got != level {
+				t.Errorf("%s: %d, want %d", name, got, level)
+			}
+		}
+	}
+}
+
+// TestLevelsSayWhatTheyDo: each but the first has an effect and a caution of its own words, and
+// those that steer or decide are brought over by name alone.
+func TestLevelsSayWhatTheyDo(t *testing.T) {
+	t.Parallel()
+	effects := map[string]Level{}
+	for level := Plain; level <= Deciding; level++ {
+		if other, twice := effects[level.Effect()]; twice {
+			t.Errorf("%d says the same as %d", level, other)
+		}
+		effects[level.Effect()] = level
+		if (level.Effect() == "") != (level == Plain) || (level.Caution() == "") != (level == Plain) {
+			t.Errorf("%d: %q, %q", level, level.Effect(), level.Caution())
+		}
+		if level.ByName() != (level > Used) {
+			t.Errorf("%d: by name: %t", level, level.ByName())
+		}
+	}
+}
+
+// TestDeciding: what the caller knows to decide is known by its path, as the least exact of file
+// systems compares it, with what is below it.
+func TestDeciding(t *testing.T) {
+	t.Parallel()
+	f := Know(slices.Values([]string(nil)), "conf/Policy.yaml", "./uv.lock", "locks")
+	for name, want := range map[string]Level{
+		"conf/Policy.yaml": Deciding, "conf/policy.YAML": Deciding, "conf/policy.yaml/x": Deciding, "uv.lock": Deciding, "UV.lock.": Deciding, "locks/a/b": Deciding,
+		"policy.yaml": Plain, "conf": Plain, "conf/other.yaml": Plain, "sub/uv.lock": Plain, "lock": Plain,
 	} {
 		if got := f.Level(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)

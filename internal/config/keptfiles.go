@@ -39,6 +39,7 @@ func (p Paths) kept() []kept {
 		file("the clock's file", p.Clock()),
 		file("the list of what has not ended", p.Unended()),
 		{"a registry that was found", p.Upstreams(), "upstream-*.json"},
+		file("the record of where sandboxes could write", p.Written()),
 		{"the list of projects that are allowed", p.State, "projects.json"},
 		{"an SSH key of a sandbox", filepath.Join(p.State, "ssh", "*"), "host_key"},
 		{"an SSH key of a sandbox", filepath.Join(p.State, "ssh", "*"), "id_ed25519"},

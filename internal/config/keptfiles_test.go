@@ -35,6 +35,7 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 		"personal data":        func(p config.Paths) string { return filepath.Join(p.Audit(), "000000000000.personal") },
 		"the last checkpoint":  config.Paths.AuditSeen,
 		"the clock":            config.Paths.Clock,
+		"written directories":  config.Paths.Written,
 		"what has not ended":   config.Paths.Unended,
 		"allowed projects":     func(p config.Paths) string { return filepath.Join(p.State, "projects.json") },
 		"an SSH key":           func(p config.Paths) string { return filepath.Join(p.State, "ssh", "sb1", "id_ed25519") },

@@ -23,8 +23,8 @@ type Paths struct {
 }
 
 // DefaultPaths are root's or the user's directories; COFFERDAM_STATE and
-// COFFERDAM_RUNTIME override them. A directory that is there already and that another
-// user owns or can write to is an error: what stands in it names programs to run and
+// COFFERDAM_RUNTIME override them. A directory that is there already, of these two or of
+// those beside them, and that another user owns or can write to is an error: what stands in it names programs to run and
 // files to write, so nobody may read any of it before this was looked at. That is
 // why every command gets its paths from here.
 func DefaultPaths() (Paths, error) {
@@ -46,12 +46,17 @@ func DefaultPaths() (Paths, error) {
 		if !filepath.IsAbs(d) {
 			return Paths{}, fmt.Errorf("the directory %q must be an absolute path", d)
 		}
+	}
+	for _, d := range append([]string{p.State, p.Runtime}, p.beside()...) {
 		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Paths{}, err
 		}
 	}
 	return p, nil
 }
+
+// beside are the directories that have their names from the two, and lie where these do.
+func (p Paths) beside() []string { return []string{p.Workspaces(), p.Place()} }
 
 func userPaths() (Paths, error) {
 	state := os.Getenv("XDG_STATE_HOME")
@@ -90,6 +95,15 @@ func (p Paths) Make() error {
 		}
 	}
 	return nil
+}
+
+// MakeOwned makes a directory beside the two, for this user alone, and refuses one that another
+// user could have prepared.
+func MakeOwned(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory: %w", err)
+	}
+	return checkOwned(dir)
 }
 
 // DaemonSocket is where clients connect.
@@ -170,6 +184,9 @@ func (p Paths) Frozen() string { return filepath.Join(p.State, "frozen") }
 
 // Homes has what users' agents keep from one sandbox to the next.
 func (p Paths) Homes() string { return filepath.Join(p.State, "homes") }
+
+// Written has the directories of the host that sandboxes were ever given to write to.
+func (p Paths) Written() string { return filepath.Join(p.State, "written") }
 
 // Snapshots holds copies of sandboxes.
 func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }

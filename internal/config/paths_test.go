@@ -9,7 +9,7 @@ import (
 )
 
 // TestPathsOfOthers: a directory that another user could have filled is refused before
-// anything in it is read, whichever of the two it is.
+// anything in it is read, whichever of the two it is, or of those whose names come from them.
 func TestPathsOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make a directory another user's")
@@ -21,7 +21,7 @@ func TestPathsOfOthers(t *testing.T) {
 		"nothing yet":         {func(string) error { return nil }, ""},
 		"one's own":           {func(at string) error { return os.Mkdir(at, 0o755) }, ""},
 		"of one's own group":  {func(at string) error { return errors.Join(os.Mkdir(at, 0o700), os.Chmod(at, 0o770)) }, ""},
-		"a link to one's own": {func(at string) error { return errors.Join(os.Mkdir(at+"-", 0o700), os.Symlink(at+"-", at)) }, "not a directory"},
+		"a link to one's own": {func(at string) error { return errors.Join(os.Mkdir(at+"+", 0o700), os.Symlink(at+"+", at)) }, "not a directory"},
 		"a link to nowhere":   {func(at string) error { return os.Symlink("nowhere", at) }, "not a directory"},
 		"a file":              {func(at string) error { return os.WriteFile(at, nil, 0o600) }, "not a directory"},
 		"another user's":      {func(at string) error { return errors.Join(os.Mkdir(at, 0o700), os.Chown(at, 65534, 0)) }, "another user"},
@@ -30,13 +30,17 @@ func TestPathsOfOthers(t *testing.T) {
 			return errors.Join(os.Mkdir(at, 0o700), os.Chown(at, 0, 65534), os.Chmod(at, 0o770))
 		}, "chmod go-w"},
 	} {
-		for _, variable := range []string{"COFFERDAM_STATE", "COFFERDAM_RUNTIME"} {
+		for _, variable := range []string{"COFFERDAM_STATE", "COFFERDAM_RUNTIME", "COFFERDAM_STATE-workspaces", "COFFERDAM_RUNTIME-place"} {
 			t.Run(name+", "+variable, func(t *testing.T) {
 				dir := t.TempDir()
 				t.Setenv("COFFERDAM_STATE", filepath.Join(dir, "state"))
 				t.Setenv("COFFERDAM_RUNTIME", filepath.Join(dir, "run"))
 				at := filepath.Join(dir, "this")
+				variable, suffix, _ := strings.Cut(variable, "-")
 				t.Setenv(variable, at)
+				if suffix != "" {
+					at += "-" + suffix
+				}
 				if err := tt.make(at); err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
@@ -37,12 +38,11 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
 	}, d.keeper)
-	copies, err := snapshots.Open(snapshots.Config{
-		Dir: p.Snapshots(), Log: d.opts.Log, ColdAfter: time.Duration(d.opts.Config.Snapshots.ColdAfter),
-		Room: snapshots.Room{
-			Bytes: int64(d.opts.Config.Snapshots.MaxBytes), Count: d.opts.Config.Snapshots.MaxCount, Reserve: int64(d.opts.Config.Snapshots.Reserve),
-		},
-	})
+	copies, err := openSnapshots(d.opts)
+	if err != nil {
+		return err
+	}
+	record, err := written.Open(p.Written())
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
-		Own: []string{p.State, p.Runtime}, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
+		Own: []string{p.State, p.Runtime}, Written: record, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
@@ -65,6 +65,16 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	d.approvals.queue.FollowRuns(d.liveRuns)
 	d.quietKeeper = d.nursery.watch(d.sandboxes.KeeperEnded)
 	return nil
+}
+
+// openSnapshots opens the store of copies, with the room that the configuration gives it.
+func openSnapshots(opts Options) (*snapshots.Store, error) {
+	return snapshots.Open(snapshots.Config{
+		Dir: opts.Paths.Snapshots(), Log: opts.Log, ColdAfter: time.Duration(opts.Config.Snapshots.ColdAfter),
+		Room: snapshots.Room{
+			Bytes: int64(opts.Config.Snapshots.MaxBytes), Count: opts.Config.Snapshots.MaxCount, Reserve: int64(opts.Config.Snapshots.Reserve),
+		},
+	})
 }
 
 // liveRuns are those with a sandbox that is not at its end.

@@ -65,7 +65,7 @@ type Tree struct {
 
 // has tells whether a directory on the way is the tree's root, under whatever name.
 func (t Tree) has(path string, id Identity) bool {
-	return t.Path == path || t.ID.Inode != 0 && t.ID.Is(id)
+	return t.Path == path || t.ID.Inode != 0 && t.ID.IsAfterBoot(id)
 }
 
 // Path is an open file or directory. Close it.
@@ -87,7 +87,7 @@ func (e *LinkError) Error() string {
 	if e.Tree == "" {
 		return fmt.Sprintf("%s leads through the link %s, and led through none when it was looked at", e.Path, e.Link)
 	}
-	return fmt.Sprintf("%s leads through %s, a link under %s, which an agent may write to", e.Path, e.Link, e.Tree)
+	return fmt.Sprintf("%s leads through %s, a link under %s, where an agent may write or could", e.Path, e.Link, e.Tree)
 }
 
 // TypeError is the refusal of what is neither a file nor a directory.
@@ -121,12 +121,21 @@ func (p *Path) Proc() string { return "/proc/self/fd/" + strconv.Itoa(p.Fd()) }
 // Root is the directory, for reading below it.
 func (p *Path) Root() (*os.Root, error) { return os.OpenRoot(p.Proc()) }
 
-// ReadFile reads the file, of at most a number of bytes.
-func (p *Path) ReadFile(most int64) ([]byte, error) {
+// Reader opens the file for reading. Close it.
+func (p *Path) Reader() (*os.File, error) {
 	if p.ID.Type != File {
 		return nil, &fs.PathError{Op: "read", Path: p.Name, Err: unix.EISDIR}
 	}
-	f, err := os.OpenFile(p.Proc(), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(p.Proc(), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: p.Name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), p.Name), nil
+}
+
+// ReadFile reads the file, of at most a number of bytes.
+func (p *Path) ReadFile(most int64) ([]byte, error) {
+	f, err := p.Reader()
 	if err != nil {
 		return nil, err
 	}
@@ -141,14 +150,11 @@ const mostLinks = 40
 // It is a *LinkError where there is one, and a *TypeError for what is neither a file nor a
 // directory.
 func Resolve(path string, trees []Tree) (*Path, error) {
-	if !filepath.IsAbs(path) {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
-	}
-	w := &walk{path: path, trees: trees}
-	defer w.close()
-	if err := w.enter("/", unix.AT_FDCWD); err != nil {
+	w, err := begin(path, trees)
+	if err != nil {
 		return nil, err
 	}
+	defer w.close()
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		target, err := w.step(rest[0])
 		if err != nil {
@@ -157,6 +163,15 @@ func Resolve(path string, trees []Tree) (*Path, error) {
 		rest = append(target, rest[1:]...)
 	}
 	return w.end()
+}
+
+// begin is a walk at the root, to an absolute path. The caller closes it.
+func begin(path string, trees []Tree) (*walk, error) {
+	if !filepath.IsAbs(path) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
+	}
+	w := &walk{path: path, trees: trees}
+	return w, w.enter("/", unix.AT_FDCWD)
 }
 
 // Links are the links that a path leads through, by their own places, as far as it leads

@@ -3,8 +3,9 @@
 //
 // Vocabulary: a *project* is a directory with such a file; its *settings* are what is in
 // that; it is *allowed* once a person has said that they have read it. What counts is the
-// content of the file and of the policy that it names, and where its paths lead: all can come with code that a
-// stranger wrote, or be written by an agent for its next run. So a file that is not allowed,
+// content of the file, of the policy that it names and of the lockfiles that both name, and where
+// its paths lead: all can come with code that a stranger wrote, or be written by an agent for its
+// next run. So a file that is not allowed,
 // or has changed since, is not used, and its runs are refused.
 package project
 
@@ -67,6 +68,7 @@ type Project struct {
 	Text     []byte // of the settings, as it was read
 	Policy   []byte // the document that the settings name, as it was read; nil: none
 	Leads    []Lead // where paths of the settings lead that go through links
+	Locks    []Lock // the lockfiles that the settings and the policy name
 	Digest   string // of all that a person has to have read
 }
 
@@ -96,7 +98,7 @@ func Find(dir string) (*Project, error) {
 // Read reads a directory's settings; fs.ErrNotExist: it has none.
 func Read(dir string) (*Project, error) {
 	path := filepath.Join(dir, File)
-	text, err := limited(path)
+	text, err := limited(path, mostBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ func Read(dir string) (*Project, error) {
 		return nil, err
 	}
 	if p.Settings.Policy != "" {
-		if p.Policy, err = limited(p.Inside(p.Settings.Policy)); err != nil {
+		if p.Policy, err = limited(p.Inside(p.Settings.Policy), mostBytes); err != nil {
 			// Not wrapped: that the policy is not there must not look as if there were no settings.
 			return nil, fault.Invalid("%s names the policy %s, which can't be read: %s", path, p.Settings.Policy, err)
 		}
@@ -119,6 +121,9 @@ func Read(dir string) (*Project, error) {
 	parts := [][]byte{text, p.Policy}
 	if len(p.Leads) > 0 {
 		parts = append(parts, leadsText(p.Leads))
+	}
+	if p.Locks = p.readLocks(); len(p.Locks) > 0 {
+		parts = append(parts, []byte("lockfiles"), locksText(p.Locks))
 	}
 	p.Digest = digest(parts...)
 	return p, nil
@@ -145,7 +150,7 @@ func digest(parts ...[]byte) string {
 }
 
 // limited reads a regular file. One that is none is not waited for: an agent may have made it.
-func limited(path string) ([]byte, error) {
+func limited(path string, most int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -155,9 +160,9 @@ func limited(path string) ([]byte, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is no regular file")
 	}
-	text, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
-	if err == nil && len(text) > mostBytes {
-		err = fmt.Errorf("it is larger than %d bytes", mostBytes)
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it is larger than %d bytes", most)
 	}
 	return text, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
@@ -57,6 +58,9 @@ type Config struct {
 	EmptyFile string
 	// Own are the installation's directories, never to be mounted.
 	Own []string
+	// Written keeps what sandboxes were ever given to write of the host; nil: only what those
+	// may write that live is known.
+	Written *written.Record
 	// PolicyDir keeps each policy document under its digest.
 	PolicyDir string
 	// BaselineDir keeps what each template brings, by the template's digest.

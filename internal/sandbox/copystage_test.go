@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/fake"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -268,7 +269,10 @@ func (s *studio) begin(digest string) {
 	tpl.Digest = digest
 	store, err := snapshots.Open(snapshots.Config{Dir: filepath.Join(s.dir, "snapshots"), Room: s.room, Log: quiet})
 	must(s.t, err)
+	record, err := written.Open(filepath.Join(s.dir, "written"))
+	must(s.t, err)
 	s.Manager = sandbox.New(sandbox.Config{
+		Written: record,
 		Engines: map[string]engine.Engine{s.engine.Name(): s.engine}, DefaultEngine: s.engine.Name(), Keeper: s.keeper, Templates: rack{tpl}, Door: s.door,
 		Trust: func(context.Context) ([]byte, []string, error) {
 			return []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"), nil, nil

@@ -62,7 +62,7 @@ func New(given Config) *Manager {
 			boot: cfg.Boot, background: b, log: cfg.Log,
 		},
 	}
-	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Log)
+	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
 	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,

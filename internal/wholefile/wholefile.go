@@ -38,11 +38,14 @@ func ReplaceVolatile(path string, data []byte, mode fs.FileMode) error {
 }
 
 // ReplaceLike is durable. The new file has the mode and the owner of the one that is
-// there; it fails if there is none.
+// there; it fails if there is none, or what is there is no file, such as a link.
 func ReplaceLike(path string, data []byte) error {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path)
 	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "replace", Path: path, Err: syscall.EINVAL}
 	}
 	return put(path, data, func(f *os.File) error { return liken(f, info) }, os.Rename, true)
 }

@@ -53,7 +53,7 @@ func Pick(changes []Change, paths []string) ([]Change, error) {
 // has passed since they were found, and a person may have read them: what has changed since,
 // on either side, is left, too.
 func (w *Workspace) Apply(changes []Change, force bool) (applied []Change, errs []error) {
-	original, err := os.OpenRoot(w.list.Original)
+	original, err := w.openOriginal()
 	if err != nil {
 		return nil, []error{err}
 	}

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -46,9 +45,9 @@ func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 		return nil, err
 	}
 	defer func() { _ = copied.Close() }()
-	original, err := os.OpenRoot(w.list.Original)
+	original, err := w.openOriginal()
 	if err != nil {
-		return nil, fmt.Errorf("the directory that was copied is not there: %w", err)
+		return nil, err
 	}
 	defer func() { _ = original.Close() }()
 	c := &comparison{w: w, copied: copied, original: original, seen: map[string]bool{}}

@@ -58,6 +58,23 @@ func sameContent(a, b *os.Root, name string) (bool, error) {
 
 func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
+// Texts are a path's file in the original and in the copy. One that is no regular file there, or
+// is larger than so many bytes, is nil.
+func (w *Workspace) Texts(name string, most int64) (original, copied []byte) {
+	read := func(root *os.Root, err error) []byte {
+		if err != nil {
+			return nil
+		}
+		defer func() { _ = root.Close() }()
+		text, whole, err := readSome(root, name, most)
+		if err != nil || !whole {
+			return nil
+		}
+		return text
+	}
+	return read(w.openOriginal()), read(w.openCopy())
+}
+
 // readSome reads a file up to a size; whole is false if there is more.
 func readSome(root *os.Root, name string, most int64) (data []byte, whole bool, err error) {
 	file, err := openFile(root, name)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -34,9 +35,11 @@ const (
 
 // list is what a workspace's folder keeps.
 type list struct {
-	Original string           `json:"original"`
-	Left     []string         `json:"left,omitempty"` // paths that are neither file, directory nor link
-	Entries  map[string]Entry `json:"entries"`        // by path, with slashes; "." is not among them
+	Original string            `json:"original"`
+	ID       hostpath.Identity `json:"id"`             // of the original; zero: an older version made the list
+	Left     []string          `json:"left,omitempty"` // paths that are neither file, directory nor link
+	Entries  map[string]Entry  `json:"entries"`        // by path, with slashes; "." is not among them
+	Deciding []string          `json:"deciding,omitempty"`
 }
 
 // Workspace is a copy of a directory, in a folder of its own.
@@ -57,13 +60,29 @@ func (w *Workspace) Listed() iter.Seq[string] { return maps.Keys(w.list.Entries)
 // Left are paths of the original that the copy has not, as they are no files.
 func (w *Workspace) Left() []string { return w.list.Left }
 
+// NoteDeciding keeps which paths of the original say what the run may do that has the copy: its
+// policy and its lockfiles. They are relative, with slashes.
+func (w *Workspace) NoteDeciding(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	w.list.Deciding = paths
+	return w.write()
+}
+
+// Deciding are the paths that NoteDeciding was told.
+func (w *Workspace) Deciding() []string { return w.list.Deciding }
+
 // Make copies a directory to a folder, which must not be there. Files share their blocks
 // with the original's where the file system can do that. After an
 // error nothing is left.
 func Make(ctx context.Context, original, folder string) (w *Workspace, err error) {
-	if original, err = filepath.EvalSymlinks(original); err != nil {
+	dir, err := hostpath.Resolve(original, nil)
+	if err != nil {
 		return nil, err
 	}
+	defer dir.Close()
+	original = dir.Name
 	if inside(original, folder) {
 		return nil, fault.Invalid("the copy of %s would lie in it, in %s; set COFFERDAM_STATE to a directory elsewhere", original, folder)
 	}
@@ -78,8 +97,8 @@ func Make(ctx context.Context, original, folder string) (w *Workspace, err error
 			_ = os.RemoveAll(folder)
 		}
 	}()
-	w = &Workspace{dir: folder, list: list{Original: original, Entries: map[string]Entry{}}}
-	from, err := os.OpenRoot(original)
+	w = &Workspace{dir: folder, list: list{Original: original, ID: dir.ID, Entries: map[string]Entry{}}}
+	from, err := dir.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +142,56 @@ func Open(folder string) (*Workspace, error) {
 		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
 	}
 	return w, nil
+}
+
+// openOriginal opens the original, if the directory is there that was copied, under its name and
+// through no link. Another may have the name by then, which nobody wanted to be written to.
+func (w *Workspace) openOriginal() (*os.Root, error) {
+	dir, err := hostpath.Open(w.list.Original, hostpath.Identity{Type: hostpath.Dir})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the directory that was copied is not there: %w", err)
+	}
+	if err == nil {
+		now := dir.ID
+		now.Device = w.list.ID.Device // some devices get another number when the host starts
+		if !w.list.ID.IsZero() && !w.list.ID.Is(now) {
+			dir.Close()
+			err = &hostpath.ChangedError{Path: dir.Name}
+		}
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrConflict, err, "the directory %s is not the one that was copied; put that back, or discard the copy", w.list.Original)
+	}
+	defer dir.Close()
+	return dir.Root()
+}
+
+// openCopy opens the copy, whose directory whoever is inside can't replace.
+func (w *Workspace) openCopy() (*os.Root, error) { return os.OpenRoot(w.Dir()) }
+
+// Marks are those of some names that the original has now in the directories of paths.
+func (w *Workspace) Marks(paths iter.Seq[string], names []string) []string {
+	original, err := w.openOriginal()
+	if err != nil {
+		return nil // nothing can be brought over to it either
+	}
+	defer func() { _ = original.Close() }()
+	var found []string
+	looked := map[string]bool{}
+	for name := range paths {
+		for dir := name; dir != "."; {
+			if dir = path.Dir(dir); looked[dir] {
+				break
+			}
+			looked[dir] = true
+			for _, mark := range names {
+				if _, err := original.Lstat(path.Join(dir, mark)); err == nil {
+					found = append(found, path.Join(dir, mark))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // Remove takes the copy away, with all that was not applied.

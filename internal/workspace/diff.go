@@ -25,11 +25,11 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	case c.Kind != File:
 		return fmt.Sprintf("%s %s, which is no file\n", c.How, c.Path), nil
 	}
-	before, old, err := w.sideOf(w.list.Original, c, c.How != Added)
+	before, old, err := sideOf(w.openOriginal, c, c.How != Added)
 	if err != nil {
 		return "", err
 	}
-	after, young, err := w.sideOf(w.Dir(), c, c.How != Removed)
+	after, young, err := sideOf(w.openCopy, c, c.How != Removed)
 	if err != nil {
 		return "", err
 	}
@@ -48,11 +48,11 @@ func (w *Workspace) Diff(c Change) (string, error) {
 }
 
 // sideOf reads one side of a change. lined is false for what has no lines.
-func (w *Workspace) sideOf(dir string, c Change, there bool) (data []byte, lined bool, err error) {
+func sideOf(open func() (*os.Root, error), c Change, there bool) (data []byte, lined bool, err error) {
 	if !there {
 		return nil, true, nil
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := open()
 	if err != nil {
 		return nil, false, err
 	}

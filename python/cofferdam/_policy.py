@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from . import _hostfile
 from .errors import CofferdamError
 
 #: A document's path, its text (of more than one line), or the document itself.
@@ -22,11 +23,7 @@ def text_of(policy: PolicyLike) -> tuple[str, bytes]:
         return "", json.dumps(policy, ensure_ascii=True, indent=1).encode()
     if isinstance(policy, str) and "\n" in policy:
         return "", policy.encode()
-    path = Path(policy).absolute()
-    try:
-        return str(path), path.read_bytes()
-    except OSError as e:
-        raise CofferdamError(f"the policy {path} can't be read: {e.strerror}") from e
+    return str(Path(policy).absolute()), _hostfile.read("policy", policy)
 
 
 def request(policy: PolicyLike | None, name: str | None) -> dict[str, Any]:

@@ -287,6 +287,50 @@ def test_policies() -> None:
     assert source == "" and json.loads(text) == {"name": "x", "n": 1.5}
 
 
+def test_policies_through_links_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No link is followed where a sandbox could write, be that long ago; others are, as ever."""
+    tmp_path = tmp_path.resolve()
+    state, project, mine, victim = (tmp_path / name for name in ("state", "project", "mine", "victim"))
+    for directory in (state, project, mine, victim):
+        directory.mkdir()
+    (victim / "policy.yaml").write_text("name: x\n")
+    for directory in (project, mine):
+        (directory / "link.yaml").symlink_to(victim / "policy.yaml")
+        (directory / "to").symlink_to("../victim")
+    (project / "own.yaml").write_text("name: own\n")
+    monkeypatch.setenv("COFFERDAM_STATE", str(state))
+    known = project.stat()
+    identity = {"type": "dir", "inode": known.st_ino, "device": known.st_dev}
+    whole = json.dumps({"path": str(project), "id": identity}) + "\n"
+
+    def refused(path: Path | str) -> None:
+        with pytest.raises(CofferdamError, match="which some sandbox was given to write to"):
+            _policy.text_of(str(path))
+
+    assert _policy.text_of(str(project / "link.yaml"))[1] == b"name: x\n", "no sandbox was given anything yet"
+    for record in (whole, whole + '{"path": "/half', json.dumps({"path": str(project)}) + "\n"):
+        (state / "written").write_text(record)
+        refused(project / "link.yaml")
+        refused(project / "to" / "policy.yaml")
+        refused(f"{mine}/../project/to/policy.yaml")
+        assert _policy.text_of(str(project / "own.yaml"))[1] == b"name: own\n"
+        assert _policy.text_of(str(mine / "link.yaml"))[1] == b"name: x\n"
+        assert _policy.text_of(str(mine / "to" / "policy.yaml")) == (str(mine / "to" / "policy.yaml"), b"name: x\n")
+        assert _policy.text_of(f"{project}/../victim/policy.yaml")[1] == b"name: x\n"
+    monkeypatch.chdir(project)
+    refused("link.yaml")
+    assert _policy.text_of("own.yaml")[1] == b"name: own\n"
+    project.rename(tmp_path / "renamed")
+    (state / "written").write_text(whole)
+    refused(tmp_path / "renamed" / "link.yaml")
+    for broken in ("garbage\n", "{}\n", "[]\n"):
+        (state / "written").write_text(broken)
+        refused(mine / "link.yaml")
+        assert _policy.text_of(str(victim / "policy.yaml"))[1] == b"name: x\n"
+    with pytest.raises(CofferdamError, match="can't be read"):
+        _policy.text_of(str(victim))
+
+
 @pytest.mark.parametrize("package", ["", " ", "-r/etc/passwd", "--index-url=x", "a\nb", "a\0b"])
 def test_packages_are_no_options(package: str) -> None:
     with pytest.raises(CofferdamError):

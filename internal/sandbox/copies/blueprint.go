@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
@@ -41,6 +42,7 @@ type Blueprint struct {
 type Blueprints struct {
 	dir      string
 	agentDir string
+	record   *written.Record // of all that sandboxes were ever given to write; nil: none is kept
 	log      *slog.Logger
 
 	once     sync.Once // guards the two
@@ -53,17 +55,22 @@ type Blueprints struct {
 }
 
 // NewBlueprints are those in a directory, which may have other files; agentDir has the
-// guest agent's.
-func NewBlueprints(dir, agentDir string, log *slog.Logger) *Blueprints {
-	return &Blueprints{dir: dir, agentDir: agentDir, log: log, writable: map[string][]hostpath.Tree{}}
+// guest agent's. record keeps what sandboxes may write of the host beyond their lives; nil:
+// nothing is kept.
+func NewBlueprints(dir, agentDir string, record *written.Record, log *slog.Logger) *Blueprints {
+	return &Blueprints{dir: dir, agentDir: agentDir, record: record, log: log, writable: map[string][]hostpath.Tree{}}
 }
 
 func (s *Blueprints) path(id string) string { return filepath.Join(s.dir, filePrefix+id+fileForm) }
 
 // Keep writes what a sandbox is made with today's agent. It is not brought to the disk:
-// after a loss of power the sandbox does not live either.
+// after a loss of power the sandbox does not live either. What it may write of the host is:
+// links that it leaves there stay.
 func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if b.Agent, err = s.Agent(); err != nil {
+		return err
+	}
+	if err := s.keepWritable(b); err != nil {
 		return err
 	}
 	data, err := json.Marshal(b)
@@ -78,24 +85,41 @@ func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 }
 
 // Writable are the directories of the host in which the sandboxes may write that have a
-// blueprint: those that live, and those that are paused.
+// blueprint, those that live and those that are paused, and in which others could before.
 func (s *Blueprints) Writable() []hostpath.Tree {
+	var all []hostpath.Tree
+	if s.record != nil {
+		all = s.record.Trees()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []hostpath.Tree
 	for _, trees := range s.writable {
 		all = append(all, trees...)
 	}
 	return all
 }
 
-func (s *Blueprints) note(id string, b Blueprint) {
+// keepWritable has the record know what a sandbox may write of the host.
+func (s *Blueprints) keepWritable(b Blueprint) error {
+	if s.record == nil {
+		return nil
+	}
+	return s.record.Add(b.writable())
+}
+
+// writable is what a sandbox may write of the host.
+func (b Blueprint) writable() []hostpath.Tree {
 	var trees []hostpath.Tree
 	for _, m := range b.Spec.Mounts {
 		if m.Source != "" && !m.ReadOnly {
 			trees = append(trees, hostpath.Tree{Path: m.Source, ID: m.Origin})
 		}
 	}
+	return trees
+}
+
+func (s *Blueprints) note(id string, b Blueprint) {
+	trees := b.writable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(trees) > 0 {
@@ -149,6 +173,9 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 // known it may be anywhere, so that no link is followed to a mount's source.
 func (s *Blueprints) remember(id string) {
 	b, err := s.Load(id)
+	if err == nil {
+		err = s.keepWritable(b) // an older version made it, which kept no record
+	}
 	if err != nil {
 		s.log.Warn("where a sandbox may write is not known, so that no mount leads through a link until it is destroyed", "sandbox", id, "err", err)
 		s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 func TestUnreadableBlueprintsFollowNoLink(t *testing.T) {
 	t.Parallel()
 	dir, shown := t.TempDir(), t.TempDir()
-	s := NewBlueprints(dir, dir, slog.New(slog.DiscardHandler))
+	s := NewBlueprints(dir, dir, nil, slog.New(slog.DiscardHandler))
 	link := filepath.Join(shown, "link")
 	if err := os.Symlink(t.TempDir(), link); err != nil {
 		t.Fatal(err)

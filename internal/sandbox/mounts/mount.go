@@ -39,7 +39,7 @@ type Rules struct {
 	Own []string // the installation's directories, absolute
 	// EmptyFile lies over hidden files.
 	EmptyFile string
-	// Writable are what sandboxes that live, or are paused, may write of the host; nil: they
+	// Writable are what sandboxes may write of the host, or could while they lived; nil: they
 	// may write nothing.
 	Writable func() []hostpath.Tree
 }
@@ -90,7 +90,7 @@ func (c Checked) shown() engine.Mount {
 
 // Check opens a mount's source, once: what is mounted later is what was opened here, or
 // nothing. It returns the mount with its source resolved, or fault.ErrInvalid. No link is
-// followed that lies where a sandbox that lives, or is paused, may write.
+// followed that lies where a sandbox may write, or could while it lived.
 func (r Rules) Check(m Mount) (Checked, error) { return r.check(m, r.trees()) }
 
 func (r Rules) trees() []hostpath.Tree {
@@ -132,7 +132,7 @@ func (r Rules) unopened(source string, err error) error {
 	case errors.As(err, &link) && link.Tree == "/":
 		return fault.Invalid("the mount source %s leads through the link %s, and what one of the sandboxes may write to is not known (the daemon's log names it), so that an agent could have put it there; name what it leads to, or destroy that sandbox", source, link.Link)
 	case errors.As(err, &link):
-		return fault.Invalid("the mount source %s leads through %s, a link under the read-write mount %s, which an agent could have put there; name what it leads to, or mount that directory read-only", source, link.Link, link.Tree)
+		return fault.Invalid("the mount source %s leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", source, link.Link, link.Tree)
 	case errors.As(err, &other):
 		if err := r.checkPlace(other.Path); err != nil {
 			return err

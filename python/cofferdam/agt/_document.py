@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from .. import _hostfile
+
 OPERATORS = frozenset(["eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"])
 ACTIONS = frozenset(["allow", "audit", "deny", "block"])
 PERMITS = frozenset(["allow", "audit"])
@@ -123,8 +125,7 @@ def _file(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(
             f"{os.fspath(path)} can't be read without PyYAML; install it, or give the document itself"
         ) from None
-    with open(path, encoding="utf-8") as f:
-        loaded = yaml.safe_load(f)
+    loaded = yaml.safe_load(_hostfile.read("policy", path).decode("utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError(f"{os.fspath(path)} is no policy document")
     return loaded

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
+	"github.com/cofferdam-dev/cofferdam/internal/workspace"
+)
+
+// mostDocuments is how many changed files are looked into for policies: whoever was inside
+// chose how many there are. Of more, each that could be a policy is taken for one.
+const mostDocuments = 2000
+
+// autorunOf knows the paths of a copy, of what was copied, and of what else made directories
+// repositories since, by what programs of this host would do with them.
+func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
+	return autorun.Know(func(yield func(string) bool) {
+		for name := range w.Listed() {
+			if !yield(name) {
+				return
+			}
+		}
+		for _, c := range changes {
+			if !yield(c.Path) {
+				return
+			}
+		}
+		for _, name := range marksNow(w, changes) {
+			if !yield(name) {
+				return
+			}
+		}
+	}, slices.Concat(w.Deciding(), decidingByProject(w), decidingByContent(w, changes))...)
+}
+
+// decidingByProject are the paths of the original that settings name, its own, those above it
+// and those below: policies and lockfiles, and what lies on the way to them.
+func decidingByProject(w *workspace.Workspace) []string {
+	paths := project.Deciding(w.Original())
+	for name := range w.Listed() {
+		if strings.EqualFold(path.Base(name), project.File) {
+			paths = append(paths, project.Deciding(filepath.Join(w.Original(), filepath.FromSlash(path.Dir(name))))...)
+		}
+	}
+	return pathsBelow(w.Original(), paths)
+}
+
+// decidingByContent are the changed files that are, or were, policies: a run may be given any
+// of them by a flag, and nothing else says which.
+func decidingByContent(w *workspace.Workspace, changes []workspace.Change) []string {
+	var all []string
+	looked := 0
+	for _, c := range changes {
+		switch strings.ToLower(path.Ext(c.Path)) {
+		case ".yaml", ".yml", ".json":
+		default:
+			continue
+		}
+		if c.Kind != workspace.File {
+			continue
+		}
+		if looked++; looked > mostDocuments {
+			all = append(all, c.Path)
+			continue
+		}
+		before, after := w.Texts(c.Path, maxPolicy)
+		if isPolicy(before) || isPolicy(after) {
+			all = append(all, c.Path)
+		}
+	}
+	return all
+}
+
+// isPolicy tells whether a text is a policy that says more than what it is called.
+func isPolicy(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	if _, err := policy.Parse("", text); err != nil {
+		return false // no run could be given it
+	}
+	var keys map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &keys); err != nil {
+		return false
+	}
+	for key := range keys {
+		switch key {
+		case "name", "version", "description", "metadata", "disclaimer", "inherit", "scope": // for people only
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// decidingByRequest are the paths of a directory that a run was given to be decided by.
+func decidingByRequest(dir string, r *runner) []string {
+	paths := withWays(r.request.Policy.Source)
+	for _, l := range r.request.Lockfiles {
+		paths = append(paths, withWays(l.Source)...)
+	}
+	return pathsBelow(dir, paths)
+}
+
+// withWays adds to an absolute path the links on its way, and where it leads.
+func withWays(name string) []string {
+	if !filepath.IsAbs(name) {
+		return nil // of no file
+	}
+	all := []string{name}
+	resolved, links, err := hostpath.Links(name)
+	if err == nil {
+		all = append(all, resolved)
+	}
+	return append(all, links...)
+}
+
+// pathsBelow are those of absolute paths that lie below a resolved directory, relative to it.
+func pathsBelow(dir string, paths []string) []string {
+	var all []string
+	for _, p := range paths {
+		for _, p := range []string{p, filepath.Join(resolved(filepath.Dir(p)), filepath.Base(p))} {
+			rel, err := filepath.Rel(dir, p)
+			if err == nil && rel != "." && filepath.IsLocal(rel) && !slices.Contains(all, filepath.ToSlash(rel)) {
+				all = append(all, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return all
+}
+
+// marksNow are the marks of repositories that the original has now in the directories of
+// changes: another copy's may have come since this one was made, and what either brings over
+// may be no repository without the other's.
+func marksNow(w *workspace.Workspace, changes []workspace.Change) []string {
+	return w.Marks(func(yield func(string) bool) {
+		for _, c := range changes {
+			if !yield(c.Path) {
+				return
+			}
+		}
+	}, autorun.Marks())
+}
+
+// leaveUnnamed leaves out what has to be named and is not among what was, and says so. A
+// directory above it does not name it; and who removes one that has some removes that, too.
+func leaveUnnamed(w *workspace.Workspace, files autorun.Files, changes []workspace.Change, named []string) []workspace.Change {
+	holders := map[string]autorun.Level{}
+	for name := range w.Listed() {
+		if level := files.Level(name); level.ByName() {
+			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+				holders[dir] = max(holders[dir], level)
+			}
+		}
+	}
+	var rest []workspace.Change
+	type group struct {
+		top   string
+		level autorun.Level
+	}
+	left := map[group]int{}
+	for _, c := range changes {
+		level := files.Level(c.Path)
+		removes := c.How == workspace.Removed && holders[c.Path] > level
+		switch {
+		case !removes && !level.ByName(), !removes && isNamed(files, named, c.Path), removes && slices.Contains(named, c.Path):
+			rest = append(rest, c)
+			continue
+		case removes:
+			level = holders[c.Path]
+		}
+		left[group{topNamed(files, c.Path), level}]++
+	}
+	byTop := func(a, b group) int { return strings.Compare(a.top, b.top) }
+	for _, g := range slices.SortedFunc(maps.Keys(left), byTop) {
+		ui.NewStderr(os.Stderr).Say("%s in %s, %s: name it to see them and bring them over", paths(left[g]), ui.Printable(g.top), g.level.Effect())
+	}
+	return rest
+}
+
+// isNamed tells whether one of the names is of what has to be named, and has a path in it, or
+// on its way to it. What decides is not named by a directory that programs run something of.
+func isNamed(files autorun.Files, named []string, at string) bool {
+	level := files.Level(at)
+	return slices.ContainsFunc(named, func(n string) bool {
+		of := files.Level(n)
+		return of.ByName() && of >= level && (n == at || strings.HasPrefix(at, n+"/") || strings.HasPrefix(n, at+"/"))
+	})
+}
+
+// topNamed is the part of a path for which it has to be named.
+func topNamed(files autorun.Files, name string) string {
+	level := files.Level(name)
+	for dir := name; ; dir = path.Dir(dir) {
+		if parent := path.Dir(dir); parent == "." || files.Level(parent) < max(level, autorun.Instructing) {
+			return dir
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package hostpath
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// Entry is a name in a directory, of a file that is there or is to be made. It is found once,
+// and whoever writes it later writes in that directory, over that file, or not at all.
+type Entry struct {
+	Name string   // absolute, without links
+	Dir  Identity // of the directory that it is in
+	File Identity // of the file; zero: there is none
+}
+
+// Find finds a path's entry. It follows links as Resolve does, also one at the path's end that
+// leads to nothing yet. What is neither a file nor nothing is a *TypeError; without its directory
+// it is fs.ErrNotExist.
+func Find(path string, trees []Tree) (Entry, error) {
+	w, err := begin(path, trees)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer w.close()
+	missing := ""
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		target, err := w.step(rest[0])
+		if errors.Is(err, fs.ErrNotExist) && strings.Join(rest[1:], "") == "" && rest[0] != "" {
+			missing = rest[0]
+			break
+		}
+		if err != nil {
+			return Entry{}, err
+		}
+		rest = append(target, rest[1:]...)
+	}
+	return w.entry(missing)
+}
+
+// entry is that of where the walk has led, or of a name there that nothing has.
+func (w *walk) entry(missing string) (e Entry, err error) {
+	dir := w.here()
+	if missing == "" {
+		e.Name = dir.name
+		if e.File, err = identity(dir.fd, dir.stat); err != nil || e.File.Type != File || len(w.stack) < 2 {
+			return Entry{}, &TypeError{Path: dir.name}
+		}
+		dir = w.stack[len(w.stack)-2]
+	} else {
+		e.Name = filepath.Join(dir.name, missing)
+	}
+	if e.Dir, err = identity(dir.fd, dir.stat); err != nil || e.Dir.Type != Dir {
+		return Entry{}, &fs.PathError{Op: "open", Path: e.Name, Err: unix.ENOTDIR}
+	}
+	return e, nil
+}
+
+// open opens the directory, if it still is that one.
+func (e Entry) open() (*Path, error) { return Open(filepath.Dir(e.Name), e.Dir) }
+
+// Read reads the file, of at most a number of bytes, if it still is the one that was found.
+func (e Entry) Read(most int64) ([]byte, error) {
+	dir, err := e.open()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return e.readIn(dir, most)
+}
+
+func (e Entry) readIn(dir *Path, most int64) ([]byte, error) {
+	if e.File.IsZero() {
+		return nil, &fs.PathError{Op: "open", Path: e.Name, Err: unix.ENOENT}
+	}
+	file, err := dir.Below(filepath.Base(e.Name), e.File)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return file.ReadFile(most)
+}
+
+// Create makes the file, whole and durably. It is fs.ErrExist if something has the name.
+func (e Entry) Create(data []byte, mode fs.FileMode) error {
+	dir, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return named(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
+}
+
+// Replace writes the file anew, in one step and durably, with the mode and the owner of the one
+// that was found. If another has its name it is a *ChangedError, or a *LinkError.
+func (e Entry) Replace(data []byte) error {
+	dir, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	file, err := dir.Below(filepath.Base(e.Name), e.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return named(e.Name, wholefile.ReplaceLike(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data))
+}
+
+// named gives an error the name that people know, in the place of a descriptor's.
+func named(name string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: path.Op, Path: name, Err: path.Err}
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return &fs.PathError{Op: link.Op, Path: name, Err: link.Err}
+	}
+	return err
+}
+
+// MakeDirs opens a directory, and makes it and those above it that are not there, with a mode
+// less the umask. It follows links as Resolve does.
+func MakeDirs(path string, mode fs.FileMode, trees []Tree) (*Path, error) {
+	w, err := begin(path, trees)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		target, err := w.step(rest[0])
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := unix.Mkdirat(w.here().fd, rest[0], uint32(mode.Perm())); err != nil && !errors.Is(err, unix.EEXIST) {
+				return nil, &fs.PathError{Op: "mkdir", Path: filepath.Join(w.here().name, rest[0]), Err: err}
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		rest = append(target, rest[1:]...)
+	}
+	p, err := w.end()
+	if err == nil && p.ID.Type != Dir {
+		p.Close()
+		return nil, &fs.PathError{Op: "mkdir", Path: p.Name, Err: unix.ENOTDIR}
+	}
+	return p, err
+}

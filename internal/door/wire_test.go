@@ -297,7 +297,7 @@ func askFrom(ctx context.Context, c *Client, question, sandbox string) error {
 		args = append(args, arg)
 	}
 	results := ask.Call(args)
-	err, _ := results[len(results)-1].Interface().(error)
+	err, _ := reflect.TypeAssert[error](results[len(results)-1])
 	return err
 }
 

@@ -48,6 +48,24 @@ var tokens = regexp.MustCompile(`[A-Za-z0-9]+`)
 // receiver's own clock does: they are read with the timing, and not with the state.
 var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 
+// spans are how long the host says that something took, which the receiver measures as well.
+var spans = regexp.MustCompile(`"took_ms":(\d+)`)
+
+// spansIn are those of a text, in seconds.
+func spansIn(text string) (all []float64) {
+	for _, one := range spans.FindAllStringSubmatch(text, maxTokens) {
+		if ms, err := strconv.ParseFloat(one[1], 64); err == nil {
+			all = append(all, ms/1000)
+		}
+	}
+	return all
+}
+
+// withoutTimes is a text without what is read with the timing.
+func withoutTimes(text string) string {
+	return spans.ReplaceAllString(stamps.ReplaceAllString(text, ""), "")
+}
+
 // stampsIn are the times of a text, in seconds since 1970.
 func stampsIn(text string) (all []float64) {
 	for _, one := range stamps.FindAllString(text, maxTokens) {
@@ -65,9 +83,9 @@ func features(way Way, now, before Observation) map[string]float64 {
 	if way == Timing {
 		return timesOf(now, before)
 	}
-	text := stamps.ReplaceAllString(now.Text, "")
+	text := withoutTimes(now.Text)
 	out := map[string]float64{"length": float64(len(text))}
-	was := tokens.FindAllString(stamps.ReplaceAllString(before.Text, ""), maxTokens)
+	was := tokens.FindAllString(withoutTimes(before.Text), maxTokens)
 	for i, token := range tokens.FindAllString(text, maxTokens) {
 		for _, base := range []int{10, 36} {
 			value, isNumber := numberOf(token, base)
@@ -100,6 +118,9 @@ func timesOf(now, before Observation) map[string]float64 {
 			out[fmt.Sprint("growth of the stamp ", i)] = at - was[i]
 		}
 		out[fmt.Sprint("stamp ", i, " after the first")] = at - all[0]
+	}
+	for i, span := range spansIn(now.Text) {
+		out[fmt.Sprint("span ", i)] = span
 	}
 	return out
 }

@@ -105,6 +105,12 @@ func TestPlantedLeaks(t *testing.T) {
 			return Observation{Took: took}
 		}},
 		{"a time of the host's clock", Timing, 1, stamped},
+		{"how long the host took", Timing, 1, func(_ *rand.Rand, bit bool) Observation {
+			if bit {
+				return Observation{Text: `{"took_ms":12}`}
+			}
+			return Observation{Text: `{"took_ms":11}`}
+		}},
 		{"a time in noise", Timing, 0.8413, func(r *rand.Rand, bit bool) Observation { // two bells two deviations apart
 			took := r.NormFloat64()
 			if bit {
@@ -136,7 +142,7 @@ func stamped(r *rand.Rand, bit bool) Observation {
 	if bit {
 		later = later.Add(9 * time.Millisecond)
 	}
-	return Observation{Text: fmt.Sprintf(`{"asked":%q,"started":%q}`, at.Format(time.RFC3339Nano), later.Format(time.RFC3339Nano))}
+	return Observation{Text: fmt.Sprintf(`{"asked":%q,"started":%q,"took_ms":%d}`, at.Format(time.RFC3339Nano), later.Format(time.RFC3339Nano), later.Sub(at).Milliseconds())}
 }
 
 // TestStampsAreTimes: times of the host's clock tell nothing as state; beside them a word does.

@@ -612,3 +612,29 @@ func TestAnAlarmIsToldThoughTheCommandEndsWell(t *testing.T) {
 		}
 	}
 }
+
+// TestAlarmsForWhichAnAnswerHasNoRoom: the next one has them, and each is told once.
+func TestAlarmsForWhichAnAnswerHasNoRoom(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := join(t, newServer(h, nil), nil)
+	p.must("create_sandbox", object{})
+	h.mu.Lock()
+	for n := range 60 {
+		h.refusals = append(h.refusals, api.Refusal{Reason: "its bytes are others", Rule: "integrity", RequestID: fmt.Sprint("r", n), Count: 1, Alarm: true})
+	}
+	h.mu.Unlock()
+	told := map[string]int{}
+	for _, want := range []int{50, 10, 0} {
+		all, _ := p.must("run_command", command("echo"))["refused"].([]any)
+		for _, one := range all {
+			told[fmt.Sprint(one.(object)["request_id"])]++
+		}
+		if len(all) != want {
+			t.Errorf("%d alarms are told, want %d", len(all), want)
+		}
+	}
+	if len(told) != 60 {
+		t.Errorf("%d of 60 alarms were told", len(told))
+	}
+}

@@ -34,6 +34,9 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}
+	if live, err := c.tenants.get(s.Sandbox); err == nil && (s.Run == "" || s.Run == live.run.Run) {
+		return refusalsOf([]*tenant{live}, s.Request) // the log, which may be long, says no more of it
+	}
 	over, order := map[string]*tenant{}, []*tenant{} // in order those that live, too
 	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: s.Run, Sandbox: s.Sandbox}) {
 		if err != nil {
@@ -56,12 +59,18 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 	if len(order) == 0 {
 		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(cmp.Or(s.Run, s.Sandbox), 200))
 	}
+	return refusalsOf(order, s.Request)
+}
+
+// refusalsOf are the refusals of these sandboxes, alarms first, then the oldest first; with a
+// request only those under that id.
+func refusalsOf(tenants []*tenant, request string) ([]door.Refusal, error) {
 	list := []door.Refusal{}
-	for _, t := range order {
-		list = append(list, t.book.Refusals(s.Request, 0, t.served.Last())...)
+	for _, t := range tenants {
+		list = append(list, t.book.Refusals(request, 0, t.served.Last())...)
 	}
-	if s.Request != "" && len(list) == 0 {
-		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", excerpt.Of(s.Request, 40))
+	if request != "" && len(list) == 0 {
+		return nil, fault.New(fault.ErrNotFound, "nothing was refused under the id %q", excerpt.Of(request, 40))
 	}
 	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), a.Time.Compare(b.Time))

@@ -1,11 +1,14 @@
 package admission
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -66,4 +69,41 @@ func TestTheIDOfWhatWasPassedOverAnswers(t *testing.T) {
 			t.Errorf("over %v: %+v %+v", over, all, one)
 		}
 	}
+}
+
+// What a sandbox that lives was refused is known without the log, which is asked for after each
+// command of an agent, and may have millions of records; of one that is over it is read (the control).
+func TestTheLogIsNotReadForASandboxThatLives(t *testing.T) {
+	h := newHouse(t, Limits{})
+	h.busy(t)
+	want, err := h.RefusalsOf(t.Context(), Sought{Run: "run1"})
+	must(t, err)
+	log := &countedReads{Log: h.log}
+	h.config.Log = log
+	for _, s := range []Sought{{Sandbox: "sb1"}, {Run: "run1", Sandbox: "sb1"}} {
+		got, err := h.RefusalsOf(t.Context(), s)
+		must(t, err)
+		if diff := cmp.Diff(want, got); diff != "" || log.reads != 0 {
+			t.Errorf("%+v: %d reads of the log; by the run (-) and by the sandbox (+):\n%s", s, log.reads, diff)
+		}
+	}
+	if list, err := h.RefusalsOf(t.Context(), Sought{Run: "other", Sandbox: "sb1"}); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("of another run: %v %v", list, err)
+	}
+	h.Unregister("sb1")
+	log.reads = 0
+	if _, err := h.RefusalsOf(t.Context(), Sought{Sandbox: "sb1"}); err != nil || log.reads != 1 {
+		t.Errorf("when it is over: %d reads, %v", log.reads, err)
+	}
+}
+
+type countedReads struct {
+	audit.Log
+
+	reads int
+}
+
+func (c *countedReads) Records(ctx context.Context, f audit.Filter) iter.Seq2[audit.Record, error] {
+	c.reads++
+	return c.Log.Records(ctx, f)
 }

@@ -25,8 +25,9 @@ func Of(s string, most int) string {
 
 // Sealed is s if it has at most so many bytes, else its beginning with how long it is and a
 // digest of all of it: "beginning... [4096 bytes, sha256 9f86d081884c7d659a2feaa0c55ad015]". It
-// is for text by which a person decides: two that differ anywhere never look the same. Bytes
-// that are no UTF-8 become U+FFFD, and such text is always sealed. The seal is whole though
+// is for text by which a person decides: two that differ anywhere never look the same, unless
+// one was written to end in the other's seal, so what an answer is bound to has its digest
+// elsewhere, too. Bytes that are no UTF-8 become U+FFFD, and such text is always sealed. The seal is whole though
 // most has no room for it: about 60 bytes.
 func Sealed(s string, most int) string {
 	if len(s) <= most && utf8.ValidString(s) {

@@ -55,8 +55,9 @@ func (l Limits) withDefaults() Limits {
 
 // Runner does a tool's work. Implementations pass package tooltest's suite.
 type Runner interface {
-	// Definition is what it runs, as far as the operator says it and without secrets: two
-	// runners that do other work have another one. It is for a digest, and nobody reads it.
+	// Definition is what it runs, as far as the operator says it: two runners that do other
+	// work have another one. It is for a digest, and nobody reads it: what may be a secret is
+	// in it only where the work depends on it.
 	Definition() string
 	// Run hands the arguments to the tool and gives what it answers, at most as many
 	// bytes as the call allows. When ctx ends, so does what was begun for the call, as

@@ -90,6 +90,11 @@ class AsyncBeside:
         self._over = False
         self._task = asyncio.ensure_future(work(lambda: self._over))
 
+    @property
+    def ended(self) -> bool:
+        """It is done, or was stopped, or its event loop has ended under it."""
+        return self._task.done()
+
     async def stop(self) -> None:
         """Ends it."""
         self._over = True
@@ -104,7 +109,13 @@ class Beside:
     def __init__(self, work: Callable[[Callable[[], bool]], None]) -> None:
         self._over = False
         self._work = work
-        threading.Thread(target=self._run, name="cofferdam-presence", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="cofferdam-presence", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """It is done, or was stopped."""
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         # What it reads may be closed under it at the end.

@@ -274,6 +274,22 @@ def test_a_lease_outlives_a_change_of_the_end(daemon: Path) -> None:
         assert kept.info.lifetime.lease_seconds == 0
 
 
+def test_a_sandbox_that_another_event_loop_made(daemon: Path) -> None:
+    """Its program lives: a command of the next loop tells the daemon so again."""
+
+    async def make() -> AsyncSandbox:
+        return await AsyncSandbox().start()
+
+    box = asyncio.run(make())
+
+    async def use() -> bool:
+        await box.spawn(["true"])
+        return box._presence is not None and not box._presence.ended
+
+    assert asyncio.run(use())
+    asyncio.run(box.kill())
+
+
 def test_async(daemon: Path) -> None:
     async def whole() -> None:
         async with AsyncClient() as client, AsyncSandbox(ONE_PACKAGE, client=client) as box:

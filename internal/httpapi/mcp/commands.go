@@ -129,7 +129,10 @@ func (c call) attend(ctx context.Context, l *left) (ran, error) {
 	}
 	out.ExitCode, out.TimedOut, out.Error = exit.Code, exit.TimedOut, excerpt.Of(ui.Printable(exit.Error), maxSentence)
 	out.Truncated = out.Truncated || exit.Truncated
-	return out, c.tellRefused(ctx, &out)
+	if err := c.tellRefused(ctx, &out); err != nil {
+		return ran{}, err
+	}
+	return out, nil
 }
 
 // tellRefused tells what was refused meanwhile to a command that failed, and of alarms to any:

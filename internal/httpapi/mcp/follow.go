@@ -73,7 +73,11 @@ func (c call) follow(ctx context.Context, l *left) (*api.Exit, []api.Hold, error
 			if errors.Is(context.Cause(ctx), errClosing) {
 				return nil, nil, errClosing
 			}
-			return nil, nil, cmp.Or(c.peer.killCommand(ctx, l), context.Cause(ctx))
+			unconfirmed := c.peer.killCommand(ctx, l)
+			if unconfirmed != nil && leave().exit == nil {
+				c.peer.keepLeft(l)
+			}
+			return nil, nil, cmp.Or(unconfirmed, context.Cause(ctx))
 		}
 	}
 }
@@ -190,5 +194,15 @@ func (p *peer) killCommand(ctx context.Context, l *left) error {
 		return nil
 	}
 	return failure(codeCancelled, fmt.Sprintf("the call was cancelled, and it is not confirmed that the command %s ended: %s", l.command, err),
-		"it may run on in the sandbox "+l.sandbox+"; delete_sandbox ends it for sure")
+		"it may run on in the sandbox "+l.sandbox+"; wait_command finds it again, and delete_sandbox ends it for sure")
+}
+
+// keepLeft keeps in mind a command that could not be killed, such as one of a frozen sandbox: nobody
+// hears the answer to a cancelled call, and the next wait for it is to find it.
+func (p *peer) keepLeft(l *left) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.left) < maxLeft {
+		p.left[l.command] = l
+	}
 }

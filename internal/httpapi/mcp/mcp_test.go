@@ -612,3 +612,65 @@ func TestAnAlarmIsToldThoughTheCommandEndsWell(t *testing.T) {
 		}
 	}
 }
+
+// TestAlarmsForWhichAnAnswerHasNoRoom: the next one has them, and each is told once.
+func TestAlarmsForWhichAnAnswerHasNoRoom(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := join(t, newServer(h, nil), nil)
+	p.must("create_sandbox", object{})
+	h.mu.Lock()
+	for n := range 60 {
+		h.refusals = append(h.refusals, api.Refusal{Reason: "its bytes are others", Rule: "integrity", RequestID: fmt.Sprint("r", n), Count: 1, Alarm: true})
+	}
+	h.mu.Unlock()
+	told := map[string]int{}
+	for _, want := range []int{50, 10, 0} {
+		all, _ := p.must("run_command", command("echo"))["refused"].([]any)
+		for _, one := range all {
+			told[fmt.Sprint(one.(object)["request_id"])]++
+		}
+		if len(all) != want {
+			t.Errorf("%d alarms are told, want %d", len(all), want)
+		}
+	}
+	if len(told) != 60 {
+		t.Errorf("%d of 60 alarms were told", len(told))
+	}
+}
+
+// TestACancelledWaitWhoseKillFails: nobody hears the answer to a cancelled call, so that the command,
+// which goes on, is found by its number again; once it is killed it is not (the control).
+func TestACancelledWaitWhoseKillFails(t *testing.T) {
+	t.Parallel()
+	for _, frozen := range []bool{true, false} {
+		h := newHouse(t)
+		h.held = true
+		p := join(t, newServer(h, nil), nil)
+		id := object{"command_id": p.must("run_command", command("held"))["command_id"]}
+		looks := look(h, func() int { h.held, h.frozen = false, frozen; return h.looks })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.session.CallTool(ctx, &sdk.CallToolParams{Name: "wait_command", Arguments: id})
+			ended <- err
+		}()
+		p.await(func() bool { return look(h, func() int { return h.looks }) > looks })
+		cancel()
+		if err := <-ended; err == nil {
+			t.Error("a cancelled call has a result")
+		}
+		p.await(func() bool { return look(h, func() int { return len(h.signals) }) == 1 })
+		close(h.released)
+		if !frozen {
+			if _, failure := p.call("wait_command", id); !strings.HasPrefix(failure, "unknown_command: ") {
+				t.Errorf("a command that was killed: %q", failure)
+			}
+			continue
+		}
+		p.await(func() bool {
+			out, failure := p.call("wait_command", id)
+			return failure == "" && out["exit_code"] == 0.0 && out["stdout"] == "after\n"
+		})
+	}
+}

@@ -76,9 +76,13 @@ func (p *peer) news(ctx context.Context, sandbox string, alarmsAlone bool) ([]re
 		if alarmsAlone && !r.Alarm {
 			continue
 		}
+		full := len(fresh) == maxRefused
+		if full && r.Alarm {
+			continue // another call tells it: an alarm that nobody was told of is none
+		}
 		if p.seen[key] < r.Count || p.seen[key] == 0 {
 			p.seen[key] = max(r.Count, 1)
-			if len(fresh) < maxRefused {
+			if !full {
 				fresh = append(fresh, p.viewRefusal(r))
 			}
 		}

@@ -35,6 +35,7 @@ type house struct {
 	kills    chan struct{}            // not nil: a kill is confirmed when this is closed
 	starts   chan struct{}            // not nil: a start is answered when this is closed
 	begun    int                      // starts that were asked for
+	frozen   bool                     // nothing can be killed
 	held     bool
 	looks    int // for what is waited for
 	released chan struct{}
@@ -175,8 +176,12 @@ func (h *house) signal(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	h.signals = append(h.signals, req)
-	killed, kills := h.killed[r.PathValue("cmd")], h.kills
+	killed, kills, frozen := h.killed[r.PathValue("cmd")], h.kills, h.frozen
 	h.mu.Unlock()
+	if frozen {
+		refuse(w, http.StatusConflict, "the sandbox is frozen")
+		return
+	}
 	if kills != nil {
 		<-kills
 	}

@@ -153,7 +153,7 @@ class AsyncSandbox:
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
         lease = 0 if self._info is None else self._info.lifetime.lease_seconds
-        if lease and self._presence is None:
+        if lease and (self._presence is None or self._presence.ended):
             self._presence = AsyncBeside(present(self.client.transport, self._path("/holds")))
 
     @property
@@ -236,6 +236,8 @@ class AsyncSandbox:
         stdin: bool = False,
     ) -> AsyncProcess:
         """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        if self._presence is not None:
+            self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
         given = {
             "env": dict(env or {}),

@@ -87,7 +87,8 @@ class Process:
 
         ``input`` is written once. Where the connection is lost before all of it was, nobody knows
         how much has arrived: that raises :class:`ConnectionLost`, and the command may wait for
-        the rest until it is killed.
+        the rest until it is killed. Where all of it was written, it counts as arrived: what a
+        daemon that was killed had not passed on is missing, and nobody is told.
         """
         out, err = Collected(max_output, on_stdout), Collected(max_output, on_stderr)
         offset, lost, gap = 0, 0, False

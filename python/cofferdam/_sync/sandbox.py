@@ -154,7 +154,7 @@ class Sandbox:
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
         lease = 0 if self._info is None else self._info.lifetime.lease_seconds
-        if lease and self._presence is None:
+        if lease and (self._presence is None or self._presence.ended):
             self._presence = Beside(present(self.client.transport, self._path("/holds")))
 
     @property
@@ -237,6 +237,8 @@ class Sandbox:
         stdin: bool = False,
     ) -> Process:
         """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        if self._presence is not None:
+            self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
         given = {
             "env": dict(env or {}),

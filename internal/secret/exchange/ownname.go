@@ -44,6 +44,11 @@ func holdsKey(is string) bool {
 	if slices.ContainsFunc(others, has) && !slices.ContainsFunc([]string{"access", "apikey", "authorization", "authtoken"}, has) {
 		return false
 	}
+	for _, end := range []string{"paginationtoken", "skiptoken", "deltatoken", "resumptiontoken", "atlassiantoken"} { // where to go on, and no-check
+		if strings.HasSuffix(is, end) {
+			return false
+		}
+	}
 	for _, end := range []string{
 		"authorization", "apikey", "token", "authkey", "accesskey", "accesskeyid", "secretkey", "accountkey", "subscriptionkey", "functionskey", "secret", "password", "passwd", "passphrase",
 		"applicationkey", "appkey", "masterkey", "privatekey", "sharedkey", "authentication", "assertion", "jwt", "bearer", "credential", "credentials", "signature", "xauth", "xauthuser",

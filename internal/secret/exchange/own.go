@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
@@ -46,10 +47,7 @@ func (p *presented) own() error {
 // any length, which is for no record.
 func ownCredential(where string) error {
 	const most = 80 // bytes
-	if len(where) > most {
-		where = where[:most] + "..."
-	}
-	return &Refused{Sentence: "a request has a credential of its own (" + where + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
+	return &Refused{Sentence: "a request has a credential of its own (" + excerpt.Of(where, most) + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
 }
 
 // present gives what a request presents; nil: nobody minds.

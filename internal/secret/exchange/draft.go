@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"maps"
 	"mime"
 	"net/http"
@@ -85,17 +86,20 @@ func (d *draft) swapBody(c Credential, secret string) (done bool) {
 	if !d.whole || !strings.Contains(string(d.body), c.Placeholder) {
 		return false
 	}
-	if bodyForm(d.Header) == "form" {
+	switch bodyForm(d.Header) {
+	case formBody:
 		text, done := swapForm(string(d.body), c.Placeholder, secret)
 		d.body = []byte(text)
 		return done
+	case jsonBody:
+		quoted, err := jsontext.AppendQuote(nil, secret)
+		if err != nil {
+			return false // a text that JSON does not have stays out
+		}
+		d.body = []byte(strings.ReplaceAll(string(d.body), c.Placeholder, string(quoted[1:len(quoted)-1])))
+		return true
 	}
-	quoted, err := jsontext.AppendQuote(nil, secret)
-	if err != nil {
-		return false // a text that JSON does not have stays out
-	}
-	d.body = []byte(strings.ReplaceAll(string(d.body), c.Placeholder, string(quoted[1:len(quoted)-1])))
-	return true
+	return false
 }
 
 // swapForm swaps in the values of a query or form.
@@ -112,18 +116,46 @@ func swapForm(form, placeholder, secret string) (swapped string, done bool) {
 	return strings.Join(fields, "&"), done
 }
 
-// bodyForm is how a body is written, if placeholders can be swapped in it: as a "form" or
-// in "json".
+// How a body is written, as far as placeholders are swapped in it or it is looked through.
+const (
+	otherBody     = ""
+	formBody      = "form"
+	jsonBody      = "json"
+	multipartBody = "multipart" // in which none is swapped
+)
+
+// bodyForm is how a body is written.
 func bodyForm(h http.Header) string {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	switch {
-	case err != nil:
-	case kind == "application/x-www-form-urlencoded":
-		return "form"
-	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-		return "json"
+	kind, _, err := bodyKind(h)
+	if err != nil {
+		return otherBody
 	}
-	return ""
+	return kind
+}
+
+// errKind is that servers may take a body for different things.
+var errKind = errors.New("more than one Content-Type, or none")
+
+// bodyKind is how a body is written, and the boundary of its parts if it has any. Of a kind with a
+// parameter that can't be read the kind counts, as it does with servers.
+func bodyKind(h http.Header) (kind, boundary string, err error) {
+	values := h.Values("Content-Type")
+	if len(values) != 1 {
+		return otherBody, "", errKind
+	}
+	kind, parameters, err := mime.ParseMediaType(values[0])
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return otherBody, "", err
+	}
+	switch {
+	case kind == "application/x-www-form-urlencoded":
+		return formBody, "", nil
+	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
+		return jsonBody, "", nil
+	case kind == "multipart/form-data":
+		return multipartBody, parameters["boundary"], nil
+	}
+	return otherBody, "", nil
 }
 
 // place is a text of a request. A caseless one may have been written in other letters.
@@ -160,7 +192,7 @@ func (d draft) texts() []place {
 	}
 	if d.whole {
 		all = append(all, place{where: "body", text: string(d.body)})
-		if text, err := url.QueryUnescape(string(d.body)); err == nil && bodyForm(d.Header) == "form" {
+		if text, err := url.QueryUnescape(string(d.body)); err == nil && bodyForm(d.Header) == formBody {
 			all = append(all, place{where: "body", text: text})
 		}
 	}

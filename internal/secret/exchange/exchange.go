@@ -151,7 +151,7 @@ func encoded(r *http.Request) bool {
 func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
 	wanted := false
 	for _, c := range credentials {
-		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != "" || c.signs(r) && sigv4.NeedsBody(r.Header)
+		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != otherBody || c.signs(r) && sigv4.NeedsBody(r.Header)
 	}
 	if !wanted || r.Body == nil || r.Body == http.NoBody || r.ContentLength > maxBody {
 		return nil, false, nil

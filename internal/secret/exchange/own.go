@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
@@ -20,6 +21,7 @@ type presented struct {
 	// Names, folded, that hold a credential at this host, whatever they are called elsewhere: those
 	// that the credentials have, and those under which the client has put a placeholder.
 	fields, parameters map[string]bool
+	content            []parameter // of the body, where placeholders are swapped in it
 }
 
 // own refuses a request that has a credential of the client's own beside the one that the host
@@ -28,6 +30,9 @@ type presented struct {
 func (p *presented) own() error {
 	if p == nil {
 		return nil
+	}
+	if err := p.readContent(); err != nil {
+		return err
 	}
 	for _, find := range []func() string{p.inURL, p.inFields, p.inSubprotocols, p.inCookies, p.inParameters, p.inBody, p.inPath, p.inTrailer} {
 		if where := find(); where != "" {
@@ -38,8 +43,11 @@ func (p *presented) own() error {
 	return nil
 }
 
+// ownCredential is a refusal that names the place. The client may have chosen a name for it of
+// any length, which is for no record.
 func ownCredential(where string) error {
-	return &Refused{Sentence: "a request has a credential of its own (" + where + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
+	const most = 80 // bytes
+	return &Refused{Sentence: "a request has a credential of its own (" + excerpt.Of(where, most) + ") for a host that gets one by the policy; leave it out, or the policy says own_credentials: allow"}
 }
 
 // present gives what a request presents; nil: nobody minds.
@@ -120,7 +128,7 @@ func (p *presented) inSubprotocols() string {
 			case p.ends(token):
 			case before == "" && (holdsKey(is) || slices.Contains(shortKeys(), is)):
 				announced = true
-			case holdsKey(foldName(before)) || holdsKey(foldName(last)) || strings.Contains(is, "bearer") || strings.Contains(is, "authorization") || holdsKey(is) || likeKey(token):
+			case holdsKey(foldName(before)) || slices.Contains(shortKeys(), foldName(before)) || holdsKey(foldName(last)) || strings.Contains(is, "bearer") || strings.Contains(is, "authorization") || holdsKey(is) || likeKey(token):
 				return where
 			}
 		}

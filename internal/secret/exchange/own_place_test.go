@@ -305,6 +305,9 @@ func TestRealRequests(t *testing.T) {
 		"Telegram":        {swapping(Path), "/bot" + fake + "/send;v=1?chat_id=1", nil, "application/json", `{"text":"x"}`},
 		"OAuth, a form":   {swapping(Body), "/token", nil, "application/x-www-form-urlencoded", "grant_type=refresh_token&refresh_token=0123456789abcdefABCDEF&client_id=agents&client_secret=" + fake + "&code=x&code_verifier=y"},
 		"OAuth, JSON":     {swapping(Body), "/token", nil, "application/json", `{"grant_type":"authorization_code","code":"0123456789abcdefABCDEF","client_id":"agents","client_secret":"` + fake + `"}`},
+		"Jira's":          {anywhere, "/rest/api/3/issue/A-1/attachments", []string{"Authorization", basic("me@corp.example:" + fake), "X-Atlassian-Token", "no-check"}, "", ""},
+		"Graph's pages":   {anywhere, "/v1.0/users?$top=5&$skiptoken=RFNwdAIAAQ&$deltatoken=ab12", []string{"Authorization", "Bearer " + fake}, "", ""},
+		"pages":           {anywhere, "/2/tweets?pagination_token=7140dibdnow9c7btw&resumptionToken=ab12", []string{"Authorization", "Bearer " + fake}, "", ""},
 		"S3, unsigned":    {signing(), "/b/public.txt?list-type=2&continuation-token=1abc", []string{"X-Amz-Date", "20260101T000000Z", "X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD"}, "", ""},
 	} {
 		r := post(t, c.url, c.kind, c.body)

@@ -44,6 +44,11 @@ func holdsKey(is string) bool {
 	if slices.ContainsFunc(others, has) && !slices.ContainsFunc([]string{"access", "apikey", "authorization", "authtoken"}, has) {
 		return false
 	}
+	for _, end := range []string{"paginationtoken", "skiptoken", "deltatoken", "resumptiontoken", "atlassiantoken"} { // where to go on, and no-check
+		if strings.HasSuffix(is, end) {
+			return false
+		}
+	}
 	for _, end := range []string{
 		"authorization", "apikey", "token", "authkey", "accesskey", "accesskeyid", "secretkey", "accountkey", "subscriptionkey", "functionskey", "secret", "password", "passwd", "passphrase",
 		"applicationkey", "appkey", "masterkey", "privatekey", "sharedkey", "authentication", "assertion", "jwt", "bearer", "credential", "credentials", "signature", "xauth", "xauthuser",
@@ -77,7 +82,8 @@ func bodyHoldsKey(is string) bool {
 }
 
 // proves tells whether a part of an Authorization header of this name, folded, proves that the
-// client has a key of its own: what Digest, Hawk, MAC and signatures send in place of one.
+// client has a key of its own: what Digest, Hawk, MAC and signatures send in place of one, and what
+// services call their keys. OAuth's consumer key is a client's name.
 func proves(is string) bool {
-	return holdsKey(is) || slices.Contains(shortKeys(), is) || slices.Contains([]string{"response", "mac", "hash", "digest", "proof", "pass", "code", "ticket", "session", "sessionid", "sid", "nonce", "cnonce"}, is)
+	return holdsKey(is) || strings.HasSuffix(is, "key") && !strings.HasSuffix(is, "consumerkey") || slices.Contains(shortKeys(), is) || slices.Contains([]string{"response", "mac", "hash", "digest", "proof", "pass", "code", "ticket", "session", "sessionid", "sid", "nonce", "cnonce"}, is)
 }

@@ -1,13 +1,8 @@
 package exchange
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // parameter is a name with its value, as the client wrote both.
@@ -55,60 +50,6 @@ func (p *presented) declare(all []parameter) {
 	for _, one := range all {
 		if p.holds(one.value) {
 			p.parameters[foldParameter(one.name)[0]] = true
-		}
-	}
-}
-
-// inBody is the field of a form or of JSON that has another credential, where placeholders are
-// swapped in bodies. Elsewhere a body is not looked at.
-func (p *presented) inBody() string {
-	if !p.whole || !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Body) }) {
-		return ""
-	}
-	var all []parameter
-	switch bodyForm(p.Header) {
-	case "form":
-		all = formOf(string(p.body))
-	case "json":
-		var err error
-		if all, err = jsonOf(p.body); err != nil && p.holds(string(p.body)) {
-			return "body, in which the placeholder is in what is no JSON"
-		}
-	}
-	p.declare(all)
-	for _, one := range all {
-		for _, is := range foldParameter(one.name) {
-			if bodyHoldsKey(is) && p.another(is, one.value) || p.parameters[is] && one.value != "" && !p.holds(one.value) {
-				return "body, " + is
-			}
-		}
-	}
-	return ""
-}
-
-// jsonOf are the texts in JSON, by the names nearest to them.
-func jsonOf(body []byte) (all []parameter, err error) {
-	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	names := []string{""} // by depth
-	for {
-		t, err := d.ReadToken()
-		switch {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return all, err
-		}
-		depth := d.StackDepth()
-		for len(names) <= depth {
-			names = append(names, names[len(names)-1])
-		}
-		names = names[:depth+1]
-		within, n := d.StackIndex(depth)
-		switch kind := t.Kind(); {
-		case kind == '"' && within == '{' && n%2 == 1:
-			names[depth] = t.String()
-		case kind == '"':
-			all = append(all, parameter{names[depth], t.String()})
 		}
 	}
 }

@@ -106,7 +106,7 @@ func isScheme(word string, authorizes bool) bool {
 	if !authorizes {
 		return slices.Contains([]string{"bearer", "token", "basic", "apikey", "key", "bot"}, foldName(word))
 	}
-	return schemes.MatchString(word) && isIdentity(word)
+	return schemes.MatchString(word) && isIdentity(word) && !likeKey(word)
 }
 
 // keyBegins finds what many services begin their keys with.

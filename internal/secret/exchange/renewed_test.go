@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -186,7 +187,11 @@ func TestWhatAnotherRequestBringsMeanwhile(t *testing.T) {
 	if err := other.Outgoing(post(t, "/v1", "", "").WithContext(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	cancel() // which is under way no more
+	before := underway(runs)
+	cancel()
+	for underway(runs) == before { // until it is under way no more
+		runtime.Gosched()
+	}
 	close(slow.answer)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -197,6 +202,16 @@ func TestWhatAnotherRequestBringsMeanwhile(t *testing.T) {
 	if one.sought().in("second-secret-value-00002") == "" {
 		t.Error("the other request's value is forgotten")
 	}
+}
+
+// underway is how many requests of the run are.
+func underway(r *Runs) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v := r.all["run"]; v != nil {
+		return v.underway
+	}
+	return 0
 }
 
 // slowly is a Keeper that answers late.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path"
@@ -8,19 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
-// mostDocuments is how many changed files are looked into for policies: whoever was inside
-// chose how many there are. Of more, each that could be a policy is taken for one.
-const mostDocuments = 2000
+// mostNamed is how many places that have to be named are told of one by one.
+const mostNamed = 30
 
 // autorunOf knows the paths of a copy, of what was copied, and of what else made directories
 // repositories since, by what programs of this host would do with them.
@@ -54,54 +51,6 @@ func decidingByProject(w *workspace.Workspace) []string {
 		}
 	}
 	return pathsBelow(w.Original(), paths)
-}
-
-// decidingByContent are the changed files that are, or were, policies: a run may be given any
-// of them by a flag, and nothing else says which.
-func decidingByContent(w *workspace.Workspace, changes []workspace.Change) []string {
-	var all []string
-	looked := 0
-	for _, c := range changes {
-		switch strings.ToLower(path.Ext(c.Path)) {
-		case ".yaml", ".yml", ".json":
-		default:
-			continue
-		}
-		if c.Kind != workspace.File {
-			continue
-		}
-		if looked++; looked > mostDocuments {
-			all = append(all, c.Path)
-			continue
-		}
-		before, after := w.Texts(c.Path, maxPolicy)
-		if isPolicy(before) || isPolicy(after) {
-			all = append(all, c.Path)
-		}
-	}
-	return all
-}
-
-// isPolicy tells whether a text is a policy that says more than what it is called.
-func isPolicy(text []byte) bool {
-	if len(text) == 0 {
-		return false
-	}
-	if _, err := policy.Parse("", text); err != nil {
-		return false // no run could be given it
-	}
-	var keys map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &keys); err != nil {
-		return false
-	}
-	for key := range keys {
-		switch key {
-		case "name", "version", "description", "metadata", "disclaimer", "inherit", "scope": // for people only
-		default:
-			return true
-		}
-	}
-	return false
 }
 
 // decidingByRequest are the paths of a directory that a run was given to be decided by.
@@ -165,11 +114,7 @@ func leaveUnnamed(w *workspace.Workspace, files autorun.Files, changes []workspa
 		}
 	}
 	var rest []workspace.Change
-	type group struct {
-		top   string
-		level autorun.Level
-	}
-	left := map[group]int{}
+	left := map[leftOut]int{}
 	for _, c := range changes {
 		level := files.Level(c.Path)
 		removes := c.How == workspace.Removed && holders[c.Path] > level
@@ -180,13 +125,36 @@ func leaveUnnamed(w *workspace.Workspace, files autorun.Files, changes []workspa
 		case removes:
 			level = holders[c.Path]
 		}
-		left[group{topNamed(files, c.Path), level}]++
+		left[leftOut{topNamed(files, c.Path), level}]++
 	}
-	byTop := func(a, b group) int { return strings.Compare(a.top, b.top) }
-	for _, g := range slices.SortedFunc(maps.Keys(left), byTop) {
-		ui.NewStderr(os.Stderr).Say("%s in %s, %s: name it to see them and bring them over", paths(left[g]), ui.Printable(g.top), g.level.Effect())
-	}
+	sayLeftOut(left)
 	return rest
+}
+
+// leftOut is a place that has to be named, and why.
+type leftOut struct {
+	top   string
+	level autorun.Level
+}
+
+// sayLeftOut tells of places that have to be named, with how many paths there are in each: what
+// decides first. Of many, which an install may have made, it tells the rest together.
+func sayLeftOut(left map[leftOut]int) {
+	places := slices.SortedFunc(maps.Keys(left), func(a, b leftOut) int {
+		return cmp.Or(cmp.Compare(b.level, a.level), strings.Compare(a.top, b.top))
+	})
+	stderr := ui.NewStderr(os.Stderr)
+	for _, p := range places[:min(len(places), mostNamed)] {
+		stderr.Say("%s in %s, %s: name it to see them and bring them over", paths(left[p]), ui.Printable(p.top), p.level.Effect())
+	}
+	for len(places) > mostNamed {
+		level, count, more := places[mostNamed].level, 0, 0
+		for len(places) > mostNamed && places[mostNamed].level == level {
+			count, more = count+left[places[mostNamed]], more+1
+			places = slices.Delete(places, mostNamed, mostNamed+1)
+		}
+		stderr.Say("%s in %d more places, %s: name a directory to see those in it", paths(count), more, level.Effect())
+	}
 }
 
 // isNamed tells whether one of the names is of what has to be named, and has a path in it, or

@@ -149,6 +149,8 @@ func because(err error) string {
 		return fmt.Sprintf("leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", link.Link, link.Tree)
 	}
 	switch {
+	case errors.Is(err, hostpath.ErrDangling):
+		return "is a link that leads to nothing; name what it is to lead to"
 	case errors.Is(err, fs.ErrNotExist):
 		return "does not exist"
 	case errors.Is(err, fs.ErrPermission):

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 )
 
 // Level is how a file comes to be run.
@@ -96,7 +97,7 @@ func repositoryParts() []string {
 func Marks() []string { return []string{"HEAD", "commondir", "objects", "refs"} }
 
 // Fold gives all names one form that some file system takes for the same: without regard to
-// case (in all of Unicode, as ext4 and others do it), without the characters that HFS+ ignores,
+// case and composition (in all of Unicode, as ext4 and others do it), without the characters that HFS+ ignores,
 // and without what Windows drops from a name's end, such as dots, spaces and a stream's name.
 func Fold(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -106,7 +107,7 @@ func Fold(name string) string {
 			}
 			return r
 		}, name)
-		name = cases.Fold().String(name)
+		name = norm.NFD.String(cases.Fold().String(norm.NFD.String(name)))
 	}
 	parts := strings.Split(strings.ToLower(name), "/")
 	for i, part := range parts {

@@ -186,3 +186,18 @@ func TestRepositories(t *testing.T) {
 		t.Error("a directory that is a repository itself")
 	}
 }
+
+// TestFoldOfComposedLetters: some file systems take a letter with its accent and the two of them
+// for the same.
+func TestFoldOfComposedLetters(t *testing.T) {
+	t.Parallel()
+	f := Know(slices.Values([]string(nil)), "r\u00e8gles/\u00c9tat.conf")
+	for _, name := range []string{"r\u00e8gles/\u00c9tat.conf", "re\u0300gles/E\u0301tat.conf", "R\u00c8GLES/e\u0301TAT.CONF"} {
+		if f.Level(name) != Deciding {
+			t.Errorf("%+q does not decide", name)
+		}
+	}
+	if f.Level("regles/etat.conf") != Plain {
+		t.Error("letters without accents are taken for those with them")
+	}
+}

@@ -24,9 +24,9 @@ type Paths struct {
 
 // DefaultPaths are root's or the user's directories; COFFERDAM_STATE and
 // COFFERDAM_RUNTIME override them. A directory that is there already, of these two or of
-// those beside them, and that another user owns or can write to is an error: what stands in it names programs to run and
-// files to write, so nobody may read any of it before this was looked at. That is
-// why every command gets its paths from here.
+// those beside them, and that another user owns or can write to is an error: what stands
+// in it names programs to run and files to write, so nobody may read any of it before
+// this was looked at. That is why every command gets its paths from here.
 func DefaultPaths() (Paths, error) {
 	p := Paths{State: "/var/lib/cofferdam", Runtime: "/run/cofferdam"}
 	if os.Geteuid() != 0 {
@@ -47,6 +47,7 @@ func DefaultPaths() (Paths, error) {
 			return Paths{}, fmt.Errorf("the directory %q must be an absolute path", d)
 		}
 	}
+	p.State, p.Runtime = filepath.Clean(p.State), filepath.Clean(p.Runtime)
 	for _, d := range append([]string{p.State, p.Runtime}, p.beside()...) {
 		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Paths{}, err

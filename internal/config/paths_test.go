@@ -52,3 +52,27 @@ func TestPathsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestPathsWithASlash: a slash at the end of a directory's name is no part of it. With it a link
+// would pass for what it leads to, and what lies beside the directory would lie in it.
+func TestPathsWithASlash(t *testing.T) {
+	dir := t.TempDir()
+	state, runtime := filepath.Join(dir, "state"), filepath.Join(dir, "run")
+	t.Setenv("COFFERDAM_STATE", state+"/")
+	t.Setenv("COFFERDAM_RUNTIME", runtime+"//.")
+	p, err := DefaultPaths()
+	if err != nil || p.State != state || p.Runtime != runtime || p.Workspaces() != state+"-workspaces" || p.Place() != runtime+"-place" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	for _, at := range []string{state, runtime} {
+		if err := os.Symlink(t.TempDir(), at); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DefaultPaths(); err == nil || !strings.Contains(err.Error(), "not a directory") {
+			t.Errorf("a link at %s: %v", at, err)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

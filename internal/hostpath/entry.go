@@ -20,28 +20,35 @@ type Entry struct {
 	File Identity // of the file; zero: there is none
 }
 
-// Find finds a path's entry. It follows links as Resolve does, also one at the path's end that
-// leads to nothing yet. What is neither a file nor nothing is a *TypeError; without its directory
-// it is fs.ErrNotExist.
+// ErrDangling is of a link to a name that nothing has: a stranger may choose with it where a file
+// is made.
+var ErrDangling = errors.New("it is a link that leads to nothing")
+
+// Find finds a path's entry. It follows links as Resolve does, but for one at the path's end that
+// leads to nothing, which it refuses. What is neither a file nor nothing is a *TypeError; without
+// its directory it is fs.ErrNotExist.
 func Find(path string, trees []Tree) (Entry, error) {
 	w, err := begin(path, trees)
 	if err != nil {
 		return Entry{}, err
 	}
 	defer w.close()
-	missing := ""
+	ending := false // the path's end is a link
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		target, err := w.step(rest[0])
-		if errors.Is(err, fs.ErrNotExist) && strings.Join(rest[1:], "") == "" && rest[0] != "" {
-			missing = rest[0]
-			break
-		}
-		if err != nil {
+		last := strings.Join(rest[1:], "") == ""
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && ending:
+			return Entry{}, &fs.PathError{Op: "open", Path: path, Err: ErrDangling}
+		case errors.Is(err, fs.ErrNotExist) && last:
+			return w.entry(rest[0])
+		case err != nil:
 			return Entry{}, err
 		}
+		ending = ending || last && target != nil
 		rest = append(target, rest[1:]...)
 	}
-	return w.entry(missing)
+	return w.entry("")
 }
 
 // entry is that of where the walk has led, or of a name there that nothing has.

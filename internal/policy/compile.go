@@ -84,17 +84,22 @@ func sections() []section {
 	}
 }
 
-func (c *compiler) document(root *yaml.Node) {
+// Keys are those that a document may begin with. One with any other is no policy.
+func Keys() []string {
 	all := sections()
 	known := make([]string, len(all))
 	for i, s := range all {
 		known[i] = s.key
 	}
-	o := c.object(value{root, rootPath, nil}, known...)
+	return known
+}
+
+func (c *compiler) document(root *yaml.Node) {
+	o := c.object(value{root, rootPath, nil}, Keys()...)
 	if o == nil {
 		return
 	}
-	for _, s := range all {
+	for _, s := range sections() {
 		if v, present := o.fields[s.key]; present {
 			s.read(c, v)
 		}

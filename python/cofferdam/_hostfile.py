@@ -7,9 +7,11 @@ directory is followed. The daemon keeps a record of these directories.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import stat
+import struct
 from pathlib import Path
 
 from .errors import CofferdamError
@@ -35,34 +37,56 @@ def state_directory() -> Path | None:
 class _Tree:
     """A directory that some sandbox was given to write to."""
 
-    def __init__(self, path: str, device: int, inode: int) -> None:
-        self.path, self.device, self.inode = path, device, inode
+    def __init__(self, path: str, device: int, inode: int, birth: int) -> None:
+        self.path, self.device, self.inode, self.birth = path, device, inode, birth
 
-    def has(self, name: str, found: os.stat_result) -> bool:
+    def has(self, name: str, descriptor: int) -> bool:
         """Whether a directory on the way is this one, or below it, under whatever name."""
-        below = name == self.path or name.startswith(self.path.rstrip("/") + "/")
-        return below or (self.inode != 0 and (self.device, self.inode) == (found.st_dev, found.st_ino))
+        if name == self.path or name.startswith(self.path.rstrip("/") + "/"):
+            return True
+        found = os.fstat(descriptor)
+        if self.inode == 0 or self.inode != found.st_ino:
+            return False
+        # Another may have its inode by now, and its device another number since the host's start.
+        birth = _birth(descriptor) if self.birth else 0
+        return birth == self.birth if birth else self.device == found.st_dev
+
+
+_AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
+
+
+def _birth(descriptor: int) -> int:
+    """When what is open was made, in nanoseconds since 1970; 0 where that is not told."""
+    buffer = ctypes.create_string_buffer(256)  # struct statx
+    try:
+        if ctypes.CDLL(None).statx(descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) != 0:
+            return 0
+    except (OSError, AttributeError):  # a C library without it
+        return 0
+    (told,) = struct.unpack_from("=I", buffer, 0)
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer, 80)
+    return int(seconds) * 10**9 + int(nanoseconds) if told & _STATX_BTIME else 0
 
 
 def _trees() -> list[_Tree]:
     """The directories in which agents may have left links; if that is not known it is everywhere."""
     state = state_directory()
     if state is None:
-        return [_Tree("/", 0, 0)]
+        return [_Tree("/", 0, 0, 0)]
     try:
         if state.lstat().st_uid != os.geteuid():
-            return [_Tree("/", 0, 0)]
+            return [_Tree("/", 0, 0, 0)]
         text = (state / "written").read_bytes()
         found = []
         for line in text[: text.rfind(b"\n") + 1].splitlines():  # the last may be half written
             one = json.loads(line)
             known = one.get("id", {})
-            found.append(_Tree(one["path"], known.get("device", 0), known.get("inode", 0)))
+            found.append(_Tree(one["path"], known.get("device", 0), known.get("inode", 0), known.get("birth", 0)))
         return found
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return [_Tree("/", 0, 0)]
+        return [_Tree("/", 0, 0, 0)]
 
 
 def read(what: str, path: str | os.PathLike[str]) -> bytes:
@@ -116,9 +140,8 @@ def _open(path: str, trees: list[_Tree]) -> int:
 
 def _check(path: str, link: str, stack: list[tuple[str, int]], trees: list[_Tree]) -> None:
     for name, descriptor in stack:
-        found = os.fstat(descriptor)
         for tree in trees:
-            if tree.has(name, found):
+            if tree.has(name, descriptor):
                 raise CofferdamError(
                     f"{path} leads through {link}, a link under {tree.path}, which some sandbox was given to write "
                     "to, so that an agent could have put it there; name what it leads to"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from cofferdam import (
     Sandbox,
     _find,
     _frames,
+    _hostfile,
     _html,
     _installs,
     _policy,
@@ -323,6 +325,21 @@ def test_policies_through_links_of_agents(monkeypatch: pytest.MonkeyPatch, tmp_p
     project.rename(tmp_path / "renamed")
     (state / "written").write_text(whole)
     refused(tmp_path / "renamed" / "link.yaml")
+    descriptor = os.open(tmp_path / "renamed", os.O_PATH)
+    birth = _hostfile._birth(descriptor)
+    os.close(descriptor)
+    if birth:  # the file system tells
+        for born, device, known in (
+            (birth, identity["device"], True),
+            (birth, 1, True),  # another number since the host's start
+            (birth - 1, identity["device"], False),  # one that had its inode before
+        ):
+            one = {"type": "dir", "inode": identity["inode"], "device": device, "birth": born}
+            (state / "written").write_text(json.dumps({"path": str(project), "id": one}) + "\n")
+            if known:
+                refused(tmp_path / "renamed" / "link.yaml")
+            else:
+                assert _policy.text_of(str(tmp_path / "renamed" / "link.yaml"))[1] == b"name: x\n"
     for broken in ("garbage\n", "{}\n", "[]\n"):
         (state / "written").write_text(broken)
         refused(mine / "link.yaml")

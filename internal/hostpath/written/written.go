@@ -98,17 +98,18 @@ func (r *Record) Add(trees []hostpath.Tree) error {
 	return r.extend(fresh)
 }
 
-// isGone tells whether something else, or nothing, is where a directory was.
+// isGone tells whether something else, or nothing, is where a directory was. Some devices get
+// another number when the host starts, so that the number alone tells of no other directory.
 func isGone(t hostpath.Tree) bool {
-	p, err := hostpath.Open(t.Path, t.ID)
+	p, err := hostpath.Open(t.Path, hostpath.Identity{})
 	if err == nil {
-		p.Close()
-		return false
+		defer p.Close()
+		t.ID.Device = p.ID.Device
+		return !t.ID.Is(p.ID)
 	}
-	_, other := errors.AsType[*hostpath.ChangedError](err)
 	_, link := errors.AsType[*hostpath.LinkError](err)
 	_, neither := errors.AsType[*hostpath.TypeError](err)
-	return other || link || neither || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+	return link || neither || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
 
 // extend appends to the file. The caller has r.mu.

@@ -140,3 +140,21 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %v, and %v", err, r.Trees())
 	}
 }
+
+// TestRecordAfterBoot: some devices get another number when the host starts. What lies on one is
+// where it was, so that it stays known at the bound.
+func TestRecordAfterBoot(t *testing.T) {
+	dir := t.TempDir()
+	r := opened(t, filepath.Join(dir, "written"))
+	r.most = 2
+	before := made(t, filepath.Join(dir, "stays"))
+	before.ID.Device += 1 << 20
+	gone := made(t, filepath.Join(dir, "gone"))
+	must(t, r.Add([]hostpath.Tree{before, gone}))
+	must(t, os.Remove(gone.Path))
+	fresh := made(t, filepath.Join(dir, "fresh"))
+	must(t, r.Add([]hostpath.Tree{fresh}))
+	if got, want := r.Trees(), []hostpath.Tree{before, fresh}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -125,7 +125,9 @@ func (k *key) add(c byte) {
 	}
 }
 
-func (k *key) matches() bool { return !k.long && methodKey.Match(k.text) }
+func (k *key) matches() bool {
+	return !k.long && len(k.text) >= len("_method") && methodKey.Match(k.text)
+}
 
 // ends tells whether it was the method's, and begins another one.
 func (k *key) ends() bool {

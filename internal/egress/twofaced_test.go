@@ -96,7 +96,7 @@ func shapes() map[string]shape {
 	untyped.kind = ""
 	json := shape{
 		kind: "application/vnd.api+json",
-		bad:  []string{`{"_method":"DELETE"}`, `{"a":{"b":["\\",2,"\""]}, "_meth\u006fd" : "DELETE"}`, `{"_METHOD":1}`, "{\"a\":\"" + strings.Repeat("x", 70_000) + "\",\"_method\":1}"},
+		bad:  []string{`{"_method":"DELETE"}`, `{"a":{"b":["\\",2,"\""]}, "_meth\u006fd" : "DELETE"}`, `{"_METHOD":1}`, "{\x00\"\x00_\x00m\x00e\x00t\x00h\x00o\x00d\x00\"\x00:\x001\x00}\x00", "{\"a\":\"" + strings.Repeat("x", 70_000) + "\",\"_method\":1}"},
 		good: []string{`{"text":"_method","method":"x","http_method":"GET"}`, `{"a":{"_method":1}}`, `["_method"]`, `{"a":"\"_method\":1"}`, `{"_methods":1}`, ""},
 	}
 	return map[string]shape{"multipart": multi, "form": form, "untyped": untyped, "json": json}

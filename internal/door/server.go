@@ -62,19 +62,21 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 
 type server struct {
 	calls map[method]handler
-	large gate                // messages that are being read: their memory is bounded
-	held  *semaphore.Weighted // bytes of large messages whose calls are under way
+	large gate // messages that are being read: their memory is bounded
+	// Bytes of large messages whose calls are under way: those that a person may keep, and others.
+	held, passing *semaphore.Weighted
 
 	mu  sync.Mutex
 	bad error // the first violation of the protocol
 }
 
-// maxHeld bounds those bytes. The gateway bounds them for each sandbox; this is for one that
-// does not, or for very many sandboxes.
-const maxHeld = 1 << 30
+// maxHeld and maxPassing bound those bytes, as they are sent; what is made of them may take more
+// memory. The gateway bounds them for each sandbox; this is for one that does not, or for very many
+// sandboxes. What people keep for days takes no place of the others'.
+const maxHeld, maxPassing = 512 << 20, 512 << 20
 
 func newServer(d Door) *server {
-	return &server{calls: handlers(d), large: make(gate, 4), held: semaphore.NewWeighted(maxHeld)}
+	return &server{calls: handlers(d), large: make(gate, 4), held: semaphore.NewWeighted(maxHeld), passing: semaphore.NewWeighted(maxPassing)}
 }
 
 func (s *server) broken() error {
@@ -158,33 +160,51 @@ func (s *server) readCall(ctx context.Context, stream *yamux.Stream, buf *bytes.
 	if err != nil {
 		return call{}, err
 	}
+	release, full, err := s.makeRoom(ctx, method(kind), n)
+	if err != nil {
+		return call{}, err
+	}
 	if n > smallMessage {
 		select {
 		case s.large <- struct{}{}:
 			defer func() { <-s.large }()
 		case <-ctx.Done():
+			release()
 			return call{}, ctx.Err()
 		}
 	}
 	if err := m.body(buf, n); err != nil {
+		release()
 		return call{}, err
 	}
-	c := call{done: func() {}}
-	if c.answer, err = s.decode(method(kind), buf.Bytes()); err != nil {
-		c.answer = func(context.Context) (any, error) { return nil, err }
-		return c, nil
+	c := call{done: release}
+	err = full
+	if err == nil {
+		c.answer, err = s.decode(method(kind), buf.Bytes())
 	}
+	if err != nil {
+		c.answer = func(context.Context) (any, error) { return nil, err }
+	}
+	return c, nil
+}
+
+// makeRoom counts a large message, which has come so far that its length is known. One that others
+// leave no room for waits for that, or is read and answered by full: those that people keep do not end
+// by themselves.
+func (s *server) makeRoom(ctx context.Context, m method, n int) (release func(), full, err error) {
 	if n <= smallMessage {
-		return c, nil
+		return func() {}, nil, nil
+	}
+	if m.class() != classWait {
+		if err := s.passing.Acquire(ctx, int64(n)); err != nil {
+			return nil, nil, err
+		}
+		return func() { s.passing.Release(int64(n)) }, nil, nil
 	}
 	if !s.held.TryAcquire(int64(n)) {
-		c.answer = func(context.Context) (any, error) {
-			return nil, fault.New(fault.ErrUnavailable, "the daemon has as many large questions under way as it may; try again later")
-		}
-		return c, nil
+		return func() {}, fault.New(fault.ErrUnavailable, "the daemon has as many large questions waiting as it may; try again later"), nil
 	}
-	c.done = func() { s.held.Release(int64(n)) }
-	return c, nil
+	return func() { s.held.Release(int64(n)) }, nil, nil
 }
 
 // reply answers one call. An error means that the stream is of no more use.

@@ -181,8 +181,9 @@ func TestWhatWaitsInMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestADaemonBoundsLargeQuestionsItself: a gateway that does not bound them is answered that
-// there are too many, and small ones are answered as ever.
+// TestADaemonBoundsLargeQuestionsItself: where as many large questions wait for people as may, one
+// more is answered that there are too many. Others, large or small, are answered as ever. Large ones
+// that end by themselves wait for each other.
 func TestADaemonBoundsLargeQuestionsItself(t *testing.T) {
 	s := newServer(&plainDoor{})
 	if !s.held.TryAcquire(maxHeld) {
@@ -194,15 +195,31 @@ func TestADaemonBoundsLargeQuestionsItself(t *testing.T) {
 	serving.Go(func() { _ = s.serve(t.Context(), daemon) })
 	defer serving.Wait()
 	defer c.Close()
-	if _, err := c.Serve(t.Context(), serveOf(large("sb1", 2*smallMessage))); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "large questions") {
+	if _, err := c.Await(t.Context(), large("sb1", 2*smallMessage)); !errors.Is(err, fault.ErrUnavailable) || !strings.Contains(err.Error(), "large questions") {
 		t.Errorf("one too many: %v", err)
 	}
+	for _, bytes := range []int{0, 2 * smallMessage} {
+		if _, err := c.Serve(t.Context(), serveOf(large("sb1", bytes))); err != nil {
+			t.Errorf("one of %d bytes that waits for nobody: %v", bytes, err)
+		}
+	}
+	s.held.Release(maxHeld)
+	if _, err := c.Await(t.Context(), large("sb1", 2*smallMessage)); err != nil {
+		t.Errorf("a large one with room: %v", err)
+	}
+	must(t, s.held.Acquire(t.Context(), maxHeld)) // when what was answered has given back its room
+	must(t, s.passing.Acquire(t.Context(), maxPassing))
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Serve(t.Context(), serveOf(large("sb1", 2*smallMessage)))
+		answered <- err
+	}()
 	if _, err := c.Serve(t.Context(), ServeAsk{FileAsk: FileAsk{Sandbox: "sb1"}}); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	s.held.Release(maxHeld)
-	if _, err := c.Serve(t.Context(), serveOf(large("sb1", 2*smallMessage))); err != nil {
-		t.Errorf("a large one with room: %v", err)
+	s.passing.Release(maxPassing)
+	if err := <-answered; err != nil {
+		t.Errorf("a large one that had to wait: %v", err)
 	}
 }
 

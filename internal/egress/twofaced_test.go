@@ -50,6 +50,15 @@ func part(disposition string) string {
 	return "--B\r\nContent-Disposition: form-data; " + disposition + "\r\n\r\nDELETE\r\n--B--\r\n"
 }
 
+// manyParameters are so many of a disposition, which differ.
+func manyParameters(n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, "; p%d=x", i)
+	}
+	return all.String()
+}
+
 // shapes are the forms that servers read, each as they do not all read it.
 func shapes() map[string]shape {
 	multi := shape{kind: "multipart/form-data; boundary=B"}
@@ -63,11 +72,12 @@ func shapes() map[string]shape {
 	}
 	multi.bad = append(
 		multi.bad, "--B\r\nX: y\r\nContent-Id: <_method>\r\n\r\nDELETE\r\n--B--\r\n", "--B\nContent-Disposition: form-data; name=_method\n\nDELETE\n--B--\n", "--B\r\ncontent_disposition:form-data;name=_method\r\n\r\nDELETE\r\n--B--\r\n",
+		part(`name="text"`+manyParameters(17)), strings.Repeat(part(`name="text"; filename="`+strings.Repeat("x", 8_000)+`"`), 140),
 		"--B\r\nContent-Disposition: name=_method\r\n\r\nDELETE\r\n--B--\r\n", "--B\r\nX: Content-Disposition: form-data; name=_method\r\n\r\nDELETE\r\n--B--\r\n",
 	)
 	for _, disposition := range []string{
 		`name="payment_method"`, `name=text`, `name="file"; filename="a \"b\" c.html"`, `name="file"; filename*=UTF-8''caf%C3%A9`, `name="a[b]"`, "name=\"a\";\r\n filename=\"b\"", `name="text"; size=10`, `name="method"`,
-		`name="caf` + "\u00e9" + `"`, `name="a%22b"`, `filename="a.txt"; name="file"`, `name="a b"`, `name=""`,
+		`name="caf` + "\u00e9" + `"`, `name="a%22b"`, `filename="a.txt"; name="file"`, `name="a b"`, `name=""`, `name="text"` + manyParameters(10),
 	} {
 		multi.good = append(multi.good, part(disposition))
 	}
@@ -86,7 +96,7 @@ func shapes() map[string]shape {
 	untyped.kind = ""
 	json := shape{
 		kind: "application/vnd.api+json",
-		bad:  []string{`{"_method":"DELETE"}`, `{"a":{"b":["\\",2,"\""]}, "_meth\u006fd" : "DELETE"}`, `{"_METHOD":1}`, "{\"a\":\"" + strings.Repeat("x", 70_000) + "\",\"_method\":1}"},
+		bad:  []string{`{"_method":"DELETE"}`, `{"a":{"b":["\\",2,"\""]}, "_meth\u006fd" : "DELETE"}`, `{"_METHOD":1}`, "{\x00\"\x00_\x00m\x00e\x00t\x00h\x00o\x00d\x00\"\x00:\x001\x00}\x00", "{\"a\":\"" + strings.Repeat("x", 70_000) + "\",\"_method\":1}"},
 		good: []string{`{"text":"_method","method":"x","http_method":"GET"}`, `{"a":{"_method":1}}`, `["_method"]`, `{"a":"\"_method\":1"}`, `{"_methods":1}`, ""},
 	}
 	return map[string]shape{"multipart": multi, "form": form, "untyped": untyped, "json": json}
@@ -259,6 +269,33 @@ func TestTrailersThatNobodyAnnounced(t *testing.T) {
 		said, _ := io.ReadAll(conn)
 		if came := got.take(); !strings.HasPrefix(string(said), fmt.Sprintf("HTTP/1.1 %d ", want)) || (want == 200) != (len(came) == 1) {
 			t.Errorf("%q is answered %.60q, not %d; the host saw %q", trailing, said, want, came)
+		}
+	}
+}
+
+// TestTrailersOfABodyThatIsReadFirst: where the body is read whole before it is sent, for patterns or
+// since it is encoded, fields behind it that nobody announced are known by then, and are not sent.
+func TestTrailersOfABodyThatIsReadFirst(t *testing.T) {
+	got := &whole{}
+	e := endAt(t, got, "api.example")
+	for _, head := range []string{"/good/a HTTP/1.1\r\nContent-Type: application/json\r\nContent-Encoding: gzip", "/searched HTTP/1.1"} {
+		body := "text"
+		if strings.Contains(head, "gzip") {
+			body = zipped(t, "{}")
+		}
+		for _, announced := range []string{"", "Trailer: X-Checksum\r\n"} {
+			conn := e.raw(t)
+			if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fmt.Fprintf(conn, "POST %s\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\n%sConnection: close\r\n\r\n%x\r\n%s\r\n0\r\nX-Checksum: 1\r\n\r\n", head, announced, len(body), body); err != nil {
+				t.Fatal(err)
+			}
+			said, _ := io.ReadAll(conn)
+			came := strings.Join(got.take(), "; ")
+			if !strings.HasPrefix(string(said), "HTTP/1.1 200 ") || strings.Contains(came, "X-Checksum:[1]") != (announced != "") || !strings.HasPrefix(came, "POST") {
+				t.Errorf("%q, %q is answered %.60q; the host saw %q", head, announced, said, came)
+			}
 		}
 	}
 }

@@ -69,8 +69,8 @@ func (h *holder) empty() {
 	s := h.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all != 0 || len(s.had) != 0 || len(s.last) != 0 || len(s.waiting) != 0 {
-		h.t.Errorf("%d turns are taken, %v have some, %v are kept, %d wait", s.all, s.had, s.last, len(s.waiting))
+	if s.all != 0 || len(s.had) != 0 || len(s.last) != 0 || len(s.alone) != 0 || len(s.parties) != 0 {
+		h.t.Errorf("%d turns are taken, %v have some, %v are kept, %d wait", s.all, s.had, s.last, len(s.alone)+len(s.parties))
 	}
 }
 
@@ -173,4 +173,32 @@ func TestNoTurnIsLost(t *testing.T) {
 	}
 	all.Wait()
 	newHolder(t, shares).empty()
+}
+
+// TestALongLineIsNotLookedThrough: however many wait for one guest, a turn is looked for among as many
+// as there are guests.
+func TestALongLineIsNotLookedThrough(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHolder(t, New(Limits{All: 2, Each: 1}))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 500 {
+			h.ask(ctx, "a")
+		}
+		h.ask(t.Context(), "b")
+		h.ask(t.Context(), "b")
+		h.want("a", "b")
+		h.shares.mu.Lock()
+		if len(h.shares.alone) != 2 || len(h.shares.alone["a"]) != 499 || len(h.shares.parties) != 0 {
+			t.Errorf("%d guests wait, and %d parties", len(h.shares.alone), len(h.shares.parties))
+		}
+		h.shares.mu.Unlock()
+		cancel()
+		synctest.Wait()
+		h.end("b")
+		h.want("b")
+		h.end("a")
+		h.end("b")
+		h.empty()
+	})
 }

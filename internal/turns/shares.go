@@ -34,24 +34,56 @@ var ErrCrowded = errors.New("the line for a turn is full")
 type Shares struct {
 	limits Limits
 
-	mu      sync.Mutex // guards what follows
-	all     int
-	had     map[string]int    // by guest
-	given   uint64            // how many turns there have been
-	last    map[string]uint64 // which of them was a guest's last; forgotten with the guest
-	waiting []*waiter         // in the order in which they came
+	mu    sync.Mutex // guards what follows
+	all   int
+	had   map[string]int    // by guest
+	given uint64            // how many turns there have been
+	last  map[string]uint64 // which of them was a guest's last; forgotten with the guest
+	came  uint64            // how many have waited
+	// Who waits, in the order in which they came: for one guest alone, and for parties. Only the
+	// first of each guest's is looked at, so that a long line takes no time of the others'.
+	alone   map[string][]*waiter
+	parties []*waiter
 }
 
 // waiter is somebody who waits for a turn. guest is set when it is given.
 type waiter struct {
-	party *Party
+	party *Party // nil: it waits for guest alone
 	guest string
+	came  uint64 // how many had come before
 	given chan struct{}
+}
+
+func newWaiter(ctx context.Context) *waiter {
+	w := &waiter{given: make(chan struct{})}
+	switch who := ctx.Value(partyKey{}).(type) {
+	case *Party:
+		w.party = who
+	case string:
+		w.guest = who
+	}
+	return w
+}
+
+// guests are those whom it waits for.
+func (w *waiter) guests() []string {
+	if w.party == nil {
+		return []string{w.guest}
+	}
+	return w.party.Guests()
+}
+
+// growth is closed when it waits for another guest, too; nil: it never does.
+func (w *waiter) growth() <-chan struct{} {
+	if w.party == nil {
+		return nil
+	}
+	return w.party.growth()
 }
 
 // New makes shares.
 func New(l Limits) *Shares {
-	return &Shares{limits: l, had: map[string]int{}, last: map[string]uint64{}}
+	return &Shares{limits: l, had: map[string]int{}, last: map[string]uint64{}, alone: map[string][]*waiter{}}
 }
 
 // Limits are those that the shares were made with.
@@ -64,8 +96,8 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 	if err := ctx.Err(); err != nil {
 		return "", nil, err
 	}
-	w := &waiter{party: Of(ctx), given: make(chan struct{})}
-	grew := w.party.growth()
+	w := newWaiter(ctx)
+	grew := w.growth()
 	if !s.join(w) {
 		return "", nil, ErrCrowded
 	}
@@ -74,7 +106,7 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 		case <-w.given:
 			return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), nil
 		case <-grew:
-			grew = w.party.growth()
+			grew = w.growth()
 			s.mu.Lock()
 			s.give()
 			s.mu.Unlock()
@@ -87,17 +119,13 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 
 // Try takes a turn if there is one now.
 func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool) {
-	w := &waiter{party: Of(ctx), given: make(chan struct{})}
+	w := newWaiter(ctx)
 	s.mu.Lock()
-	s.waiting = append(s.waiting, w)
+	s.add(w)
 	s.give()
-	at := slices.Index(s.waiting, w)
-	if at >= 0 {
-		s.waiting = slices.Delete(s.waiting, at, at+1)
-		s.forget(w.party.Guests()...)
-	}
+	left := s.drop(w)
 	s.mu.Unlock()
-	return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), at < 0
+	return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), !left
 }
 
 // join puts a waiter into line; false: it is full for each guest of its party.
@@ -105,19 +133,53 @@ func (s *Shares) join(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	full := func(guest string) bool { return s.limits.Line > 0 && s.waitFor(guest) >= s.limits.Line }
-	if !slices.ContainsFunc(w.party.Guests(), func(guest string) bool { return !full(guest) }) {
+	if !slices.ContainsFunc(w.guests(), func(guest string) bool { return !full(guest) }) {
 		return false
 	}
-	s.waiting = append(s.waiting, w)
+	s.add(w)
 	s.give()
+	return true
+}
+
+// add puts a waiter at the end of the line. Needs mu.
+func (s *Shares) add(w *waiter) {
+	w.came = s.came
+	s.came++
+	if w.party == nil {
+		s.alone[w.guest] = append(s.alone[w.guest], w)
+		return
+	}
+	s.parties = append(s.parties, w)
+}
+
+// drop takes a waiter out of line; false: it was in none. Needs mu.
+func (s *Shares) drop(w *waiter) bool {
+	line := s.parties
+	if w.party == nil {
+		line = s.alone[w.guest]
+	}
+	at := slices.Index(line, w)
+	if at < 0 {
+		return false
+	}
+	line = slices.Delete(line, at, at+1)
+	switch {
+	case w.party != nil:
+		s.parties = line
+	case len(line) == 0:
+		delete(s.alone, w.guest)
+	default:
+		s.alone[w.guest] = line
+	}
+	s.forget(w.guests()...)
 	return true
 }
 
 // waitFor is how many wait for a guest's turns. Needs mu.
 func (s *Shares) waitFor(guest string) int {
-	n := 0
-	for _, w := range s.waiting {
-		if slices.Contains(w.party.Guests(), guest) {
+	n := len(s.alone[guest])
+	for _, w := range s.parties {
+		if slices.Contains(w.guests(), guest) {
 			n++
 		}
 	}
@@ -128,13 +190,9 @@ func (s *Shares) waitFor(guest string) int {
 // one meanwhile.
 func (s *Shares) leave(w *waiter) {
 	s.mu.Lock()
-	at := slices.Index(s.waiting, w)
-	if at >= 0 {
-		s.waiting = slices.Delete(s.waiting, at, at+1)
-		s.forget(w.party.Guests()...)
-	}
+	left := s.drop(w)
 	s.mu.Unlock()
-	if at < 0 {
+	if !left {
 		s.release(w.guest)
 	}
 }
@@ -162,33 +220,39 @@ func (s *Shares) forget(guests ...string) {
 // give hands out turns as long as somebody may have one. Needs mu.
 func (s *Shares) give() {
 	for {
-		at, guest := s.next()
-		if at < 0 {
+		w, guest := s.next()
+		if w == nil {
 			return
 		}
-		w := s.waiting[at]
-		s.waiting = slices.Delete(s.waiting, at, at+1)
 		s.all++
 		s.given++
 		s.had[guest]++
 		s.last[guest] = s.given
-		s.forget(w.party.Guests()...)
+		s.drop(w)
 		w.guest = guest
 		close(w.given)
 	}
 }
 
-// next is who is to have the next turn, and for which guest; -1: there is none. Needs mu.
-func (s *Shares) next() (at int, guest string) {
-	at = -1
-	for i, w := range s.waiting {
-		for _, g := range w.party.Guests() {
-			if s.may(s.had[g]) && (at < 0 || s.before(g, guest)) {
-				at, guest = i, g
-			}
+// next is who is to have the next turn, and for which guest; nil: there is none. Needs mu.
+func (s *Shares) next() (first *waiter, guest string) {
+	if s.all >= max(s.limits.All, s.limits.Most) {
+		return nil, ""
+	}
+	look := func(w *waiter, g string) {
+		if s.may(s.had[g]) && (first == nil || s.before(g, guest) || !s.before(guest, g) && w.came < first.came) {
+			first, guest = w, g
 		}
 	}
-	return at, guest
+	for g, line := range s.alone {
+		look(line[0], g)
+	}
+	for _, w := range s.parties {
+		for _, g := range w.guests() {
+			look(w, g)
+		}
+	}
+	return first, guest
 }
 
 // before tells whether a turn is guest a's before it is guest b's. Needs mu.

@@ -57,7 +57,7 @@ func readersOf(h http.Header) (all []keyReader) {
 		all = append(all, &partHeads{})
 	}
 	if strings.Contains(kind, "json") {
-		all = append(all, &jsonKeys{})
+		all = append(all, &jsonKeys{framed: strings.Contains(kind, "grpc") || strings.Contains(kind, "connect")})
 	}
 	if strings.TrimSpace(kind) == "" || strings.Contains(kind, "urlencoded") || strings.Contains(kind, "x-www-form") {
 		all = append(all, &formKeys{})
@@ -89,6 +89,7 @@ func (k *keyed) Read(p []byte) (int, error) {
 // Sentences about what a key reader has found.
 const (
 	wrongField = "the form's field _method"
+	wrongText  = "JSON that some servers read in another charset than UTF-8"
 	wrongParts = "a part of its form whose name servers do not read alike"
 )
 
@@ -125,7 +126,9 @@ func (k *key) add(c byte) {
 	}
 }
 
-func (k *key) matches() bool { return !k.long && methodKey.Match(k.text) }
+func (k *key) matches() bool {
+	return !k.long && len(k.text) >= len("_method") && methodKey.Match(k.text)
+}
 
 // ends tells whether it was the method's, and begins another one.
 func (k *key) ends() bool {
@@ -216,6 +219,7 @@ func unhex(c byte) int {
 
 // jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form.
 type jsonKeys struct {
+	framed  bool // messages have lengths before them, which may have zero bytes in them
 	depth   int
 	inside  bool   // of a string
 	escaped []byte // of an escape, from its backslash on
@@ -226,6 +230,8 @@ type jsonKeys struct {
 func (j *jsonKeys) read(p []byte) string {
 	for _, c := range p {
 		switch {
+		case c == 0 && !j.framed: // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
+			return wrongText
 		case j.inside:
 			j.take(c)
 		case c == '"':

@@ -7,20 +7,24 @@ import (
 	"strings"
 )
 
-// maxPartHead bounds a field of a part's head, in bytes.
-const maxPartHead = 8 << 10
+// Bounds of a field of a part's head, of all of these that are looked at in one body, in bytes, and
+// of such a field's parameters. Reading one takes much longer than reading what is between them, and
+// no client sends as many.
+const (
+	maxPartHead       = 8 << 10
+	maxPartHeads      = 1 << 20
+	maxPartParameters = 16
+)
 
 // partHeads reads the names of a multipart body's parts. Where servers see a part's beginning,
 // and a field's in its head, they do not agree either: so all is looked at that could be the field
 // which names a part.
 type partHeads struct {
-	kept []byte // what a field may begin with
+	kept   []byte // what a field may begin with
+	looked int    // bytes of fields that were looked at
 }
 
-// headStart begins what names a part: its disposition or, as some have it, its id.
-var headStart = regexp.MustCompile(`(?i)content[^a-z0-9\r\n:]{0,3}(disposition|id)[ \t]{0,16}:`)
-
-// maxHeadStart is as long as that is at most.
+// maxHeadStart is how long the name of such a field, and its colon, can be.
 const maxHeadStart = 64
 
 func (h *partHeads) read(p []byte) string { return h.look(p, false) }
@@ -31,22 +35,25 @@ func (h *partHeads) look(p []byte, last bool) string {
 	h.kept = append(h.kept, p...)
 	rest := h.kept
 	for {
-		at := headStart.FindSubmatchIndex(rest)
-		if at == nil {
+		at, value, isID := headStart(rest)
+		if at < 0 {
 			h.kept = append(h.kept[:0], rest[max(0, len(rest)-maxHeadStart):]...)
 			return ""
 		}
-		length := fieldEnd(rest[at[1]:], last)
+		length := fieldEnd(rest[value:], last)
 		switch {
-		case length > maxPartHead || length < 0 && len(rest)-at[1] > maxPartHead:
+		case length > maxPartHead || length < 0 && len(rest)-value > maxPartHead:
 			return wrongParts
 		case length < 0:
-			h.kept = append(h.kept[:0], rest[at[0]:]...)
+			h.kept = append(h.kept[:0], rest[at:]...)
 			return ""
 		}
-		field := unfolded.ReplaceAllString(string(rest[at[1]:at[1]+length]), " ")
+		if h.looked += length; h.looked > maxPartHeads {
+			return wrongParts
+		}
+		field := unfolded.ReplaceAllString(string(rest[value:value+length]), " ")
 		wrong := ""
-		if strings.EqualFold(string(rest[at[2]:at[3]]), "id") {
+		if isID {
 			wrong = keyIn(strings.Trim(field, " \t<>"))
 		} else {
 			wrong = disposition(field)
@@ -54,8 +61,56 @@ func (h *partHeads) look(p []byte, last bool) string {
 		if wrong != "" {
 			return wrong
 		}
-		rest = rest[at[1]+length:]
+		rest = rest[value+length:]
 	}
+}
+
+// headStart finds the first field that names a part: its disposition or, as some have it, its id. It
+// begins at "at" and its value at "value"; at below 0: there is none.
+func headStart(b []byte) (at, value int, isID bool) {
+	for value < len(b) {
+		colon := bytes.IndexByte(b[value:], ':')
+		if colon < 0 {
+			break
+		}
+		value += colon + 1
+		before := b[max(0, value-maxHeadStart) : value-1]
+		for range 16 {
+			if n := len(before); n > 0 && (before[n-1] == ' ' || before[n-1] == '\t') {
+				before = before[:n-1]
+			}
+		}
+		before, isID = cutWord(before, "id")
+		if !isID {
+			disposed := false
+			if before, disposed = cutWord(before, "disposition"); !disposed {
+				continue
+			}
+		}
+		for range 12 { // three characters
+			if n := len(before); n > 0 && !wordByte(before[n-1]) {
+				before = before[:n-1]
+			}
+		}
+		if before, found := cutWord(before, "content"); found {
+			return max(0, value-maxHeadStart) + len(before), value, isID
+		}
+	}
+	return -1, 0, false
+}
+
+// cutWord takes a word, in capitals or not, off the end of b.
+func cutWord(b []byte, word string) (before []byte, found bool) {
+	at := len(b) - len(word)
+	if at < 0 || !strings.EqualFold(string(b[at:]), word) {
+		return b, false
+	}
+	return b[:at], true
+}
+
+// wordByte tells whether a byte can't stand between the words of a field's name.
+func wordByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '\r' || c == '\n' || c == ':'
 }
 
 // fieldEnd is the length of a field that goes on in lines that begin with a blank; below 0: its
@@ -105,7 +160,7 @@ func disposition(field string) string {
 		if found == nil && extended.MatchString(rest) {
 			found = extended.FindStringSubmatch(rest)
 		}
-		if found == nil {
+		if found == nil || len(names) == maxPartParameters {
 			return wrongParts
 		}
 		rest = rest[len(found[0]):]

@@ -220,7 +220,9 @@ func (l *FileLog) append(ctx context.Context, r Record) (Record, error) {
 	}
 	select {
 	case <-q.done:
-		faultpoint.Hit(faultpoint.RecordWritten)
+		if q.result == nil {
+			faultpoint.Hit(faultpoint.RecordWritten)
+		}
 	case <-l.done:
 	case <-ctx.Done():
 		if q.state.CompareAndSwap(waiting, abandoned) {

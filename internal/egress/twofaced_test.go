@@ -299,3 +299,37 @@ func TestTrailersOfABodyThatIsReadFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestUploadsInPieces: an upload to an object store has the lengths of its pieces between them, and
+// is read as it is. The controls are a key of a form in it, and a coding that nobody reads.
+func TestUploadsInPieces(t *testing.T) {
+	each(t, func(t *testing.T, http2 bool) {
+		t.Helper()
+		got := &whole{}
+		e := endAt(t, got, "api.example")
+		for _, c := range []struct {
+			coding, body string
+			want         int
+		}{
+			{"aws-chunked", "4\r\ntext\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n", http.StatusOK},
+			{"aws-chunked", "12\r\na=1&_method=DELETE\r\n0\r\n\r\n", http.StatusBadRequest},
+			{"br", "text", http.StatusUnsupportedMediaType},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://api.example/good/a", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Encoding", c.coding)
+			client := e.client(t, http2)
+			a, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = a.Body.Close()
+			client.CloseIdleConnections()
+			if a.StatusCode != c.want {
+				t.Errorf("%s %q is answered %d", c.coding, c.body, a.StatusCode)
+			}
+		}
+	})
+}

@@ -108,8 +108,8 @@ const (
 // Of any record of the log, which is why they are named with a number. They are no elements
 // of All, since the process comes by them in whatever it does.
 const (
-	RecordAsked   Point = "record.asked"   // it is not written yet
-	RecordWritten Point = "record.written" // it is on the disk; its writer does not know yet
+	RecordAsked   Point = "record.asked"   // it is not written yet; twice, where an owner was erased meanwhile
+	RecordWritten Point = "record.written" // it is on the disk; whoever waits for that does not know yet
 )
 
 // All are the points that one thing passes alone, in no order that means anything.
@@ -137,8 +137,8 @@ func Hit(p Point) {
 		return
 	}
 	if numbered {
-		if n, err := strconv.ParseInt(number, 10, 64); err == nil && times.Add(1) < n {
-			return
+		if n, err := strconv.ParseInt(number, 10, 64); err != nil || times.Add(1) != n {
+			return // also where the number is none: nobody is killed by a slip
 		}
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)

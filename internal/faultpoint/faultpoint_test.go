@@ -28,8 +28,10 @@ func TestMain(m *testing.M) {
 // TestHit: the named point kills, the time that is named; another one does nothing.
 func TestHit(t *testing.T) {
 	t.Parallel()
-	for point, dies := range map[faultpoint.Point]bool{faultpoint.CreatePlanned: true, faultpoint.CreateRunning: false, "": false,
-		"record.asked:1": true, "record.asked:3": true, "record.asked:4": false, "record.written:1": false, "record.asked:x": false, "record.asked:0": false} {
+	for point, dies := range map[faultpoint.Point]bool{
+		faultpoint.CreatePlanned: true, faultpoint.CreateRunning: false, "": false,
+		"record.asked:1": true, "record.asked:3": true, "record.asked:4": false, "record.written:1": false, "record.asked:x": false, "record.asked:0": false,
+	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], role)
 		cmd.Env = append(os.Environ(), faultpoint.Variable+"="+string(point))
 		err := cmd.Run()

@@ -38,18 +38,19 @@ func newGround(t *testing.T) ground {
 	} {
 		root, rest, _ := strings.Cut(name, "/")
 		path := filepath.Join(map[string]string{"project": g.project, "secret": g.secret, "other": filepath.Join(g.project, "other")}[root], rest)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil { //nolint:gosec // agents of any user write there
+		// Agents of any user write there.
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	err := filepath.WalkDir(g.project, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			err = os.Chmod(path, 0o777) //nolint:gosec // the same
+			err = os.Chmod(path, 0o777)
 		}
 		return err
 	})
 	if err == nil {
-		err = os.Chmod(g.secret, 0o755) //nolint:gosec // a mount of it would be readable
+		err = os.Chmod(g.secret, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
@@ -80,12 +79,12 @@ func (m *Manager) capabilities(ctx context.Context, name string) (engine.Capabil
 
 // twin makes one of the template, whatever the sandbox itself was made from.
 func (m *Manager) twin(ctx context.Context, s *Sandbox) (*Sandbox, error) {
-	var kept copies.Blueprint
-	var err error
-	if !s.info.IsCopy() { // a copy's mounts are of other places
-		if kept, err = m.remover.blueprints.Load(s.info.ID); err != nil {
-			return nil, err
-		}
+	kept, err := m.remover.blueprints.Load(s.info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if s.info.IsCopy() { // its mounts are of other places
+		kept.Mounts = nil
 	}
 	var lock *lockfile.Given
 	if s.info.LockDigest != "" {
@@ -97,6 +96,7 @@ func (m *Manager) twin(ctx context.Context, s *Sandbox) (*Sandbox, error) {
 		Run: journal.NewID("proof-", 6), Task: "proves the controls of " + s.info.ID, Template: s.info.Template, Engine: s.info.Engine,
 		Policy: s.policy, PolicySource: s.info.PolicySource, Lock: lock, Mounts: kept.Mounts, Workdir: s.info.Workdir,
 		Lifetime: Lifetime{TTL: longestProof}, Owner: s.info.Owner, Account: s.info.Account, User: s.info.User,
+		HostUID: kept.Spec.Owner.HostUID, HostGID: kept.Spec.Owner.HostGID,
 		Narrowing: m.cfg.Door.Narrowing(s.info.ID), proof: true,
 	})
 }

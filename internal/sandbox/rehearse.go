@@ -46,6 +46,7 @@ func (m *Manager) Rehearse(ctx context.Context, id string) (*Rehearsal, error) {
 		Run: journal.NewID("tree-", 6), Task: "finds out what an install of " + s.info.Run + " brings", Template: s.info.Template, Engine: s.info.Engine,
 		Policy: s.policy, PolicySource: s.info.PolicySource, Lock: lock, Mounts: kept.Mounts, Env: kept.Env, Workdir: s.info.Workdir,
 		Plan: true, Rehearsal: true, Lifetime: Lifetime{TTL: longestRehearsal}, Owner: s.info.Owner, Account: s.info.Account, User: s.info.User,
+		HostUID: kept.Spec.Owner.HostUID, HostGID: kept.Spec.Owner.HostGID,
 		Narrowing: m.cfg.Door.Narrowing(id),
 	})
 	if err != nil {

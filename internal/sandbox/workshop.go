@@ -50,10 +50,15 @@ func (m *Manager) Workshop(ctx context.Context, id string, source building.Sourc
 	if source.Makes == policy.KindRan {
 		does = "runs the install scripts of "
 	}
+	kept, err := m.remover.blueprints.Load(s.info.ID)
+	if err != nil {
+		return nil, err
+	}
 	made, err := m.Create(ctx, Request{
 		Run: journal.NewID("build-", 6), Task: does + source.File + " for " + s.info.Run, Template: s.info.Template, Engine: engine,
 		Policy: p, PolicySource: s.info.PolicySource, Lock: lock, source: &source,
 		Lifetime: Lifetime{TTL: longestWorkshop}, Owner: s.info.Owner, User: s.info.User,
+		HostUID: kept.Spec.Owner.HostUID, HostGID: kept.Spec.Owner.HostGID,
 	})
 	if err != nil {
 		return nil, err

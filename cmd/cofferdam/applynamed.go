@@ -158,7 +158,8 @@ func sayLeftOut(left map[leftOut]int) {
 }
 
 // isNamed tells whether one of the names is of what has to be named, and has a path in it, or
-// on its way to it. What decides is not named by a directory that programs run something of.
+// on its way to it. A file that decides is not named by naming a directory that programs run
+// something of.
 func isNamed(files autorun.Files, named []string, at string) bool {
 	level := files.Level(at)
 	return slices.ContainsFunc(named, func(n string) bool {

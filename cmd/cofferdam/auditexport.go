@@ -14,6 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/export"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // exportFlags are what an export was asked for.
@@ -107,11 +109,33 @@ func (f *exportFlags) run(ctx context.Context) (err error) {
 
 func (f *exportFlags) open(format export.Format) (sink, error) {
 	if f.out != "" {
-		return export.Open(f.out, f.cursor, format)
+		return f.openFile(format)
 	}
 	s := &streamSink{w: bufio.NewWriter(os.Stdout), format: format, next: f.from}
 	_, err := s.w.Write(export.Head(format))
 	return s, err
+}
+
+// openFile opens the output that is named, and its cursor.
+func (f *exportFlags) openFile(format export.Format) (sink, error) {
+	out, err := fromHere(f.out)
+	if err != nil {
+		return nil, err
+	}
+	cursor := ""
+	if f.cursor != "" {
+		if cursor, err = fromHere(f.cursor); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := export.Open(out, cursor, format, agentTrees())
+	if _, link := errors.AsType[*hostpath.LinkError](err); link {
+		return nil, fault.Invalid("the output or its cursor %s", because(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
 }
 
 // mostFailures in a row, without a record between them, end an export.

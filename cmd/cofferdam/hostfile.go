@@ -15,9 +15,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
 
-// What a person names on the command line may lie in a directory that an agent was given to
-// write to, in a run that has long ended, and an agent may have left a link there. So such paths
-// are opened here, and nowhere else: once, by descriptors, and through no link in such a directory.
+// A path that a person names on the command line may lie in a directory that an agent was given
+// to write to, in a run that has long ended, and an agent may have left a link there. So such
+// paths are opened here, and nowhere else: once, by descriptors, and through no link in such a
+// directory.
 
 // agentTrees are the directories in which agents may have left links. If that is not known it is
 // everywhere, so that no link is followed at all.

@@ -14,6 +14,9 @@ import (
 // maxToken bounds the file that a token is read from.
 const maxToken = 4 << 10
 
+// maxCAs bounds the file that certificates are read from, in bytes: a system's have a tenth of it.
+const maxCAs = 4 << 20
+
 // remote is the daemon on the network that a command line or the environment
 // names; the zero one is none: this user's own daemon is meant.
 type remote struct {
@@ -55,11 +58,23 @@ func (r remote) client() (*client.Client, error) {
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	c, err := client.At(r.host, token, r.ca)
+	c, err := r.open(token)
 	if err != nil {
 		return nil, fault.Invalid("%s", err)
 	}
 	return c, nil
+}
+
+// open opens the client. Its CA file is read here, through no link that an agent could have left.
+func (r remote) open(token string) (*client.Client, error) {
+	if r.ca == "" || strings.HasPrefix(r.host, "unix://") {
+		return client.At(r.host, token, "")
+	}
+	cas, err := readDocument("CA file", r.ca, maxCAs)
+	if err != nil {
+		return nil, err
+	}
+	return client.Open(client.Remote{URL: r.host, Token: token, CAs: cas})
 }
 
 // remoteKey carries the remote in a command's context.

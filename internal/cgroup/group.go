@@ -87,7 +87,9 @@ func (g *Group) make() error {
 // offered wants the group to have the controllers that its limits need. In version 2 it has
 // those that its share hands down at the moment in which it is made: a share that another's
 // Remove took away, and that is there again, hands down none yet. The group goes then, and
-// the error is os.ErrNotExist.
+// the error is os.ErrNotExist. The kernel lists a controller before it has made its files in
+// groups that are there, so that the list alone says too little; to make the group again waits
+// for that.
 func (g *Group) offered() error {
 	for c, p := range g.places {
 		if p.version != 2 {
@@ -100,7 +102,7 @@ func (g *Group) offered() error {
 			}
 			continue // what stands in for the kernel's files has no such list
 		}
-		if !slices.Contains(fields(list), string(c)) {
+		if !slices.Contains(fields(list), string(c)) || !slices.ContainsFunc(firstFiles(c), p.has) {
 			for _, dir := range g.dirs() {
 				_ = unix.Rmdir(dir) // The error to tell is that it is of no use.
 			}
@@ -108,6 +110,24 @@ func (g *Group) offered() error {
 		}
 	}
 	return nil
+}
+
+// firstFiles are files of which each group has one that has a controller of version 2.
+func firstFiles(c Controller) []string {
+	switch c {
+	case Memory:
+		return []string{"memory.max"}
+	case Pids:
+		return []string{"pids.max"}
+	case CPU, cpuacct:
+		return []string{"cpu.weight", "cpu.max"} // a kernel may be built without one of them
+	}
+	return nil
+}
+
+func (p place) has(file string) bool {
+	_, err := os.Stat(filepath.Join(p.parent, file))
+	return err == nil
 }
 
 // Open finds a group that Create made, also one of a release that had no shares;

@@ -15,12 +15,17 @@ func TestAGroupWithoutItsControllers(t *testing.T) {
 	for name, c := range map[string]struct {
 		version int
 		handed  string
+		files   []string
 		useful  bool
 	}{
-		"all of them":   {2, "cpuset cpu io memory pids\n", true},
-		"memory is not": {2, "cpu pids\n", false},
-		"none":          {2, "\n", false},
-		"version 1":     {1, "", true},
+		"all of them":             {2, "cpuset cpu io memory pids\n", []string{"memory.max", "cpu.max", "pids.max"}, true},
+		"by another file":         {2, "cpuset cpu io memory pids\n", []string{"memory.max", "cpu.weight", "pids.max"}, true},
+		"memory is not":           {2, "cpu pids\n", []string{"cpu.max", "pids.max"}, false},
+		"none":                    {2, "\n", nil, false},
+		"memory has no files yet": {2, "cpu memory pids\n", []string{"cpu.max", "pids.max"}, false},
+		"tasks have no files yet": {2, "cpu memory pids\n", []string{"memory.max", "cpu.max"}, false},
+		"cpu has no files yet":    {2, "cpu memory pids\n", []string{"memory.max", "pids.max"}, false},
+		"version 1":               {1, "", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "box")
@@ -34,6 +39,11 @@ func TestAGroupWithoutItsControllers(t *testing.T) {
 			list := filepath.Join(dir, "cgroup.controllers")
 			if err := os.WriteFile(list, []byte(c.handed), 0o600); err != nil {
 				t.Fatal(err)
+			}
+			for _, file := range c.files {
+				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := g.offered(); (err == nil) != c.useful || err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%v", err)

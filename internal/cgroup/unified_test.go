@@ -215,6 +215,9 @@ func TestALimitBelowWhatIsUsed(t *testing.T) {
 	for used, want := range map[string]string{"3000000": "4000000", "1000000": "2000000"} {
 		tr := newTree(t, 0, "/", map[string]string{"": "cpu memory pids", "cofferdam": "cpu memory pids", "cofferdam/part": "cpu memory pids"})
 		write(t, filepath.Join(tr.root, "cofferdam/cgroup.subtree_control"), "cpu memory pids")
+		for _, file := range []string{"memory.max", "cpu.weight", "pids.max"} {
+			write(t, filepath.Join(tr.root, "cofferdam/part", file), "")
+		}
 		h := cgroup.New(tr.cfg)
 		if _, err := h.Ensure("part", cgroup.Limits{MemoryBytes: 4_000_000}); err != nil {
 			t.Fatal(err)

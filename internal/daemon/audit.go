@@ -8,6 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/publish"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 )
@@ -39,7 +41,7 @@ func (d *Daemon) openAudit(ctx context.Context) (err error) {
 		return err
 	}
 	d.publisher = publish.Start(publish.Config{
-		File: keeping.Publish.File, Command: keeping.Publish.Command, URL: keeping.Publish.URL,
+		File: keeping.Publish.File, Written: func() ([]hostpath.Tree, error) { return written.Read(d.opts.Paths.Written()) }, Command: keeping.Publish.Command, URL: keeping.Publish.URL,
 		Every: time.Duration(keeping.Publish.Every), Dir: d.opts.Paths.Audit(), Log: d.opts.Log,
 		Latest: func() (int64, []byte) {
 			last, note := d.log.Checkpoint()

@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"os/user"
 	"slices"
@@ -13,6 +15,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -43,7 +47,7 @@ func RolledBack(paths config.Paths, keeping config.Audit) ([]string, error) {
 		if path == "" {
 			continue
 		}
-		note, err := audit.LastNote(path)
+		note, err := lastNote(path, paths.Written())
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the log's checkpoints in %s can't be read", path)
 		}
@@ -59,6 +63,27 @@ func RolledBack(paths config.Paths, keeping config.Audit) ([]string, error) {
 		}
 	}
 	return against, nil
+}
+
+// lastNote is the last checkpoint in a file; nil: there is none. A sandbox could have left a link in
+// its place, or what is no file.
+func lastNote(path, record string) ([]byte, error) {
+	trees, err := written.Read(record)
+	if err != nil {
+		return nil, err
+	}
+	p, err := hostpath.Resolve(path, trees)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	if p.ID.Type != hostpath.File {
+		return nil, &hostpath.TypeError{Path: path}
+	}
+	return audit.LastNote(p.Proc())
 }
 
 // mayGoOn refuses a log that was rolled back, unless that is accepted.

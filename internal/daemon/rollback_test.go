@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
 
 // keeping is an installation of which only the log is opened.
@@ -157,6 +160,38 @@ func TestThePublishedCheckpointSpeaksAgainstARollback(t *testing.T) {
 	k.putBack(older)
 	must(t, os.Remove(k.opts.Paths.AuditSeen()))
 	k.refused(k.opts.Config.Audit.Publish.File)
+}
+
+// TestThePublishedCheckpointIsNotASandboxs: where a sandbox could write, no link in the place of the
+// published checkpoints is read, and a pipe keeps no daemon waiting. The control is a file.
+func TestThePublishedCheckpointIsNotASandboxs(t *testing.T) {
+	t.Parallel()
+	k := newKeeping(t)
+	k.write(5)
+	dir, host := t.TempDir(), t.TempDir()
+	file, elsewhere := filepath.Join(dir, "kept"), filepath.Join(host, "kept")
+	must(t, os.Rename(k.opts.Paths.AuditSeen(), elsewhere))
+	p, err := hostpath.Resolve(dir, nil)
+	must(t, err)
+	defer p.Close()
+	record, err := written.Open(k.opts.Paths.Written())
+	must(t, err)
+	must(t, record.Add([]hostpath.Tree{{Path: p.Name, ID: p.ID}}))
+	for name, c := range map[string]struct {
+		lay  func() error
+		says string
+	}{
+		"a link": {func() error { return os.Symlink(elsewhere, file) }, "can't be read"},
+		"a pipe": {func() error { return syscall.Mkfifo(file, 0o600) }, "can't be read"},
+		"a file": {func() error { return os.Link(elsewhere, file) }, ""},
+	} {
+		must(t, c.lay())
+		against, err := RolledBack(k.opts.Paths, config.Audit{Publish: config.Publish{File: file}})
+		if len(against) > 0 || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v", name, against, err)
+		}
+		must(t, os.Remove(file))
+	}
 }
 
 // TestTheApprovalQueueSpeaksAgainstARollback, and is not made anew from a log that was

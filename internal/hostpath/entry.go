@@ -104,6 +104,39 @@ func (e Entry) Create(data []byte, mode fs.FileMode) error {
 	return named(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
 }
 
+// OpenFile opens the file with flags of os.OpenFile that say whether it is read or written, and
+// makes it with a mode if none was found. One that was found must still be that one, and where none
+// was nothing may have come, else it is a *ChangedError, a *LinkError or fs.ErrExist. Close it.
+func (e Entry) OpenFile(flags int, mode fs.FileMode) (*os.File, error) {
+	dir, err := e.open()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if e.File.IsZero() {
+		flags |= os.O_CREATE | os.O_EXCL
+	}
+	// A pipe in its place must not keep the caller waiting.
+	file, err := os.OpenFile(filepath.Join(dir.Proc(), filepath.Base(e.Name)), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
+	if err != nil {
+		return nil, refusal(e.Name, named(e.Name, err))
+	}
+	if e.File.IsZero() {
+		return file, nil
+	}
+	st, err := stat(int(file.Fd()))
+	if err == nil {
+		var now Identity
+		if now, err = identity(int(file.Fd()), st); err == nil && !e.File.Is(now) {
+			err = &ChangedError{Path: e.Name}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(refusal(e.Name, err), file.Close())
+	}
+	return file, nil
+}
+
 // Replace writes the file anew, in one step and durably, with the mode and the owner of the one
 // that was found. If another has its name it is a *ChangedError, or a *LinkError.
 func (e Entry) Replace(data []byte) error {

@@ -1,9 +1,11 @@
 package export
 
 import (
+	"io/fs"
 	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -26,25 +28,55 @@ type file interface {
 	Close() error
 }
 
-type osDisk struct{}
+// osDisk is the host's. An export goes on by itself, as root from a timer perhaps: no link is
+// followed that a sandbox could have left on the way to its files.
+type osDisk struct{ trees []hostpath.Tree }
 
-func (osDisk) open(path string, mustBeNew bool) (file, error) {
-	flags := os.O_RDWR | os.O_CREATE
-	if mustBeNew {
-		flags |= os.O_EXCL
+// maxCursor bounds what is read of a cursor, in bytes.
+const maxCursor = 64 << 10
+
+func (d osDisk) open(path string, mustBeNew bool) (file, error) {
+	entry, err := hostpath.Find(path, d.trees)
+	if err != nil {
+		return nil, err
 	}
-	f, err := os.OpenFile(path, flags, 0o600)
+	if mustBeNew && !entry.File.IsZero() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrExist}
+	}
+	f, err := entry.OpenFile(os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	return &osFile{File: f}, nil
 }
 
-func (osDisk) read(path string) ([]byte, error) { return os.ReadFile(path) }
+func (d osDisk) read(path string) ([]byte, error) {
+	entry, err := hostpath.Find(path, d.trees)
+	if err != nil {
+		return nil, err
+	}
+	return entry.Read(maxCursor)
+}
 
-func (osDisk) replace(path string, data []byte) error { return wholefile.Replace(path, data, 0o600) }
+func (d osDisk) replace(path string, data []byte) error {
+	entry, err := hostpath.Find(path, d.trees)
+	switch {
+	case err != nil:
+		return err
+	case entry.File.IsZero():
+		return entry.Create(data, 0o600)
+	}
+	return entry.Replace(data)
+}
 
-func (osDisk) syncDir(dir string) error { return wholefile.SyncDir(dir) }
+func (d osDisk) syncDir(dir string) error {
+	p, err := hostpath.Resolve(dir, d.trees)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	return wholefile.SyncDir(p.Proc())
+}
 
 type osFile struct {
 	*os.File

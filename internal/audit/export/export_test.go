@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 func sample(seq uint64) audit.Record {
@@ -291,11 +293,11 @@ func TestOutputsAreRefused(t *testing.T) {
 		if c.cursor != "" {
 			cursor = path(c.cursor)
 		}
-		if _, err := Open(path(c.out), cursor, c.format); !errors.Is(err, c.category) {
+		if _, err := Open(path(c.out), cursor, c.format, nil); !errors.Is(err, c.category) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	o, err := Open(path("good"), path("good.cursor"), JSONL)
+	o, err := Open(path("good"), path("good.cursor"), JSONL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +310,7 @@ func TestOutputsAreRefused(t *testing.T) {
 	if err := o.Continues(sample(9)); err != nil || o.Next() != 10 {
 		t.Errorf("the same log is not gone on with: %v, next %d", err, o.Next())
 	}
-	if _, err := Open(path("good"), path("good.cursor"), JSONL); !errors.Is(err, fault.ErrConflict) {
+	if _, err := Open(path("good"), path("good.cursor"), JSONL, nil); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("two exports have one file: %v", err)
 	}
 }
@@ -322,11 +324,81 @@ func TestAFullDisk(t *testing.T) {
 
 func write(path string) error {
 	o := &Output{disk: osDisk{}, format: JSONL, path: path}
-	f, err := o.disk.open(path, false)
+	device, err := os.OpenFile(path, os.O_RDWR, 0) // no export opens one
 	if err != nil {
 		return err
 	}
+	f := &osFile{File: device}
 	defer f.Close()
 	o.file = f
 	return errors.Join(o.Write(sample(1)), o.Commit())
+}
+
+// TestNoLinkOfASandboxIsFollowed: an export that goes on by itself, as root, writes nothing through
+// a link that a sandbox left in the place of its output or cursor, or above them. Where no sandbox
+// could write, a link is the person's.
+func TestNoLinkOfASandboxIsFollowed(t *testing.T) {
+	const own = "the host's own"
+	for name, c := range map[string]struct {
+		lay     func(dir, victim string) error
+		follows bool
+	}{
+		"the output":   {lay: func(dir, victim string) error { return os.Symlink(victim, filepath.Join(dir, "out")) }},
+		"a new output": {lay: func(dir, victim string) error { return os.Symlink(victim+"-new", filepath.Join(dir, "out")) }},
+		"the cursor":   {lay: func(dir, victim string) error { return os.Symlink(victim, filepath.Join(dir, "cursor")) }},
+		"a new cursor": {lay: func(dir, victim string) error { return os.Symlink(victim+"-new", filepath.Join(dir, "cursor")) }},
+		"the directory": {lay: func(dir, victim string) error {
+			return errors.Join(os.Remove(dir), os.Symlink(filepath.Dir(victim), dir))
+		}},
+		"a pipe":  {lay: func(dir, _ string) error { return syscall.Mkfifo(filepath.Join(dir, "out"), 0o600) }},
+		"nothing": {lay: func(string, string) error { return nil }, follows: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared, host := t.TempDir(), t.TempDir()
+			victim := filepath.Join(host, "victim")
+			dir := filepath.Join(shared, "exports")
+			if err := errors.Join(os.WriteFile(victim, []byte(own), 0o600), os.Mkdir(dir, 0o700), c.lay(dir, victim)); err != nil {
+				t.Fatal(err)
+			}
+			trees := []hostpath.Tree{treeOf(t, shared)}
+			o, err := Open(filepath.Join(dir, "out"), filepath.Join(dir, "cursor"), JSONL, trees)
+			if err == nil {
+				err = errors.Join(o.Write(sample(0)), o.Close())
+			}
+			if (err == nil) != c.follows {
+				t.Errorf("%v", err)
+			}
+			names, err := os.ReadDir(host)
+			if text, read := os.ReadFile(victim); read != nil || string(text) != own || err != nil || len(names) != 1 {
+				t.Errorf("the host has %v, and %q (%v)", names, text, errors.Join(read, err))
+			}
+		})
+	}
+	host := t.TempDir() // the control
+	if err := os.Symlink(filepath.Join(host, "real"), filepath.Join(host, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(host, "real"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(filepath.Join(host, "out"), filepath.Join(host, "cursor"), JSONL, nil)
+	if err != nil {
+		t.Fatalf("a person's own link: %v", err)
+	}
+	if err := errors.Join(o.Write(sample(0)), o.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(host, "real")); err != nil || len(text) == 0 {
+		t.Errorf("through a person's own link came %q (%v)", text, err)
+	}
+}
+
+func treeOf(t *testing.T, dir string) hostpath.Tree {
+	t.Helper()
+	p, err := hostpath.Resolve(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	return hostpath.Tree{Path: p.Name, ID: p.ID}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // cursor is what a cursor file holds.
@@ -40,9 +41,10 @@ type Output struct {
 	buffer bytes.Buffer
 }
 
-// Open opens an output. Without a cursor ("") the file must not be there yet.
-func Open(path, cursor string, format Format) (*Output, error) {
-	return open(osDisk{}, path, cursor, format)
+// Open opens an output. Without a cursor ("") the file must not be there yet. The paths are
+// absolute; links in the trees are not followed, which is a *hostpath.LinkError.
+func Open(path, cursor string, format Format, trees []hostpath.Tree) (*Output, error) {
+	return open(osDisk{trees}, path, cursor, format)
 }
 
 func open(d disk, path, cursorPath string, format Format) (*Output, error) {

@@ -21,13 +21,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Config says what goes where. At least one of File, Command and URL is set.
 type Config struct {
-	// File has each checkpoint appended, followed by an empty line.
+	// File has each checkpoint appended, followed by an empty line. It is an absolute path.
 	File string
+	// Written returns the directories that sandboxes were ever given to write to: no link in them
+	// leads to File. Required with File.
+	Written func() ([]hostpath.Tree, error)
 	// Command is started with each checkpoint on its standard input.
 	Command []string
 	// URL gets each checkpoint in a POST, as text/plain.
@@ -73,7 +77,7 @@ type target interface {
 func Start(config Config) *Publisher {
 	var targets []target
 	if config.File != "" {
-		targets = append(targets, fileTarget(config.File))
+		targets = append(targets, fileTarget{config.File, config.Written})
 	}
 	if len(config.Command) > 0 {
 		targets = append(targets, commandTarget(config.Command))

@@ -18,11 +18,48 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const note = "origin\n1\nroot\n\n— signature\n"
+
+// noTrees: no sandbox was ever given anything to write to.
+func noTrees() ([]hostpath.Tree, error) { return nil, nil }
+
+// TestNoLinkOfASandboxIsFollowed: the daemon appends checkpoints to no file that a sandbox chose,
+// and tells it as a failure.
+func TestNoLinkOfASandboxIsFollowed(t *testing.T) {
+	dir, host := t.TempDir(), t.TempDir()
+	victim, file := filepath.Join(host, "victim"), filepath.Join(dir, "kept")
+	if err := errors.Join(os.WriteFile(victim, nil, 0o600), os.Symlink(victim, file)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := hostpath.Resolve(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for name, c := range map[string]struct {
+		written func() ([]hostpath.Tree, error)
+		has     string
+	}{
+		"a sandbox's":     {func() ([]hostpath.Tree, error) { return []hostpath.Tree{{Path: p.Name, ID: p.ID}}, nil }, ""},
+		"nobody knows":    {func() ([]hostpath.Tree, error) { return nil, errors.New("not known") }, ""},
+		"a person's link": {noTrees, note + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := fileTarget{file, c.written}.publish(t.Context(), []byte(note))
+			if text, read := os.ReadFile(victim); read != nil || string(text) != c.has || (err == nil) != (c.has != "") {
+				t.Errorf("%v; the file has %q (%v)", err, text, read)
+			}
+			if err := os.Truncate(victim, 0); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
 
 func TestEveryKindOfTarget(t *testing.T) {
 	dir := t.TempDir()
@@ -37,7 +74,7 @@ func TestEveryKindOfTarget(t *testing.T) {
 	defer server.Close()
 	file, copied := filepath.Join(dir, "kept"), filepath.Join(dir, "copied")
 	p := Start(Config{
-		File: file, Command: []string{"/bin/sh", "-c", `cat > "$0"`, copied}, URL: server.URL + "/log?token=secret",
+		File: file, Written: noTrees, Command: []string{"/bin/sh", "-c", `cat > "$0"`, copied}, URL: server.URL + "/log?token=secret",
 		Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) },
 	})
 	if text := <-got; text != note {
@@ -59,7 +96,7 @@ func TestEveryKindOfTarget(t *testing.T) {
 		}
 	}
 	// What was published is not published again by the next daemon.
-	Start(Config{File: file, Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) }}).Close()
+	Start(Config{File: file, Written: noTrees, Dir: dir, Log: slog.New(slog.DiscardHandler), Latest: func() (int64, []byte) { return 1, []byte(note) }}).Close()
 	if text, _ := os.ReadFile(file); string(text) != note+"\n" {
 		t.Errorf("after a restart the file has %q", text)
 	}
@@ -72,7 +109,7 @@ func TestFailuresAreSaid(t *testing.T) {
 		config Config
 		says   string
 	}{
-		"no directory": {Config{File: "/nonexistent/kept"}, "no such file"},
+		"no directory": {Config{File: "/nonexistent/kept", Written: noTrees}, "no such file"},
 		"a command":    {Config{Command: []string{"/bin/sh", "-c", "echo the vault is shut >&2; exit 3"}}, "the vault is shut"},
 		"an answer":    {Config{URL: server.URL}, "404"},
 		"nobody there": {Config{URL: "http://user:password@127.0.0.1:1/"}, "refused"},

@@ -12,15 +12,28 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// fileTarget appends to a file.
-type fileTarget string
+// fileTarget appends to a file, through no link that a sandbox could have left on the way.
+type fileTarget struct {
+	path    string
+	written func() ([]hostpath.Tree, error)
+}
 
-func (f fileTarget) name() string { return string(f) }
+func (f fileTarget) name() string { return f.path }
 
 func (f fileTarget) publish(_ context.Context, note []byte) error {
-	file, err := os.OpenFile(string(f), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644) // #nosec G302 -- a checkpoint is meant to be read
+	trees, err := f.written()
+	if err != nil {
+		return err
+	}
+	entry, err := hostpath.Find(f.path, trees)
+	if err != nil {
+		return err
+	}
+	file, err := entry.OpenFile(os.O_WRONLY|os.O_APPEND, 0o644) // a checkpoint is meant to be read
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,10 @@ func TestASnapshotCostsItsOwnSandbox(t *testing.T) {
 		return inst.(engine.Snapshotter).Snapshot(t.Context(), dir, engine.ContentsFiles) //nolint:forcetypeassert // the engine's are
 	}
 	dir := filepath.Join(t.TempDir(), "image")
-	err := snapshot(limited(2<<20), dir)
-	if !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "processes.stage.memory allows (2097152 bytes)") {
-		t.Errorf("within 2 MiB: %v", err)
+	// On one processor a program in Go packs these in 2 MiB.
+	err := snapshot(limited(512<<10), dir)
+	if !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), "processes.stage.memory allows (524288 bytes)") {
+		t.Errorf("within 512 KiB: %v", err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("an image is left: %v", err)

@@ -216,7 +216,7 @@ func TestLeftPlaceholders(t *testing.T) {
 		"escaped in a query":        {[]Credential{setting()}, post(t, "/?a="+strings.ReplaceAll(fake, "-", "%2D"), "", ""), "one in query"},
 		"escaped in a path":         {[]Credential{swapping(Path)}, post(t, "/"+strings.ReplaceAll(fake, "-", "%2D"), "", ""), "one in path"},
 		"body":                      {nil, post(t, "/", "application/json", `{"a":"`+other+`"}`), "two in body"},
-		"a body of another kind":    {[]Credential{swapping(Body)}, post(t, "/", "text/plain", "a="+fake), "one in body"},
+		"a body of another kind":    {[]Credential{swapping(Body)}, post(t, "/", "application/octet-stream", "a="+fake), "one in body"},
 		"a form's name":             {[]Credential{swapping(Body)}, post(t, "/", "application/x-www-form-urlencoded", fake+"=1"), "one in body"},
 		"escaped in a form":         {[]Credential{swapping(Body)}, post(t, "/", "application/x-www-form-urlencoded", strings.ReplaceAll(fake, "-", "%2D")+"=1"), "one in body"},
 		"too large to be swapped":   {[]Credential{large}, post(t, "/", "application/json", `"`+strings.Repeat(" ", maxBody)+fake+`"`), "one in body"},

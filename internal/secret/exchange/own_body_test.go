@@ -56,6 +56,15 @@ func TestABodyThatNobodyLookedAt(t *testing.T) {
 		"two boundaries":                   {kinds: []string{parts + "; boundary=c"}, body: part("client_secret", mine)},
 		"harmless parts":                   {kinds: []string{parts}, body: part("a", "b") + part("grant_type", "code") + "--b--\r\n", passes: true},
 		"no body":                          {kinds: []string{json}, passes: true},
+		"JSON that is called text":         {kinds: []string{"text/plain"}, body: `{"client_secret":"` + mine + `"}`},
+		"a form that is called text":       {kinds: []string{"text/plain;charset=UTF-8"}, body: own},
+		"JSON by its old name":             {kinds: []string{"text/json"}, body: `{"client_secret":"` + mine + `"}`},
+		"lines of JSON":                    {kinds: []string{"application/x-ndjson"}, body: `{"client_secret":"` + mine + `"}` + "\n"},
+		"XML":                              {kinds: []string{"application/xml"}, body: "<client_secret>" + mine + "</client_secret>"},
+		"an image that is XML":             {kinds: []string{"image/svg+xml"}, body: "<client_secret>" + mine + "</client_secret>"},
+		"MessagePack":                      {kinds: []string{"application/msgpack"}, body: "\x81\xadclient_secret\xa4" + mine},
+		"parts of another kind":            {kinds: []string{"multipart/mixed; boundary=b"}, body: part("client_secret", mine)},
+		"an image":                         {kinds: []string{"image/png"}, body: "\x89PNG", passes: true},
 		"a large upload":                   {kinds: []string{"application/octet-stream"}, body: large, unknown: true, passes: true},
 	} {
 		send := func(c2 Credential) (string, error) {
@@ -121,7 +130,7 @@ func TestARefusalIsShort(t *testing.T) {
 	long := strings.Repeat("a", 100_000)
 	for name, r := range map[string]*http.Request{
 		"query": post(t, "/v1?"+long+"_token=own", "text/plain", ""), "JSON": post(t, "/v1", "application/json", `{"`+long+`password":"own"}`),
-		"form": post(t, "/v1", "application/x-www-form-urlencoded", long+"password=own"), "short": post(t, "/v1?my_token=own", "text/plain", ""),
+		"form": post(t, "/v1", "application/x-www-form-urlencoded", long+"password=own"), "short": post(t, "/v1?my_token=own", "application/octet-stream", ""),
 	} {
 		err := New([]Credential{swapping(Body)}, all(), &vault{}).Outgoing(r)
 		if refused, is := errors.AsType[*Refused](err); !is || len(refused.Sentence) > 400 || name == "short" && !strings.Contains(refused.Sentence, "(parameter mytoken)") {

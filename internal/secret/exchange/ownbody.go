@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"mime"
 	"mime/multipart"
 	"net/http"
 	"slices"
@@ -14,7 +15,8 @@ import (
 
 // readContent reads what a body has by name, where placeholders are swapped in bodies: a host
 // that takes a credential there takes another one there as well. A body that a server may
-// read and that is not read here is an error. Elsewhere a body is not looked at.
+// read and that is not read here is an error: of other kinds only files pass. Elsewhere a body is
+// not looked at.
 func (p *presented) readContent() error {
 	if p.Body == nil || p.Body == http.NoBody || !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Body) }) {
 		return nil
@@ -23,6 +25,8 @@ func (p *presented) readContent() error {
 	switch {
 	case err != nil:
 		return unreadBody("it has not one Content-Type that can be read")
+	case kind == otherBody && !isFile(p.Header.Get("Content-Type")):
+		return unreadBody("a host may read fields in a body of that kind")
 	case kind != otherBody && !p.whole:
 		return unreadBody("it has more than 1 MiB")
 	}
@@ -49,6 +53,24 @@ func (p *presented) readContent() error {
 	return nil
 }
 
+// isFile tells whether a Content-Type is that of a file, in which no server looks for fields. Text is
+// none: frameworks read JSON and forms in it, too.
+func isFile(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return false
+	}
+	switch top, sub, _ := strings.Cut(kind, "/"); top {
+	case "audio", "font", "image", "video":
+		return !strings.HasSuffix(sub, "xml")
+	}
+	switch kind {
+	case "application/octet-stream", "application/gzip", "application/pdf", "application/x-tar", "application/zip", "application/zstd":
+		return true
+	}
+	return false
+}
+
 // maxFields bounds what is kept of a body: a field takes many times as much memory as its text.
 const maxFields = 10_000
 
@@ -57,7 +79,7 @@ var errFields = errors.New("it has more than 10000 fields or texts")
 
 // unreadBody is a refusal of a body that can't be looked through.
 func unreadBody(why string) error {
-	return &Refused{Sentence: "nobody can see whether a request's body has a credential of its own (" + why + "), and by the policy the host gets one in bodies; send a form or JSON of at most 1 MiB, or the policy says own_credentials: allow"}
+	return &Refused{Sentence: "nobody can see whether a request's body has a credential of its own (" + why + "), and by the policy the host gets one in bodies; send a form or JSON of at most 1 MiB, or a file, or the policy says own_credentials: allow"}
 }
 
 // inBody is the field of a form or of JSON that has another credential, where placeholders are

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -78,6 +80,46 @@ func groups(name string) (found []string) {
 	return found
 }
 
+// processesName ends the name of the group of an installation's own processes, which is there for
+// as long as its daemon is.
+const processesName = "-processes"
+
+// sandboxGroups are the groups of sandboxes, and those above them.
+func sandboxGroups() []string {
+	return slices.DeleteFunc(groups("cofferdam-*"), func(group string) bool { return strings.HasSuffix(group, processesName) })
+}
+
+// processes: the gateway and the keeper are in groups of their own, whose limits the kernel has.
+func processes(context.Context) (string, error) { return processesBelow(tree) }
+
+// processesBelow is that for an installation whose groups are below a directory.
+func processesBelow(above string) (string, error) {
+	found := slices.DeleteFunc(groups("cofferdam-*"+processesName), func(group string) bool { return !strings.HasPrefix(group, above+"/") })
+	if len(found) != 1 {
+		return "", fmt.Errorf("below %s the groups of processes are %v, want one", above, found)
+	}
+	var seen []string
+	for _, name := range []string{"gateway", "keeper"} {
+		group := filepath.Join(found[0], name)
+		pids, err := read(filepath.Join(group, "cgroup.procs"))
+		if err != nil {
+			return "", err
+		}
+		isNamed := func(argv []string) bool { return len(argv) > 1 && argv[1] == name }
+		if !slices.ContainsFunc(running(isNamed), func(pid int) bool { return slices.Contains(strings.Fields(pids), strconv.Itoa(pid)) }) {
+			return "", fmt.Errorf("in %s are the processes %q, and of the %s %v", group, pids, name, running(isNamed))
+		}
+		for _, file := range []string{"memory.max", "pids.max"} {
+			limit, err := read(filepath.Join(group, file))
+			if err != nil || limit == "max" {
+				return "", errors.Join(fmt.Errorf("%s of %s is %q", file, group, limit), err)
+			}
+			seen = append(seen, fmt.Sprintf("%s %s %s", name, file, limit))
+		}
+	}
+	return strings.Join(seen, ", "), nil
+}
+
 // members are the processes of a sandbox, by its one group.
 func members(id string) (group, pids string, err error) {
 	found := groups(id)
@@ -122,7 +164,7 @@ func limits(ctx context.Context) (string, error) {
 		}
 		seen = append(seen, told)
 	}
-	if left := groups("cofferdam-*"); len(left) > 0 {
+	if left := sandboxGroups(); len(left) > 0 {
 		return "", fmt.Errorf("the last sandbox left %v", left)
 	}
 	return strings.Join(seen, "; "), nil

@@ -79,7 +79,7 @@ func ran(ctx context.Context, name string, sameKernel bool) (string, error) {
 	if len(lines) != 3 || lines[0] != "1000" || lines[2] != "42" || strings.Contains(lines[1], own) != sameKernel {
 		return "", fmt.Errorf("a run says %q, beside a kernel %s", out, own)
 	}
-	if left := groups("cofferdam-*"); len(left) > 0 {
+	if left := sandboxGroups(); len(left) > 0 {
 		return "", fmt.Errorf("it left %v", left)
 	}
 	return "user 1000 on " + lines[1], nil
@@ -104,7 +104,7 @@ func memory(ctx context.Context) (string, error) {
 		if err != nil || more.code != 137 || !strings.Contains(more.err, "out of memory (max_memory_mb in the policy)") {
 			return "", errors.Join(fmt.Errorf("%s: a gibibyte in 192 MiB: %+v", name, more), err)
 		}
-		if left := groups("cofferdam-*"); len(left) > 0 {
+		if left := sandboxGroups(); len(left) > 0 {
 			return "", fmt.Errorf("it left %v", left)
 		}
 		seen = append(seen, name+": exit code 137, and why")

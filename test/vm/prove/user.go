@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 )
 
@@ -14,6 +13,8 @@ import (
 const (
 	userName = "worker"
 	userID   = "1000"
+	// The group of the user's own systemd.
+	userGroup = tree + "/user.slice/user-" + userID + ".slice/user@" + userID + ".service"
 )
 
 // user: a normal user whose systemd delegates to them has sandboxes with limits, in groups
@@ -49,6 +50,10 @@ func user(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	limits, err := processesBelow(userGroup)
+	if err != nil {
+		return "", err
+	}
 	if said, err := as("cofferdam", "exec", id, "--", "sh", "-c", "id -u && echo out"); err != nil || !strings.HasSuffix(said, "out") {
 		return "", errors.Join(fmt.Errorf("inside is %q", said), err)
 	}
@@ -58,7 +63,7 @@ func user(ctx context.Context) (string, error) {
 	if left := groups(id); len(left) > 0 {
 		return "", fmt.Errorf("it left %v", left)
 	}
-	return seen, nil
+	return seen + "; " + limits, nil
 }
 
 // delegated wants the limits in a group below the user's own.
@@ -67,7 +72,7 @@ func (b box) delegated() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if group, _, err := members(b.id); err != nil || !strings.HasPrefix(group, filepath.Join(tree, "user.slice/user-"+userID+".slice/user@"+userID+".service")+"/") {
+	if group, _, err := members(b.id); err != nil || !strings.HasPrefix(group, userGroup+"/") {
 		return "", errors.Join(fmt.Errorf("its group is %s", group), err)
 	}
 	return seen, nil

@@ -24,6 +24,7 @@ const (
 	RunGVisor     = "run-gvisor"
 	RunRunc       = "run-runc"
 	Limits        = "limits"
+	Processes     = "processes-limited"
 	Memory        = "memory"
 	Pause         = "pause"
 	Snapshot      = "snapshot"
@@ -48,6 +49,7 @@ func Checks() []Check {
 		{Name: RunGVisor},
 		{Name: RunRunc},
 		{Name: Limits},
+		{Name: Processes},
 		{Name: Memory},
 		{Name: Pause},
 		{Name: Snapshot},

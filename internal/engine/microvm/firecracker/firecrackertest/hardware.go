@@ -41,6 +41,7 @@ type Hardware struct {
 	guests map[string]*guestProcess // by their monitor's id
 	kept   map[string]*guestProcess // by their word: saved, and without a monitor
 	loads  []string                 // words that were loaded
+	all    []*guestProcess          // that were ever started
 }
 
 // guestProcess is a guest.
@@ -83,8 +84,22 @@ func NewHardware(t *testing.T, dir string, port uint32, run func(name string, co
 		}
 		h.mu.Unlock()
 		h.ending.Wait()
+		if t.Failed() {
+			h.showSaid(t)
+		}
 	})
 	return h
+}
+
+// showSaid logs what the guests wrote to their stderr, and how each ended.
+func (h *Hardware) showSaid(t *testing.T) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.all {
+		said, err := os.ReadFile(p.socket + ".err")
+		t.Logf("%s: %v, stderr %q (%v)", p.word, p.cmd.ProcessState, said, err)
+	}
 }
 
 // Break has the guest of a monitor die of what only hardware can do.
@@ -188,13 +203,19 @@ func (h *Hardware) start(id string, life net.Conn, copied bool) error {
 	}
 	defer file.Close()
 	p.cmd = h.Run(word, copied)
-	p.cmd.Stdin, p.cmd.Stdout = file, file
+	said, err := os.Create(p.socket + ".err")
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = file, file, said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := p.cmd.Start(); err != nil {
 		return err
 	}
 	errand.In(&h.ending, func() { _ = p.cmd.Wait() })
 	h.guests[id] = p
+	h.all = append(h.all, p)
 	return nil
 }
 

@@ -85,7 +85,11 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 	if err != nil {
 		return err
 	}
-	named, files := len(wanted) > 0, autorunOf(w, changes)
+	files, err := autorunOf(ctx, w, changes)
+	if err != nil {
+		return err
+	}
+	named := len(wanted) > 0
 	if named {
 		wanted = f.relative(w, wanted)
 		if changes, err = workspace.Pick(changes, wanted); err != nil {

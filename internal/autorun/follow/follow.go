@@ -94,7 +94,7 @@ func (s *search) know(name string) {
 		return
 	}
 	s.all[at] = name
-	if stem := strings.TrimSuffix(at, path.Ext(at)); stem != at {
+	if stem, ok := strings.CutSuffix(at, path.Ext(at)); ok && stem != at {
 		s.stems[stem] = append(s.stems[stem], at)
 	}
 	if strings.ContainsFunc(at, isBorder) {
@@ -145,11 +145,10 @@ func (s *search) bases(name string) []string {
 // settings and hooks do. Folded.
 func isStore(at string) bool {
 	in := "/" + at
-	i := strings.Index(in, "/.git/")
-	if i < 0 {
+	_, rest, ok := strings.Cut(in, "/.git/")
+	if !ok {
 		return strings.Contains(in, "/.hg/store/") || strings.Contains(in, "/.svn/")
 	}
-	rest := in[i+len("/.git/"):]
 	if strings.HasSuffix(rest, ".sample") {
 		return true
 	}

@@ -43,7 +43,7 @@ func (s *search) read(text []byte, bases []string, lead autorun.Lead) {
 		return // of no words
 	}
 	if lead.Scope > autorun.ScopeImports {
-		s.readOdd(text, bases, lead)
+		s.readOdd(text, lead)
 	}
 	s.words(text, bases, lead)
 	if bytes.IndexByte(text, '\\') >= 0 { // it may part names, too, as on Windows
@@ -64,7 +64,7 @@ func (s *search) words(text []byte, bases []string, lead autorun.Lead) {
 }
 
 // readOdd looks for the names that are several words of a text.
-func (s *search) readOdd(text []byte, bases []string, lead autorun.Lead) {
+func (s *search) readOdd(text []byte, lead autorun.Lead) {
 	for _, at := range s.odd {
 		if len(s.odd) > mostOdd || bytes.Contains(text, []byte(path.Base(s.all[at]))) {
 			s.mark(at, lead)

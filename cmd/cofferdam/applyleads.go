@@ -175,7 +175,7 @@ func outsideTexts(dir string) []follow.Outside {
 	for top := dir; ; top = filepath.Dir(top) {
 		if git := gitDir(top); git != "" {
 			tops = append(tops, top)
-			for _, name := range []string{"config", "config.worktree", "info/attributes"} {
+			for _, name := range []string{"config", "config.worktree"} {
 				add(filepath.Join(git, name), top)
 			}
 			break

@@ -14,6 +14,9 @@ const (
 	ScopeImports
 	// ScopeFiles: files.
 	ScopeFiles
+	// ScopeTaken: files, and directories behind a word that takes one, as "cwd" does. Any other
+	// directory is one to read or to leave alone.
+	ScopeTaken
 	// ScopeDirs: files and directories.
 	ScopeDirs
 	// ScopeSealed: none, whatever else the path's names are.
@@ -46,14 +49,17 @@ func ours() []program {
 func repositories() []program {
 	return []program{
 		// git~1 is .git's short name on FAT and NTFS.
-		{"git", Started, ScopeDirs, []string{".git", "git~1", ".githooks", ".gitattributes", ".gitmodules", ".gitconfig"}},
+		{"git", Started, ScopeDirs, []string{".git", "git~1", ".githooks", ".gitconfig"}},
+		// Their paths are what something is said about; a program is only named by git's settings.
+		{"git's lists", Started, ScopeNone, []string{".gitattributes", ".gitmodules"}},
 		{"other version controls", Started, ScopeFiles, []string{".hg", ".hgsub", ".hgrc", ".hgcheck", ".jj", ".sl", ".svn", ".bzr", "_darcs", ".fslckout", "_fossil_"}},
-		{"git's hooks", Started, ScopeDirs, []string{
-			".husky", ".huskyrc*", "husky.config.*", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "prek.toml", ".overcommit.yml", ".git-hooks", ".captainhook", "captainhook.json", "grumphp.yml", "grumphp.yml.dist", "monorepo-hooks", "githooks", "git-hooks",
+		{"git's hooks", Started, ScopeDirs, []string{".husky", ".git-hooks", "monorepo-hooks", "githooks", "git-hooks", ".lefthook", ".lefthook-local"}},
+		{"settings of git's hooks", Started, ScopeTaken, []string{
+			".huskyrc*", "husky.config.*", ".pre-commit-config.yaml", ".pre-commit-hooks.yaml", "prek.toml", ".overcommit.yml", ".captainhook", "captainhook.json", "grumphp.yml", "grumphp.yml.dist",
 			"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json",
 			"lefthook-local.yml", "lefthook-local.yaml", "lefthook-local.toml", "lefthook-local.json",
 			".lefthook-local.yml", ".lefthook-local.yaml", ".lefthook-local.toml", ".lefthook-local.json",
-			".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json", ".lefthook", ".lefthook-local",
+			".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
 			".lintstagedrc*", "lint-staged.config.*", ".simple-git-hooks.*", "simple-git-hooks.*", ".commitlintrc*", "commitlint.config.*",
 		}},
 		{"hosts of repositories", Started, ScopeNone, []string{
@@ -71,10 +77,12 @@ func repositories() []program {
 func editors() []program {
 	return []program{
 		{"editors", Started, ScopeFiles, []string{
-			".vscode", "*.code-workspace", ".idea", ".fleet", ".vs", ".zed", ".helix", ".nova", ".run", "*.sublime-project", "*.sublime-workspace", "*.sublime-build",
-			".vim", ".nvim", ".exrc", "_vimrc", "_exrc", "_nvimrc", ".gvimrc", ".vimrc.local", ".local.vimrc", ".localvimrc", ".nvimrc.lua", ".init.lua", ".kak*", ".kakrc", ".micro", ".lite_project.lua", ".projections.json", ".vimspector.json", ".lapce", ".theia", ".classpath", ".project", ".settings", ".metals", ".bloop", ".bsp", ".ensime*", "*.iml", "*.ipr", "*.iws", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".neoconf.json", ".ycm_extra_conf.py",
+			".vscode", "*.code-workspace", ".idea", ".fleet", ".zed", ".helix", ".nova", ".run", "*.sublime-project", "*.sublime-build",
+			".vim", ".nvim", ".exrc", "_vimrc", "_exrc", "_nvimrc", ".gvimrc", ".vimrc.local", ".local.vimrc", ".localvimrc", ".nvimrc.lua", ".init.lua", ".kak*", ".kakrc", ".micro", ".lite_project.lua", ".projections.json", ".vimspector.json", ".lapce", ".theia", ".settings", ".bsp", "*.iml", "*.ipr", "*.iws", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".neoconf.json", ".ycm_extra_conf.py",
 			".emacs", ".emacs.d", ".spacemacs", ".doom.d", ".dir-locals.el", ".dir-locals-2.el", ".luarc.json", ".luarc.jsonc", ".merlin", "hie.yaml", "rust-analyzer.toml", ".rust-analyzer.toml", "rust-project.json", ".clangd", "pyrightconfig.json", "basedpyrightconfig.json", ".pyre_configuration", ".lsp", ".lsp.json", "lsp.json", "elm-tooling.json",
 		}},
+		// They list all that a project has, or what somebody has looked at.
+		{"editors' own records", Started, ScopeNone, []string{".vs", "*.sublime-workspace", ".classpath", ".project", ".metals", ".bloop", ".ensime*"}},
 		{"environments", Started, ScopeFiles, []string{
 			".devcontainer", ".devcontainer.json", ".gitpod*", ".replit", "replit.nix", ".idx", ".codesandbox", ".stackblitzrc",
 			"devbox.json", ".devenv", ".devbox", "devbox.lock", "devenv.local.nix", "devenv.yml", "devenv.nix", "devenv.yaml", ".flox", ".tmuxinator*", ".tmuxp*", ".tmux.conf", ".zellij", ".envrc.local", "shell.nix", "flake.nix", "default.nix",
@@ -91,7 +99,7 @@ func editors() []program {
 // agents are programs that do what a model says, in the directory that they are started in.
 func agents() []program {
 	return []program{
-		{"agents", Started, ScopeDirs, []string{
+		{"agents", Started, ScopeTaken, []string{
 			"mcp.json", "mcp.yaml", "mcp.yml", "mcp.toml", "mcp_config*", "mcp-config*", "mcp_settings*", "mcp-settings*", "mcp_servers*", "mcp-servers*", "*.mcp.json", "*-mcp.json", "*_mcp.json", ".mcp*", ".claude", ".claude.json", ".claude-plugin", ".codex", ".gemini", "gemini-extension.json", ".qwen", ".opencode", "opencode.json", "opencode.jsonc",
 			".cursor", ".windsurf", ".codeium", ".kiro", ".roo", ".roomodes", ".cline", ".continue", ".copilot", ".amp", ".ampcode", ".trae", ".goose", ".crush", "crush.json", ".crush.json",
 			".aider*", ".factory", ".augment", ".junie", ".agents", ".agent", ".openhands", ".amazonq", ".kilocode", ".kilocodemodes", ".devin", ".grok", ".firebender", ".mastracode", ".pi",

@@ -126,7 +126,11 @@ func (s *search) look(at string) {
 		return
 	}
 	for _, text := range s.tree.Texts(name) {
-		s.read(text, s.bases(name), lead)
+		if isProse(at) {
+			s.readProse(text, s.bases(name), lead)
+		} else {
+			s.read(text, s.bases(name), lead)
+		}
 	}
 }
 
@@ -152,7 +156,7 @@ func isStore(at string) bool {
 	if strings.HasSuffix(rest, ".sample") {
 		return true
 	}
-	return !strings.HasPrefix(rest, "config") && !strings.Contains("/"+rest, "/hooks/") && path.Base(rest) != "config" && rest != "info/attributes"
+	return !strings.HasPrefix(rest, "config") && !strings.Contains("/"+rest, "/hooks/") && path.Base(rest) != "config"
 }
 
 // mark notes that a path is as a file that leads to it; what is below it is looked at anew.

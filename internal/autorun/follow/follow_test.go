@@ -119,6 +119,28 @@ func TestFind(t *testing.T) {
 			map[string]autorun.Level{"CONF/env.sh": autorun.Started},
 			[]string{"conf/x"},
 		},
+		"a hook that enters a directory": {
+			map[string]string{".husky/pre-commit": "cd web && ./check.sh && npm run lint\n", "web/check.sh": "", "web/package.json": "", "web/src/a.ts": "", "web/b.ts": ""},
+			map[string]autorun.Level{"web/check.sh": autorun.Started, "web/package.json": autorun.Started},
+			[]string{"web/src/a.ts", "web/b.ts", "web"},
+		},
+		"settings of hooks": {
+			map[string]string{".pre-commit-config.yaml": "exclude: ^docs/\nrepos:\n- hooks:\n  - entry: ./tools/check.sh\n    files: ^src/.*\\.py$\n", "tools/check.sh": "", "docs/a.md": "", "src/a.py": ""},
+			map[string]autorun.Level{"tools/check.sh": autorun.Started},
+			[]string{"docs/a.md", "src/a.py"},
+		},
+		// The usual flow: none of these makes an apply leave out the work.
+		"what agents and editors may read, and speak of": {
+			map[string]string{
+				".claude/settings.json":   `{"permissions": {"allow": ["Edit(src/**)", "Read(./docs/**)", "Bash(go test ./internal/...)"], "additionalDirectories": ["lib/"]}, "hooks": {"command": "tools/fmt.sh"}}`,
+				".claude/commands/fix.md": "---\nallowed-tools: Bash(src/)\n---\nFix src/main.go, and what is in src/ and docs/. !`tools/status.sh`\n", ".cursor/rules/a.mdc": "---\nglobs: src/**/*.ts\n---\nSee src/a.ts, @docs/style.md\n",
+				".gitattributes": "package-lock.json -diff\ndocs/** linguist-documentation\n", ".gitmodules": "[submodule]\n\tpath = lib\n", ".git/info/attributes": "src/a.ts -diff\n",
+				".idea/workspace.xml": `<entry file="file://$PROJECT_DIR$/src/main.go"/><change beforePath="$PROJECT_DIR$/src/a.ts" afterPath="$PROJECT_DIR$/src/a.ts"/><option name="SCRIPT_PATH" value="$PROJECT_DIR$/tools/start.sh"/>`,
+				".bloop/a.json":       `{"sources": ["src/main.go"]}`, "package-lock.json": "", "src/main.go": "", "src/a.ts": "", "docs/a.md": "", "docs/style.md": "", "internal/x": "", "lib/x": "", "tools/fmt.sh": "", "tools/status.sh": "", "tools/start.sh": "",
+			},
+			map[string]autorun.Level{"tools/fmt.sh": autorun.Started, "tools/status.sh": autorun.Started, "tools/start.sh": autorun.Started, "docs/style.md": autorun.Started},
+			[]string{"package-lock.json", "src/main.go", "src/a.ts", "src", "docs/a.md", "docs", "internal/x", "lib/x", "lib"},
+		},
 		"what nothing starts": {
 			map[string]string{"README.md": "run scripts/x.sh", "scripts/x.sh": "", "link": "-> target", "target": "", ".github/workflows/ci.yml": "run: scripts/ci.sh", "scripts/ci.sh": "", "node_modules/a/.envrc": "source ../../src/x.sh", "src/x.sh": "", "Makefile": "include conf.mkx", "conf.mkx": ""},
 			nil,

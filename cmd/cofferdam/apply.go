@@ -39,8 +39,9 @@ it and asks.
 Your own changes in the directory meanwhile are left alone, unless you say --force. Links
 that lead out of the directory are never brought over, nor any right but the right to be
 executed. Some files are brought over only if you name them, and not the directory that they
-are in: those that programs of this host run by themselves, such as .git, .vscode, .npmrc or
-a folder that git takes for a repository; those from which agents take instructions, such as
+are in: those that programs of this host run by themselves, such as .git, .vscode, .npmrc, a
+folder that git takes for a repository, or what such a file or a link of yours leads to;
+hidden files of which nothing is known; those from which agents take instructions, such as
 AGENTS.md; and those that decide what later runs may do, such as cofferdam.yaml, a policy, and
 the lockfiles that runs are held to.
 
@@ -85,7 +86,11 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 	if err != nil {
 		return err
 	}
-	named, files := len(wanted) > 0, autorunOf(w, changes)
+	files, err := autorunOf(ctx, w, changes)
+	if err != nil {
+		return err
+	}
+	named := len(wanted) > 0
 	if named {
 		wanted = f.relative(w, wanted)
 		if changes, err = workspace.Pick(changes, wanted); err != nil {

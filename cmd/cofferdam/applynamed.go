@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"os"
 	"path"
@@ -20,8 +21,15 @@ import (
 const mostNamed = 30
 
 // autorunOf knows the paths of a copy, of what was copied, and of what else made directories
-// repositories since, by what programs of this host would do with them.
-func autorunOf(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
+// repositories since, by what programs of this host would do with them: by their names, and by what
+// leads to them.
+func autorunOf(ctx context.Context, w *workspace.Workspace, changes []workspace.Change) (autorun.Files, error) {
+	files := autorunByName(w, changes)
+	leads, err := leadsOf(ctx, w, files, changes)
+	return files.With(leads...), err
+}
+
+func autorunByName(w *workspace.Workspace, changes []workspace.Change) autorun.Files {
 	return autorun.Know(func(yield func(string) bool) {
 		for name := range w.Listed() {
 			if !yield(name) {

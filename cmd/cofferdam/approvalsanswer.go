@@ -112,7 +112,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 		return err
 	}
 	if len(edits) == 0 { // else files let the next run have it
-		if err := f.reachesSomebody(short, cmd, c, requests); err != nil {
+		if err := f.reachesSomebody(cmd, requests); err != nil {
 			return err
 		}
 	}
@@ -174,21 +174,14 @@ func (f *answerFlags) current(requests []approval.Request) bool {
 }
 
 // reachesSomebody refuses to approve for runs that have ended, unless somebody says so: the
-// next run has another name, and would ask again.
-func (f *answerFlags) reachesSomebody(ctx context.Context, cmd *cobra.Command, c *client.Client, requests []approval.Request) error {
+// next run has another name, and would ask again. The daemon knows which live, also those of calls,
+// which have no sandbox.
+func (f *answerFlags) reachesSomebody(cmd *cobra.Command, requests []approval.Request) error {
 	if f.state != approval.Approved || cmd.Flags().Changed("scope") {
 		return nil
 	}
-	boxes, err := c.Sandboxes(ctx)
-	if err != nil {
-		return err
-	}
-	live := map[string]bool{}
-	for _, b := range boxes {
-		live[b.Run] = true
-	}
 	for _, r := range expanded(requests) {
-		if len(r.Asks) > 0 && !slices.ContainsFunc(r.Asks, func(a approval.Asker) bool { return live[a.Run] }) {
+		if r.RunsEnded {
 			return usage(cmd, "%s was asked for by the run %s, which has ended, and the next run would ask again: add --scope policy for runs under the same policy, or --scope run if you mean that run", r.ID, r.Asks[0].Run)
 		}
 	}

@@ -262,10 +262,14 @@ func leadsInside(name, target string) bool {
 // below dir.
 func (c *copying) pointOut(dir string, names, dirs []string) {
 	files := autorun.Know(slices.Values(slices.Concat(names, dirs)), decidingBelow(dir)...)
+	files = files.With(leadsInto(dir, files)...)
 	found := map[autorun.Level][]string{}
 	for _, name := range names {
 		// Tools run the one when they are asked to, and the other unasked: both are looked at before.
 		level := files.Level(name)
+		for _, rel := range leadsBelow(resolvedFromHere(dir), filepath.Join(resolvedFromHere(dir), name)) { // it was written there
+			level = max(level, files.Level(rel))
+		}
 		if level == autorun.Used {
 			level = autorun.Started
 		}
@@ -289,10 +293,17 @@ func (c *copying) pointOut(dir string, names, dirs []string) {
 // decidingBelow are the paths below a directory that the settings of it, or of one above it,
 // name; relative.
 func decidingBelow(dir string) []string {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
+	if dir = resolvedFromHere(dir); dir == "" {
 		return nil
 	}
-	dir = resolved(dir)
 	return pathsBelow(dir, project.Deciding(dir))
+}
+
+// resolvedFromHere is a directory's name without links; "" if there is no current directory.
+func resolvedFromHere(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	return resolved(dir)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,11 +62,11 @@ type projectView struct {
 	Leads    []project.Lead   `json:"leads,omitempty"` // paths of the settings that go through links
 	Locks    []project.Lock   `json:"locks,omitempty"` // lockfiles that the settings and the policy name
 
-	text, policy string
+	text, policy, ignore string
 }
 
 func viewProject(p *project.Project, allowed bool) projectView {
-	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, Locks: p.Locks, text: string(p.Text), policy: string(p.Policy)}
+	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, Locks: p.Locks, text: string(p.Text), policy: string(p.Policy), ignore: string(p.Ignore)}
 }
 
 func newProjectShow() *cobra.Command {
@@ -105,6 +106,9 @@ func (v projectView) write(w io.Writer, state string) error {
 	text := fmt.Sprintf("%s: %s\n\n%s", ui.Printable(v.File), state, ui.PrintableText(v.text))
 	if v.Settings.Policy != "" {
 		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n\n%s:\n\n%s", ui.Printable(v.Settings.Policy), ui.PrintableText(v.policy))
+	}
+	if v.ignore != "" {
+		text = strings.TrimSuffix(text, "\n") + fmt.Sprintf("\n\n%s, which hides files of the directory from runs:\n\n%s", project.IgnoreFile, ui.PrintableText(v.ignore))
 	}
 	for i, l := range v.Leads {
 		if i == 0 {
@@ -187,11 +191,20 @@ func newProjectForbid() *cobra.Command {
 		Example: "  cofferdam project forbid",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := namedProject(args)
+			file, err := projectsFile()
 			if err != nil {
 				return err
 			}
-			file, err := projectsFile()
+			if len(args) > 0 { // whose settings may be gone, or a link be in its place
+				dir, err := filepath.Abs(args[0])
+				if err != nil {
+					return err
+				}
+				if known, err := project.Known(file, dir); err != nil || known {
+					return errors.Join(err, project.Forbid(cmd.Context(), file, dir))
+				}
+			}
+			p, err := namedProject(args)
 			if err != nil {
 				return err
 			}
@@ -210,7 +223,11 @@ func namedProject(args []string) (*project.Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := project.Find(resolved(dir))
+	kept, err := projectsFile()
+	if err != nil {
+		return nil, err
+	}
+	p, err := project.Find(resolved(dir), kept)
 	if err == nil && p == nil {
 		return nil, fault.New(fault.ErrNotFound, "there is no %s in %s or above it", project.File, dir)
 	}
@@ -234,21 +251,52 @@ func isAllowed(p *project.Project) (bool, error) {
 	return project.Allowed(file, p)
 }
 
+// checkAllowed is an error that says what has changed if a project is not as somebody has allowed it.
+func checkAllowed(kept string, p *project.Project) error {
+	ok, err := project.Allowed(kept, p)
+	if err != nil || ok {
+		return err
+	}
+	parts, known, err := project.Changed(kept, p)
+	if err != nil {
+		return err
+	}
+	why := "is new here"
+	switch {
+	case len(parts) > 0:
+		why = "was allowed, and this has changed since: " + strings.Join(parts, ", ")
+	case known:
+		why = "was allowed, and it, its policy, a lockfile, the ignore file or where its paths lead has changed since"
+	default:
+		above, err := project.Above(kept, p.Dir)
+		if err != nil {
+			return err
+		}
+		if above != "" {
+			why += ", and stands before the settings of " + above + ", which you have allowed"
+		}
+	}
+	return fault.Invalid("%s %s: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path(), why)
+}
+
 // withProject adds a project's settings to what was typed, which goes before them.
 func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([]string, error) {
 	if f.noProject {
 		return argv, nil
 	}
-	p, err := project.Find(resolved(cwd))
-	if err != nil || p == nil {
-		return argv, err
-	}
-	ok, err := isAllowed(p)
+	kept, err := projectsFile()
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, fault.Invalid("%s is new here, or it, its policy, a lockfile or where its paths lead has changed: read it, and then say so: cofferdam project allow; or run with --no-project", p.Path())
+	if err := project.CheckPlace(cwd, kept); err != nil {
+		return nil, err
+	}
+	p, err := project.Find(resolved(cwd), kept)
+	if err != nil || p == nil {
+		return argv, err
+	}
+	if err := checkAllowed(kept, p); err != nil {
+		return nil, err
 	}
 	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	if len(argv) == 0 {

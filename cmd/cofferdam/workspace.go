@@ -130,7 +130,12 @@ func (r *runner) tellChanges(ctx context.Context) {
 		return
 	}
 	if !r.flags.json {
-		lines, more := changeLines(r.workspace, leaveUnnamed(r.workspace, autorunOf(r.workspace, changes), changes, nil), shownLines)
+		files, err := autorunOf(ctx, r.workspace, changes)
+		if err != nil {
+			r.stderr.Say("which of the changes programs of this host would run is not known: %s; see cofferdam apply %s", err, r.box.Run)
+			return
+		}
+		lines, more := changeLines(r.workspace, leaveUnnamed(r.workspace, files, changes, nil), shownLines)
 		for _, line := range lines {
 			r.stderr.Line(line)
 		}

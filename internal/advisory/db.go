@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -18,6 +19,8 @@ import (
 type Options struct {
 	// Clock gives the time of imports; nil is time.Now.
 	Clock func() time.Time
+	// Trees are where agents may have left links, so that none is followed there; nil: nowhere.
+	Trees func() []hostpath.Tree
 
 	disk   disk // nil is the real one
 	limits limits

@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -137,8 +136,15 @@ func isLabel(s string) bool {
 func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 	f := i.job.uploaded
 	if f == nil {
-		var err error
-		if f, err = os.OpenFile(i.job.Path, os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil {
+		p, err := i.open()
+		if err != nil {
+			return nil, err
+		}
+		defer p.Close()
+		if p.ID.Type == hostpath.Dir {
+			return i.readDirectory(ctx, p, s)
+		}
+		if f, err = p.Reader(); err != nil {
 			return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
 		}
 		defer f.Close()
@@ -147,11 +153,8 @@ func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
 	}
-	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.what())
-	}
 	isList := i.job.Popular != ""
-	if !info.IsDir() && !isList {
+	if !isList {
 		if isList, err = looksLikeList(f); err != nil {
 			return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read", i.what())
 		}
@@ -170,6 +173,39 @@ func (i *importing) read(ctx context.Context, s *source) ([]byte, error) {
 		i.report.Problems = nil // the error says it
 		return nil, fault.Invalid("%s can't be imported (%s); import an OSV record, a zip or a directory of records, or a list of names with --popular ECOSYSTEM",
 			i.what(), reason)
+	}
+	return i.finishRecords(s)
+}
+
+// open opens what is imported, once, and through no link that an agent could have left.
+func (i *importing) open() (*hostpath.Path, error) {
+	var trees []hostpath.Tree
+	if i.db.options.Trees != nil {
+		trees = i.db.options.Trees()
+	}
+	p, err := hostpath.Resolve(i.job.Path, trees)
+	_, other := errors.AsType[*hostpath.TypeError](err)
+	link, leads := errors.AsType[*hostpath.LinkError](err)
+	switch {
+	case other:
+		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.what())
+	case leads:
+		return nil, fault.Invalid("%s leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", i.what(), link.Link, link.Tree)
+	case err != nil:
+		return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
+	}
+	return p, nil
+}
+
+// readDirectory is read of a directory of records.
+func (i *importing) readDirectory(ctx context.Context, p *hostpath.Path, s *source) ([]byte, error) {
+	if i.job.Popular != "" {
+		return nil, fault.Invalid("%s is a directory, and a popularity list is a file", i.what())
+	}
+	i.reader = recordReader{limits: i.db.options.limits, visit: i.visit}
+	i.builder.limit = i.db.options.limits.table
+	if err := i.reader.directory(ctx, p); err != nil {
+		return nil, err
 	}
 	return i.finishRecords(s)
 }

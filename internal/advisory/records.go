@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // limits bound what an import reads.
@@ -51,9 +52,6 @@ type recordReader struct {
 }
 
 func (r *recordReader) read(ctx context.Context, path string, f *os.File, info fs.FileInfo) error {
-	if info.IsDir() {
-		return r.directory(ctx, path)
-	}
 	head := make([]byte, 4)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -75,42 +73,69 @@ func isRecordName(name string) bool { return strings.HasSuffix(name, ".json") }
 // inWithdrawn reports whether a slash-separated path has a folder "withdrawn".
 func inWithdrawn(path string) bool { return strings.Contains("/"+path, "/withdrawn/") }
 
-func (r *recordReader) directory(ctx context.Context, root string) error {
-	root, err := filepath.EvalSymlinks(root)
+// directory takes the records below a directory, by its descriptor.
+func (r *recordReader) directory(ctx context.Context, dir *hostpath.Path) error {
+	root, err := dir.Root()
 	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read", root)
+		return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read", dir.Name)
 	}
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		rel, relErr := filepath.Rel(root, path)
-		if err = errors.Join(err, relErr); err != nil {
-			return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read whole", root)
+		if err != nil {
+			return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read whole", dir.Name)
 		}
-		if d.IsDir() || !isRecordName(path) && !leadsToDirectory(path, d) {
+		if d.IsDir() || !isRecordName(name) && !leadsToDirectory(root, name, d) {
 			return nil
 		}
 		size := int64(0)
 		if info, err := d.Info(); err == nil {
 			size = info.Size()
 		}
-		file := recordFile{name: rel, withdrawn: inWithdrawn(filepath.ToSlash(rel))}
-		return r.one(file, size, func() (io.ReadCloser, error) { return openRegular(path) })
+		file := recordFile{name: filepath.FromSlash(name), withdrawn: inWithdrawn(name)}
+		return r.one(file, size, func() (io.ReadCloser, error) { return openBelow(root, name) })
 	})
 }
 
-// leadsToDirectory reports a link to a directory: it is not followed, and what
-// lies there must not be missed without a word.
-func leadsToDirectory(path string, d fs.DirEntry) bool {
+// leadsToDirectory reports a link to a directory, or out of this one, where there may be one: it is
+// not followed, and what lies there must not be missed without a word.
+func leadsToDirectory(root *os.Root, name string, d fs.DirEntry) bool {
 	if d.Type()&fs.ModeSymlink == 0 {
 		return false
 	}
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+	info, err := root.Stat(name)
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir()
 }
 
-// openRegular opens a file that is no link, no pipe and no device.
+// openBelow opens a file of a directory that is no link, no pipe and no device.
+func openBelow(root *os.Root, name string) (*os.File, error) {
+	at, err := root.Lstat(name)
+	if err == nil && !at.Mode().IsRegular() {
+		err = errNoRegular
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(at, info) { // a link took its place
+		err = errNoRegular
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+var errNoRegular = errors.New("it is no regular file")
+
+// openRegular opens a file of the database that is no link, no pipe and no device.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -118,7 +143,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errNoRegular
 	}
 	if err != nil {
 		f.Close()

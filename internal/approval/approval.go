@@ -130,6 +130,9 @@ type Request struct {
 	// Near are names that others of its group have and that are almost its own. It
 	// is worked out by Get and List, for pending requests.
 	Near []string `json:"near,omitempty"`
+	// RunsEnded is that every run that asked has ended, so that nobody waits for an answer that is
+	// for one. It is worked out as Near is.
+	RunsEnded bool `json:"runs_ended,omitempty"`
 }
 
 // Seen is that a person has looked at a request, or filed it: it does not end before

@@ -47,6 +47,7 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 		return nil, 0, err
 	}
 	page = make([]Request, 0, len(entries))
+	lives := q.board.living()
 	for _, e := range entries {
 		r := q.reader.placed(e.asOf(now), f.Run)
 		if len(states) > 0 && !slices.Contains(states, r.State) {
@@ -56,7 +57,7 @@ func (q *Queue) List(ctx context.Context, f Filter) (page []Request, next uint64
 			return nil, 0, err
 		}
 		if r.State == Pending {
-			r.Near = near[r.ID]
+			r.Near, r.RunsEnded = near[r.ID], r.runsEnded(lives)
 		}
 		page = append(page, r)
 	}

@@ -42,7 +42,7 @@ func (d reader) whole(ctx context.Context, id string) (Request, error) {
 		return Request{}, err
 	}
 	r := d.placed(e.asOf(d.now()), "")
-	r.Near = near[e.ID]
+	r.Near, r.RunsEnded = near[e.ID], r.runsEnded(d.board.living())
 	return d.withMembers(ctx, r, near)
 }
 
@@ -57,6 +57,11 @@ func (d reader) placed(r Request, run string) Request {
 	return r
 }
 
+// runsEnded is RunsEnded. Where there may be more askers than are named, nobody says that of them.
+func (r Request) runsEnded(lives func(run string) bool) bool {
+	return r.State == Pending && len(r.Asks) > 0 && len(r.Asks) < MaxAsks && !slices.ContainsFunc(r.Asks, func(a Asker) bool { return lives(a.Run) })
+}
+
 // maxMembersSize bounds the members' requests that come with a tree, in bytes of JSON.
 const maxMembersSize = 4 << 20
 
@@ -66,13 +71,14 @@ func (d reader) withMembers(ctx context.Context, r Request, near map[string][]st
 	if err != nil {
 		return Request{}, err
 	}
-	size := 0
+	size, lives := 0, d.board.living()
 	for i, e := range members {
 		if e.ID == "" {
 			continue // it was erased
 		}
 		own := e.asOf(d.now())
 		own.Tree, own.Near, own.AnswerID = r.ID, near[e.ID], AnswerID(e.ID, own.Revision)
+		own.RunsEnded = own.runsEnded(lives)
 		if size += encodedSize(own); size <= maxMembersSize {
 			r.Members[i].Request = &own
 		}

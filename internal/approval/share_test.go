@@ -235,3 +235,26 @@ func TestARunIDIsTheOwnersOwn(t *testing.T) {
 		t.Errorf("%d runs are on record for asking too much", capped)
 	}
 }
+
+// TestRunsEnded: readers are told when nobody waits any more, whatever they may see of the runs
+// themselves, and not while one of those that asked lives.
+func TestRunsEnded(t *testing.T) {
+	t.Parallel()
+	in := install(t, approval.Limits{})
+	var runs living
+	runs.set("a1", "a2")
+	in.FollowRuns(runs.now)
+	r := in.mustAskFor(t, "tok-a", "a1", "shared")
+	in.mustAskFor(t, "tok-a", "a2", "shared")
+	for _, test := range []struct {
+		lives []string
+		want  bool
+	}{{[]string{"a1", "a2"}, false}, {[]string{"a2"}, false}, {nil, true}, {[]string{"a1"}, false}} {
+		runs.set(test.lives...)
+		got, err := in.Get(t.Context(), r.ID)
+		page, _, listErr := in.List(t.Context(), approval.Filter{})
+		if err != nil || listErr != nil || len(page) != 1 || got.RunsEnded != test.want || page[0].RunsEnded != test.want {
+			t.Errorf("%v live: %v, %v; %v, %v", test.lives, got.RunsEnded, err, page, listErr)
+		}
+	}
+}

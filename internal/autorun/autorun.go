@@ -10,6 +10,7 @@ package autorun
 
 import (
 	"iter"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ const (
 	Plain Level = iota
 	// Used: a tool runs it when a person uses that tool there, as make does its makefile.
 	Used
+	// Hidden: nothing is known of it, and its name is of the kind that programs keep their settings in.
+	Hidden
 	// Instructing: an agent that works there later takes it for what its user wants.
 	Instructing
 	// Started: a program runs it, or does what it says, when the directory is opened, listed
@@ -38,13 +41,15 @@ const (
 )
 
 // ByName tells whether such a file is brought over only if a person names it.
-func (l Level) ByName() bool { return l >= Instructing }
+func (l Level) ByName() bool { return l >= Hidden }
 
 // Effect is what happens with such a file, to follow its name; "" if nothing is known to.
 func (l Level) Effect() string {
 	switch l {
 	case Used:
 		return "which tools run when you use them there"
+	case Hidden:
+		return "in which programs that are not known here may keep settings"
 	case Instructing:
 		return "from which agents that work there take instructions"
 	case Started:
@@ -61,6 +66,8 @@ func (l Level) Caution() string {
 	switch l {
 	case Used, Started:
 		return "before you use a tool there: tools run what stands in it"
+	case Hidden:
+		return "before you work there: its name is hidden, and programs keep their settings in such files"
 	case Instructing:
 		return "before an agent works there: agents take instructions from it"
 	case Deciding:
@@ -75,6 +82,8 @@ func (l Level) Cautions() string {
 	switch l {
 	case Used, Started:
 		return "before you use a tool there, since tools run what stands in them"
+	case Hidden:
+		return "before you work there, since their names are hidden, and programs keep their settings in such files"
 	case Instructing:
 		return "before an agent works there, since agents take instructions from them"
 	case Deciding:
@@ -92,9 +101,17 @@ func repositoryParts() []string {
 	}
 }
 
+// environmentParts are the names that are Python's in a virtual environment.
+func environmentParts() []string {
+	return []string{"pyvenv.cfg", "bin", "scripts", "lib", "lib64", "include", "share"}
+}
+
+// environmentMark makes a directory a virtual environment, whose programs editors and clients run.
+const environmentMark = "pyvenv.cfg"
+
 // Marks are names that Know has to hear of in each directory in which there are any, since
-// they make it a repository, as git writes them.
-func Marks() []string { return []string{"HEAD", "commondir", "objects", "refs"} }
+// they make it a repository, as git writes them, or a virtual environment.
+func Marks() []string { return []string{"HEAD", "commondir", "objects", "refs", environmentMark} }
 
 // Fold gives all names one form that some file system takes for the same: without regard to
 // case and composition (in all of Unicode, as ext4 and others do it), without the characters that HFS+ ignores,
@@ -122,17 +139,53 @@ func Fold(name string) string {
 
 // Files tells the level of each path of a directory.
 type Files struct {
-	names        map[string]Level
-	endings      []affix
-	beginnings   []affix
-	deciding     map[string]bool // paths, folded
-	repositories []string        // directories that git takes for repositories, folded; "." is the whole
+	names      map[string]match
+	endings    []affix
+	beginnings []affix
+	tails      []affix          // names of several parts
+	leads      map[string]match // paths, folded; what is below one counts as well
+	whole      []grown          // directories that have no name of their own
+}
+
+// match is what is known of a name.
+type match struct {
+	level Level
+	scope Scope
 }
 
 // affix is how a name ends or begins.
 type affix struct {
-	text  string
-	level Level
+	text string
+	match
+}
+
+// grown is a directory that a program takes for one of its own by what is in it.
+type grown struct {
+	dir   string   // folded; "." is the whole
+	parts []string // of the whole, its own
+}
+
+// Lead is a path that is as a file of a level: a link or a setting of that file leads there.
+type Lead struct {
+	Path  string
+	Level Level
+	Scope Scope
+}
+
+// With is a copy that knows leads as well, each with all that is below it.
+func (f Files) With(leads ...Lead) Files {
+	f.leads = maps.Clone(f.leads)
+	for _, l := range leads {
+		f.Learn(l)
+	}
+	return f
+}
+
+// Learn knows a lead from now on.
+func (f Files) Learn(l Lead) {
+	at := Fold(path.Clean(l.Path))
+	m := f.leads[at]
+	f.leads[at] = match{max(m.level, l.Level), max(m.scope, l.Scope)}
 }
 
 // Know looks at all paths of a directory, relative to it and with slashes. Those that were
@@ -140,21 +193,11 @@ type affix struct {
 // come one by one. deciding are those of which the caller knows that they are Deciding, with all
 // that is below them, whatever their names are.
 func Know(paths iter.Seq[string], deciding ...string) Files {
-	f := Files{names: map[string]Level{}, deciding: map[string]bool{}}
+	f := Files{names: map[string]match{}, leads: map[string]match{}}
 	for _, name := range deciding {
-		f.deciding[Fold(path.Clean(name))] = true
+		f.Learn(Lead{Path: name, Level: Deciding})
 	}
-	for _, p := range programs() {
-		for _, name := range p.names {
-			if ending, ok := strings.CutPrefix(name, "*"); ok {
-				f.endings = append(f.endings, affix{ending, p.level})
-			} else if beginning, ok := strings.CutSuffix(name, "*"); ok {
-				f.beginnings = append(f.beginnings, affix{beginning, p.level})
-			} else {
-				f.names[name] = max(f.names[name], p.level)
-			}
-		}
-	}
+	f.learn(programs())
 	parts := map[string]map[string]bool{}
 	for name := range paths {
 		for name = Fold(name); name != "." && name != "/"; name = path.Dir(name) {
@@ -162,7 +205,7 @@ func Know(paths iter.Seq[string], deciding ...string) Files {
 			switch base {
 			default:
 				continue
-			case "head", "commondir", "objects", "refs": // as Marks, folded
+			case "head", "commondir", "objects", "refs", environmentMark: // as Marks, folded
 			}
 			if parts[dir] == nil {
 				parts[dir] = map[string]bool{}
@@ -173,61 +216,115 @@ func Know(paths iter.Seq[string], deciding ...string) Files {
 	for dir, has := range parts {
 		// A repository's objects and references may be elsewhere, where commondir says.
 		if has["head"] && (has["commondir"] || has["objects"] && has["refs"]) {
-			f.repositories = append(f.repositories, dir)
+			f.whole = append(f.whole, grown{dir, repositoryParts()})
+		}
+		if has[environmentMark] {
+			f.whole = append(f.whole, grown{dir, environmentParts()})
 		}
 	}
-	slices.Sort(f.repositories)
 	return f
 }
 
-// Level is a path's, which that of a directory above it may be.
-func (f Files) Level(name string) Level {
-	level := Plain
-	name = Fold(name)
-	for part := range strings.SplitSeq(name, "/") {
-		level = max(level, f.names[part])
-		for _, a := range f.endings {
-			if strings.HasSuffix(part, a.text) {
-				level = max(level, a.level)
+// learn takes the names of programs.
+func (f *Files) learn(all []program) {
+	for _, p := range all {
+		m := match{p.level, p.scope}
+		for _, name := range p.names {
+			if ending, ok := strings.CutPrefix(name, "*"); ok {
+				f.endings = append(f.endings, affix{ending, m})
+			} else if beginning, ok := strings.CutSuffix(name, "*"); ok {
+				f.beginnings = append(f.beginnings, affix{beginning, m})
+			} else if strings.Contains(name, "/") {
+				f.tails = append(f.tails, affix{"/" + name + "/", m})
+			} else {
+				f.names[name] = m
 			}
 		}
-		for _, a := range f.beginnings {
-			if strings.HasPrefix(part, a.text) {
-				level = max(level, a.level)
-			}
-		}
 	}
-	if f.inRepository(name) {
-		level = max(level, Started)
-	}
-	if f.isDeciding(name) {
-		level = Deciding
-	}
-	return level
 }
 
-// isDeciding wants a folded name.
-func (f Files) isDeciding(name string) bool {
-	for len(f.deciding) > 0 {
-		if f.deciding[name] {
-			return true
+// Level is a path's, which that of a directory above it may be.
+func (f Files) Level(name string) Level { return f.match(name).level }
+
+// Scope tells which paths that a file names are as that file itself.
+func (f Files) Scope(name string) Scope { return f.match(name).scope }
+
+func (f Files) match(name string) match {
+	name = Fold(name)
+	var found match
+	sealed := false
+	add := func(m match) {
+		sealed = sealed || m.scope == ScopeSealed
+		switch {
+		case m.level > found.level:
+			found = m
+		case m.level == found.level:
+			found.scope = max(m.scope, found.scope)
 		}
-		slash := strings.LastIndexByte(name, '/')
-		if slash < 0 {
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		add(f.named(part))
+	}
+	for _, t := range f.tails {
+		if strings.Contains("/"+name+"/", t.text) {
+			add(t.match)
+		}
+	}
+	if slices.ContainsFunc(f.whole, func(g grown) bool { return g.has(name) }) {
+		add(match{Started, ScopeSealed})
+	}
+	for at := name; len(f.leads) > 0; at = path.Dir(at) {
+		add(f.leads[at])
+		if at == "." || at == "/" {
 			break
 		}
-		name = name[:slash]
 	}
-	return false
+	if sealed {
+		found.scope = ScopeSealed
+	}
+	return found
 }
 
-// inRepository wants a folded name.
-func (f Files) inRepository(name string) bool {
-	return slices.ContainsFunc(f.repositories, func(dir string) bool {
-		if dir == "." {
-			first, _, _ := strings.Cut(name, "/")
-			return slices.Contains(repositoryParts(), first)
+// named is what one name of a path says, folded. One that is known as it is is nothing else.
+func (f Files) named(part string) match {
+	if m, known := f.names[part]; known {
+		return m
+	}
+	var found match
+	for _, a := range f.endings {
+		if strings.HasSuffix(part, a.text) && a.level > found.level {
+			found = a.match
 		}
-		return name == dir || strings.HasPrefix(name, dir+"/")
-	})
+	}
+	for _, a := range f.beginnings {
+		if strings.HasPrefix(part, a.text) && a.level > found.level {
+			found = a.match
+		}
+	}
+	if found.level == Plain && (isHidden(part) || isShort(part)) {
+		return match{Hidden, ScopeFiles}
+	}
+	return found
+}
+
+// isHidden tells of a name that listings do not show.
+func isHidden(part string) bool {
+	return strings.HasPrefix(part, ".") && part != "." && part != ".."
+}
+
+// isShort tells of a name that some file systems give a longer one besides, as GIT~1 is .git's: it
+// may be any file's that the list has.
+func isShort(part string) bool {
+	base, ending, _ := strings.Cut(part, ".")
+	name, number, ok := strings.Cut(base, "~")
+	return ok && name != "" && len(base) <= 8 && len(ending) <= 3 && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// has wants a folded name.
+func (g grown) has(name string) bool {
+	if g.dir == "." {
+		first, _, _ := strings.Cut(name, "/")
+		return slices.Contains(g.parts, first)
+	}
+	return name == g.dir || strings.HasPrefix(name, g.dir+"/")
 }

@@ -24,7 +24,7 @@ func TestLevels(t *testing.T) {
 		// The same names to some file system.
 		".v\u017fcode/tasks.json": Started, ".g\u200cit/config": Started, ".git\u200d/x": Started, ".gitcon\ufb01g": Started, ".\u212airo/x": Started,
 		".git./config": Started, ".git /config": Started, ".git::$INDEX_ALLOCATION/config": Started, "GIT~1/config": Started, ".envrc. .": Started,
-		"src/main.go": Plain, "a/..b/c": Plain, "caf\u00e9/x:y": Plain, "git/config": Plain, "README.md": Plain, ".gitignore": Plain, "HEAD": Plain, "config": Plain, "objects/x": Plain,
+		"src/main.go": Plain, "a/..b/c": Hidden, "caf\u00e9/x:y": Plain, "git/config": Plain, "README.md": Plain, ".gitignore": Plain, "HEAD": Plain, "config": Plain, "objects/x": Plain,
 		"envrc": Plain, "a.pth.txt": Plain,
 	} {
 		if got := f.Level(name); got != want {
@@ -41,7 +41,7 @@ func TestKnownPrograms(t *testing.T) {
 	for level, names := range map[Level][]string{
 		Deciding: {"cofferdam.yaml", "Cofferdam.YAML", "deep/down/cofferdam.yaml", ".aiignore"},
 		Instructing: {
-			"CLAUDE.md", "claude.md", "docs/CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "Agents.MD", "AGENT.md", "GEMINI.md", "QWEN.md", "CRUSH.md", "WARP.md", "skills/x/SKILL.md",
+			"CLAUDE.md", "claude.md", "docs/CLAUDE.md", "CLAUDE.local.md", "GROK.md", "IFLOW.md", "CODEBUDDY.md", "codebuff.md", "knowledge.md", "CONVENTIONS.md", "SOUL.md", "llms.txt", "AGENTS.md", "AGENTS.override.md", "Agents.MD", "AGENT.md", "GEMINI.md", "QWEN.md", "CRUSH.md", "WARP.md", "skills/x/SKILL.md",
 			".cursorrules", ".windsurfrules", ".clinerules", ".clinerules/01.md", ".roorules", ".roorules-code", ".rooignore", ".goosehints", ".goosehints.local", ".openhands_instructions",
 			".augment-guidelines", ".augmentignore", "copilot-instructions.md", "go.instructions.md", "fix.prompt.md", "rules/a.mdc", ".rules", ".cursorignore", ".aiexclude",
 		},
@@ -56,7 +56,15 @@ func TestKnownPrograms(t *testing.T) {
 			".circleci/config.yml", ".github/workflows/ci.yml", "bitbucket-pipelines.yml", ".gitea/workflows/a.yml", ".forgejo/workflows/a.yml", "appveyor.yml", ".cirrus.yml",
 			".gitpod.yml", ".gitpod.Dockerfile", ".devcontainer/devcontainer.json", ".devcontainer.json", "shell.nix", "flake.nix", "default.nix", ".envrc", ".mise.toml", ".tool-versions",
 			".pre-commit-config.yaml", "lefthook.yml", ".husky/pre-commit", ".lintstagedrc.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins/a.cjs", ".pnpmfile.cjs", "pnpm-workspace.yaml", "bunfig.toml", "pip.conf", "uv.toml",
+			".env", ".env.local", ".env.leave", ".env.production", "sub/.rvmrc", ".xonshrc", ".octaverc", "startup.m", ".gclient", ".bazeliskrc", "tools/bazel", "sub/tools/bazel", ".vimrc.local", ".local.vimrc", ".hgrc", ".zlogout", ".ondirrc",
+			".venv/bin/python", "venv/bin/python3", "node_modules/.bin/eslint", "node_modules/typescript/lib/tsserver.js", "vendor/bin/phpunit", "pkg/__pycache__/a.cpython-313.pyc", "a.pyc", ".yarn/releases/yarn.cjs", ".terraform/providers/x",
+			"rust-analyzer.toml", ".rust-analyzer.toml", "biome.json", ".oxlintrc.json", ".golangci.yml", ".yamllint", "codebuff.json", ".opencode.json", "mcp_config.json", ".mcp/config.json", "my.mcp.json", ".kak.rc", ".projections.json", ".tmuxinator.yml",
+			".codebuddy/settings.json", ".iflow/settings.json", ".qoder/settings.json", ".antigravity/mcp.json", ".letta/settings.json", ".forge.toml", "forge.yaml", ".cody/commands.json", "hooks/hooks.json",
+			".julia/config/startup.jl", ".erlang", ".psqlrc", ".sqliterc", ".sbclrc", ".inputrc", ".bash_aliases", ".direnv/x", ".envrc.local", "Rprofile.site", "project/.sbt/x",
 			".cargo/config.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml", "Gemfile",
+		},
+		Hidden: {
+			".unknownrc", "sub/.unknown/settings.json", ".some-agent/servers.json", ".x/hooks/y", ".foo.toml", ".gitignore.local", "ENVRC~1", "CLAUDE~2.MD", "a/NPMRC~1/x", ".a.", ". a",
 		},
 		Used: {
 			"package.json", "web/package.json", "pyproject.toml", "setup.py", "setup.cfg", "noxfile.py", "tasks.py", "conftest.py", "tox.ini", "go.work", "Cargo.toml",
@@ -67,6 +75,7 @@ func TestKnownPrograms(t *testing.T) {
 		// The controls: they have something of a name that counts, and nothing runs them.
 		Plain: {
 			"claude.md.txt", "my-claude.md", "agents", "rules", "jenkins", "src/eslint.js", "config.js", "vite.ts", "package.jsonx", "travis.yml", "gitpod.yml", "roo.md", "README.md", "docs/agents-guide.md", "envrc", "woodpecker.yml",
+			".editorconfig", ".dockerignore", ".env.example", "sub/.gitkeep", "bazel", "tools/bazel.md", "a~b", "notes~", "longername~1", "file~1.text", "env.go", "python",
 			"src/main.rs", "main.go", "a/b.py", "makefiles/x", "mdc", "x.md", "nix", "gdb.py",
 		},
 	} {
@@ -118,7 +127,7 @@ func TestNamesAreOnce(t *testing.T) {
 	seen := map[string]string{}
 	for _, p := range programs() {
 		for _, name := range p.names {
-			if other, twice := seen[name]; twice || name != strings.ToLower(name) || strings.Contains(name, "/") {
+			if other, twice := seen[name]; twice || name != Fold(name) {
 				t.Errorf("%s of %s is also of %q, or is not written as it is compared", name, p.name, other)
 			}
 			seen[name] = p.name
@@ -199,5 +208,52 @@ func TestFoldOfComposedLetters(t *testing.T) {
 	}
 	if f.Level("regles/etat.conf") != Plain {
 		t.Error("letters without accents are taken for those with them")
+	}
+}
+
+// TestVirtualEnvironments: a directory is one by what is in it, whatever its name is.
+func TestVirtualEnvironments(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("needs python3")
+	}
+	top := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "python3", "-m", "venv", "--without-pip", filepath.Join(top, "tools", "py")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var paths []string
+	if err := filepath.WalkDir(top, func(name string, _ os.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(top, name); rel != "." {
+			paths = append(paths, rel)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f := Know(slices.Values(paths))
+	for name, want := range map[string]Level{"tools/py/bin/python3": Started, "tools/py/bin/new": Started, "tools/py": Started, "tools/other": Plain, "bin/python3": Plain} {
+		if got := f.Level(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	top1 := Know(slices.Values([]string{"pyvenv.cfg", "src/x"}))
+	if top1.Level("bin/python") != Started || top1.Level("src/x") != Plain {
+		t.Error("a directory that is an environment itself")
+	}
+}
+
+// TestLeads: a lead counts with all that is below it, in every form of its name, and never lowers
+// what a name says.
+func TestLeads(t *testing.T) {
+	t.Parallel()
+	f := Know(slices.Values([]string(nil)))
+	led := f.With(Lead{Path: "docs/Guide.md", Level: Instructing}, Lead{Path: "./hooks", Level: Started, Scope: ScopeDirs}, Lead{Path: ".git/x", Level: Hidden})
+	for name, want := range map[string]Level{"docs/guide.MD": Instructing, "hooks/pre-commit": Started, "HOOKS./a": Started, "hooks": Started, ".git/x": Started, "docs/other.md": Plain, "sub/hooks/x": Plain} {
+		if got := led.Level(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+	if f.Level("hooks/x") != Plain || led.Scope("hooks/x") != ScopeDirs || f.Scope("node_modules/.envrc") != ScopeSealed || f.Scope(".envrc") != ScopeDirs {
+		t.Error("the scopes, or what was known before")
 	}
 }

@@ -2,15 +2,15 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
 // Approvals are settings of the approval queue.
@@ -68,20 +68,14 @@ func (w Webhook) Secret() ([]byte, error) {
 	if !filepath.IsAbs(w.SecretFile) {
 		return nil, fmt.Errorf(".secret_file is %q; it must be an absolute path", w.SecretFile)
 	}
-	info, err := os.Stat(w.SecretFile)
+	file, err := keptfile.ReadTrusted("the key of a webhook", w.SecretFile, 1<<16)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf(".secret_file can't be read: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf(".secret_file: %w", err)
+	case file.Mode&0o077 != 0:
 		return nil, fmt.Errorf(".secret_file: %s can be read by others; chmod 600 it", w.SecretFile)
-	case info.Mode()&fs.ModeType != 0 || info.Size() > 1<<16:
-		return nil, fmt.Errorf(".secret_file: %s is no file with a key", w.SecretFile)
 	}
-	text, err := os.ReadFile(w.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf(".secret_file can't be read: %w", err)
-	}
-	secret := strings.TrimSpace(string(text))
+	secret := strings.TrimSpace(string(file.Data))
 	if len(secret) < minSecret {
 		return nil, fmt.Errorf(".secret_file: %s has %d bytes; a key has at least %d", w.SecretFile, len(secret), minSecret)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
 // DefaultGatewayUID is the gateway's own user when no name is configured: a
@@ -139,20 +139,24 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// mostConfig bounds the file, in bytes.
+const mostConfig = 16 << 20
+
 // Load reads the file; a missing one gives the defaults. A wrong one is
-// fault.ErrInvalid with file and line.
+// fault.ErrInvalid with file and line, one that another user could have written
+// fault.ErrForbidden: it names programs that are run with the daemon's rights.
 func Load(path string) (Config, error) {
 	c := Config{}
-	data, err := os.ReadFile(path)
+	file, err := keptfile.ReadTrusted("the configuration file", path, mostConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Config{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s can't be read", path)
+		return Config{}, err
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec := yaml.NewDecoder(bytes.NewReader(file.Data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
 		return Config{}, fault.Invalid("the configuration file %s is wrong: %s", path, Plainly(err))
 	}
-	if err := c.keptWell(path); err != nil {
+	if err := c.keptWell(path, file.Mode); err != nil {
 		return Config{}, err
 	}
 	if err := c.check(); err != nil {

@@ -1,29 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// keptWell refuses a file that others can write, since what it says is done with the
-// daemon's rights, and one with credentials that others can read.
-func (c Config) keptWell(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "the configuration file %s can't be looked at", path)
-	}
-	mode := info.Mode().Perm()
-	if mode&0o002 != 0 {
-		return fault.New(fault.ErrForbidden, "the configuration file %s is refused: everybody can write it (its mode is %#o); chmod 600 it", path, mode)
-	}
+// keptWell refuses a file with credentials that others can read.
+func (c Config) keptWell(path string, mode fs.FileMode) error {
 	if what := c.credential(); what != "" && mode&0o077 != 0 {
 		return fault.New(fault.ErrForbidden, "the configuration file %s is refused: it has credentials (%s), and others can read it (its mode is %#o); chmod 600 it, and renew them if somebody may have read them", path, what, mode)
 	}

@@ -36,6 +36,7 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 		"the last checkpoint":  config.Paths.AuditSeen,
 		"the clock":            config.Paths.Clock,
 		"written directories":  config.Paths.Written,
+		"hidden files":         config.Paths.Hidden,
 		"what has not ended":   config.Paths.Unended,
 		"allowed projects":     func(p config.Paths) string { return filepath.Join(p.State, "projects.json") },
 		"an SSH key":           func(p config.Paths) string { return filepath.Join(p.State, "ssh", "sb1", "id_ed25519") },

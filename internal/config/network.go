@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
 // Network is about the names that policies list in network_allowlist. It opens none.
@@ -36,10 +36,11 @@ func (n Network) Outbound() ([]outbound.Host, error) {
 	for i, h := range n.Hosts {
 		var ca []byte
 		if h.CAFile != "" {
-			var err error
-			if ca, err = os.ReadFile(h.CAFile); err != nil {
-				return nil, fmt.Errorf(".hosts[%d].ca_file can't be read: %w", i, err)
+			file, err := keptfile.ReadTrusted("the CA file of "+h.Name, h.CAFile, mostRoots)
+			if err != nil {
+				return nil, fmt.Errorf(".hosts[%d].ca_file: %w", i, err)
 			}
+			ca = file.Data
 		}
 		host, err := outbound.NewHost(h.Name, h.Address, h.Port, h.Private, ca)
 		if err != nil {

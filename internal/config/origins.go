@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/file"
@@ -145,6 +145,9 @@ func (o OAuth) source(endless bool) (secret.Source, error) {
 	})
 }
 
+// mostRoots bounds a file of certificates, in bytes.
+const mostRoots = 4 << 20
+
 // rootsIn reads certificates from a file, each time anew; nil if there is none.
 func rootsIn(path string) (func() ([]byte, error), error) {
 	switch {
@@ -153,5 +156,8 @@ func rootsIn(path string) (func() ([]byte, error), error) {
 	case !filepath.IsAbs(path):
 		return nil, fmt.Errorf(".ca_file is %q; it is an absolute path", path)
 	}
-	return func() ([]byte, error) { return os.ReadFile(path) }, nil
+	return func() ([]byte, error) {
+		file, err := keptfile.ReadTrusted("the CA file", path, mostRoots)
+		return file.Data, err
+	}, nil
 }

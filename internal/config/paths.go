@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
 // Paths are an installation's two directories. There is one installation per
@@ -51,6 +53,9 @@ func DefaultPaths() (Paths, error) {
 	for _, d := range append([]string{p.State, p.Runtime}, p.beside()...) {
 		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Paths{}, err
+		}
+		if err := keptfile.CheckDir("the directory", filepath.Dir(d)); err != nil {
+			return Paths{}, fmt.Errorf("%w; or set COFFERDAM_STATE and COFFERDAM_RUNTIME to directories elsewhere", err)
 		}
 	}
 	return p, nil
@@ -188,6 +193,9 @@ func (p Paths) Homes() string { return filepath.Join(p.State, "homes") }
 
 // Written has the directories of the host that sandboxes were ever given to write to.
 func (p Paths) Written() string { return filepath.Join(p.State, "written") }
+
+// Hidden has what ignore files have hidden from sandboxes.
+func (p Paths) Hidden() string { return filepath.Join(p.State, "hidden") }
 
 // Snapshots holds copies of sandboxes.
 func (p Paths) Snapshots() string { return filepath.Join(p.State, "snapshots") }

@@ -5,12 +5,20 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
 
 // openAdvisories opens the imported facts about packages. A damaged database
 // keeps the daemon from nothing but letting packages in.
 func (d *Daemon) openAdvisories() {
-	d.advisory = advisory.Open(d.opts.Paths.Advisories(), advisory.Options{})
+	d.advisory = advisory.Open(d.opts.Paths.Advisories(), advisory.Options{Trees: func() []hostpath.Tree {
+		trees, err := written.Read(d.opts.Paths.Written())
+		if err != nil {
+			return []hostpath.Tree{{Path: "/"}} // nobody knows where
+		}
+		return trees
+	}})
 	if err := d.advisory.Damage(); err != nil {
 		d.opts.Log.Error("packages are refused", "err", err)
 	}

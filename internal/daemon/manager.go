@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
@@ -16,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -42,7 +44,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	record, err := written.Open(p.Written())
+	record, hidden, err := openHostRecords(p)
 	if err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
-		Own: []string{p.State, p.Runtime}, Written: record, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
+		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
@@ -65,6 +67,17 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	d.approvals.queue.FollowRuns(d.liveRuns)
 	d.quietKeeper = d.nursery.watch(d.sandboxes.KeeperEnded)
 	return nil
+}
+
+// openHostRecords opens what is kept of the host's directories: where sandboxes could write, and what
+// ignore files have hidden.
+func openHostRecords(p config.Paths) (*written.Record, *mounts.Hidden, error) {
+	record, err := written.Open(p.Written())
+	if err != nil {
+		return nil, nil, err
+	}
+	hidden, err := mounts.OpenHidden(p.Hidden())
+	return record, hidden, err
 }
 
 // openSnapshots opens the store of copies, with the room that the configuration gives it.

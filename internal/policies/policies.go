@@ -29,6 +29,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -94,21 +95,21 @@ func Open(dir string, users func(name string) []string) (*Store, error) {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name+suffix) }
 
+// mostBytes bounds a document.
+const mostBytes = 16 << 20
+
 func (s *Store) load(name string) (*Named, error) {
 	path := s.path(name)
-	text, err := os.ReadFile(path)
+	file, err := keptfile.ReadTrusted("the policy "+name, path, mostBytes)
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be read", name)
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be read", name)
-	}
+	text := file.Data
 	p, err := Parse(path, text)
 	if err != nil {
 		return nil, err
 	}
-	return &Named{Name: name, Text: text, Policy: p, Path: path, Changed: info.ModTime().UTC()}, nil
+	return &Named{Name: name, Text: text, Policy: p, Path: path, Changed: file.Modified.UTC()}, nil
 }
 
 // Get returns a named policy. An unknown name is a fault.ErrNotFound, one whose

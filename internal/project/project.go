@@ -3,8 +3,8 @@
 //
 // Vocabulary: a *project* is a directory with such a file; its *settings* are what is in
 // that; it is *allowed* once a person has said that they have read it. What counts is the
-// content of the file, of the policy that it names and of the lockfiles that both name, and where
-// its paths lead: all can come with code that a stranger wrote, or be written by an agent for its
+// content of the file, of the policy that it names, of the lockfiles that both name and of the ignore
+// file, and where its paths lead: all can come with code that a stranger wrote, or be written by an agent for its
 // next run. So a file that is not allowed,
 // or has changed since, is not used, and its runs are refused.
 package project
@@ -23,14 +23,17 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
-	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // File is the name of a project's settings.
 const File = "cofferdam.yaml"
+
+// IgnoreFile is the name of the file that says what of the directory runs do not see.
+const IgnoreFile = ".aiignore"
 
 // mostBytes bounds the file, and the policy that it names.
 const mostBytes = 1 << 20
@@ -67,32 +70,76 @@ type Project struct {
 	Settings Settings
 	Text     []byte // of the settings, as it was read
 	Policy   []byte // the document that the settings name, as it was read; nil: none
+	Ignore   []byte // what its ignore file says, as it was read; nil: none
 	Leads    []Lead // where paths of the settings lead that go through links
 	Locks    []Lock // the lockfiles that the settings and the policy name
 	Digest   string // of all that a person has to have read
+
+	parts map[string]string // digests of what Digest is of, by their names
 }
 
 // Path is that of the settings.
 func (p Project) Path() string { return filepath.Join(p.Dir, File) }
 
-// Find looks for settings in a directory and those above it, up to one that has .git. nil:
-// there are none. A file that can't be read, or is wrong, is fault.ErrInvalid.
-func Find(dir string) (*Project, error) {
+// Find looks for the settings that hold in a directory: its own, or the nearest of one above it,
+// up to one that has .git. nil: there are none. A file that can't be read, or is wrong, is
+// fault.ErrInvalid.
+//
+// kept is where it is kept what somebody has allowed; "": nothing is. Allowed settings hold for
+// all that is below them: a .git between, which an agent may have made, does not end the search for
+// them, and if they are gone it is fault.ErrConflict, since the next run would be made without them.
+func Find(dir, kept string) (*Project, error) {
+	known, err := read(kept)
+	if err != nil {
+		return nil, err
+	}
+	outside := false // of the repository that the search began in
 	for {
-		p, err := Read(dir)
-		if err == nil {
-			return p, nil
+		_, expected := known[dir]
+		if expected || !outside {
+			p, err := Read(dir)
+			if err == nil {
+				return p, nil
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			if expected {
+				return nil, gone(dir)
+			}
 		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			outside = true
 		}
-		_, err = os.Lstat(filepath.Join(dir, ".git"))
-		if parent := filepath.Dir(dir); err != nil && parent != dir {
-			dir = parent
+		parent := filepath.Dir(dir)
+		if parent == dir || outside && len(known) == 0 {
+			return nil, nil //nolint:nilnil // most directories have none
+		}
+		dir = parent
+	}
+}
+
+// gone says that allowed settings are not there any more.
+func gone(dir string) error {
+	return fault.New(fault.ErrConflict, "%s, by which you have allowed runs to be made, is not there any more, and a run may have removed it: put it back, or say that runs need none: cofferdam project forbid %s; or run with --no-project", filepath.Join(dir, File), dir)
+}
+
+// CheckPlace is fault.ErrConflict if a directory on the way of a path, as somebody goes it, has allowed
+// settings and is a link by now: who follows it comes to where others hold, or none.
+func CheckPlace(way, kept string) error {
+	known, err := read(kept)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	for dir := filepath.Clean(way); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, is := known[dir]; !is {
 			continue
 		}
-		return nil, nil //nolint:nilnil // most directories have none
+		if to, links, err := hostpath.Links(dir); err == nil && len(links) > 0 {
+			return fault.New(fault.ErrConflict, "%s, for which you have allowed settings, is reached through the link %s now, and is %s: go there by its own name, or say that there are no settings any more: cofferdam project forbid %s", dir, links[0], to, dir)
+		}
 	}
+	return nil
 }
 
 // Read reads a directory's settings; fs.ErrNotExist: it has none.
@@ -125,7 +172,16 @@ func Read(dir string) (*Project, error) {
 	if p.Locks = p.readLocks(); len(p.Locks) > 0 {
 		parts = append(parts, []byte("lockfiles"), locksText(p.Locks))
 	}
+	ignore, err := limited(filepath.Join(dir, IgnoreFile), mostBytes)
+	switch {
+	case err == nil:
+		p.Ignore = ignore
+		parts = append(parts, []byte("ignore"), ignore)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fault.Invalid("%s, which says what runs do not see, can't be read: %s", filepath.Join(dir, IgnoreFile), err)
+	}
 	p.Digest = digest(parts...)
+	p.parts = map[string]string{File: digest(text), "the policy": digest(p.Policy), "where its paths lead": digest(leadsText(p.Leads)), "a lockfile": digest(locksText(p.Locks)), IgnoreFile: digest(ignore)}
 	return p, nil
 }
 
@@ -149,19 +205,22 @@ func digest(parts ...[]byte) string {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }
 
-// limited reads a regular file. One that is none is not waited for: an agent may have made it.
+// limited reads a regular file. One that is none is not waited for: an agent may have made it. Links
+// are followed, and what they lead to is part of what is allowed (Leads).
 func limited(path string, most int64) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := hostpath.Resolve(path, nil)
+	if _, other := errors.AsType[*hostpath.TypeError](err); other {
+		return nil, errors.New("it is no regular file")
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	defer file.Close()
+	if file.ID.Type != hostpath.File {
 		return nil, errors.New("it is no regular file")
 	}
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(text)) > most {
+	text, err := file.ReadFile(most)
+	if int64(len(text)) > most {
 		err = fmt.Errorf("it is larger than %d bytes", most)
 	}
 	return text, err

@@ -1,9 +1,11 @@
 package project_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +93,7 @@ func TestFind(t *testing.T) {
 	write(t, filepath.Join(top, "repo", ".git", "config"), "")
 	write(t, filepath.Join(top, "plain", "deep", "x"), "")
 	for dir, found := range map[string]bool{".": true, "plain/deep": true, "repo": false} {
-		p, err := project.Find(filepath.Join(top, dir))
+		p, err := project.Find(filepath.Join(top, dir), "")
 		if err != nil || (p != nil) != found {
 			t.Errorf("%s: %v %v", dir, p, err)
 		}
@@ -113,7 +115,7 @@ func TestNoFile(t *testing.T) {
 		if err := unix.Mkfifo(filepath.Join(top, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "it is no regular file") {
+		if p, err := project.Find(top, ""); err == nil || !strings.Contains(err.Error(), "it is no regular file") {
 			t.Errorf("%s: %v %v", name, p, err)
 		}
 	}
@@ -190,11 +192,11 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	write(t, filepath.Join(top, "cofferdam.yaml"), "policy: gone.yaml\n")
-	if _, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "names the policy gone.yaml, which can't be read") {
+	if _, err := project.Find(top, ""); err == nil || !strings.Contains(err.Error(), "names the policy gone.yaml, which can't be read") {
 		t.Error(err)
 	}
 	write(t, filepath.Join(top, "cofferdam.yaml"), "# "+strings.Repeat("x", 1<<20))
-	if _, err := project.Find(top); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := project.Find(top, ""); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Error(err)
 	}
 	if err := os.Remove(filepath.Join(top, "cofferdam.yaml")); err != nil {
@@ -203,7 +205,124 @@ func TestUnreadable(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(top, "cofferdam.yaml"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := project.Find(top); err == nil {
+	if _, err := project.Find(top, ""); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+// TestAllowedSettingsAreNotHidden: what an agent that may write to a directory can do there has no run
+// be made without the settings that somebody has allowed.
+func TestAllowedSettingsAreNotHidden(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		do   func(top string) error
+		want string // of the refusal; "": the settings are found
+	}{
+		"nothing":               {func(string) error { return nil }, ""},
+		"a repository":          {func(top string) error { return os.Mkdir(filepath.Join(top, "sub", ".git"), 0o755) }, ""},
+		"a file that seems one": {func(top string) error { return os.WriteFile(filepath.Join(top, "sub", "deep", ".git"), nil, 0o600) }, ""},
+		"a link that seems one": {func(top string) error { return os.Symlink("nowhere", filepath.Join(top, "sub", "deep", ".git")) }, ""},
+		"they are gone":         {func(top string) error { return os.Remove(filepath.Join(top, project.File)) }, "is not there any more"},
+		"gone, in a repository": {func(top string) error {
+			return errors.Join(os.Remove(filepath.Join(top, project.File)), os.Mkdir(filepath.Join(top, "sub", ".git"), 0o755))
+		}, "is not there any more"},
+		"a directory": {func(top string) error {
+			return errors.Join(os.Remove(filepath.Join(top, project.File)), os.Mkdir(filepath.Join(top, project.File), 0o755))
+		}, "it is no regular file"},
+		"a link that leads nowhere": {func(top string) error {
+			return errors.Join(os.Remove(filepath.Join(top, project.File)), os.Symlink("nowhere", filepath.Join(top, project.File)))
+		}, "is not there any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top, kept := t.TempDir(), filepath.Join(t.TempDir(), "projects.json")
+			write(t, filepath.Join(top, project.File), "template: debian\n")
+			deep := filepath.Join(top, "sub", "deep")
+			if err := os.MkdirAll(deep, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			p, err := project.Find(deep, kept)
+			if err != nil || p == nil || p.Dir != top {
+				t.Fatal(p, err)
+			}
+			if err := project.Allow(t.Context(), kept, p); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.do(top); err != nil {
+				t.Fatal(err)
+			}
+			p, err = project.Find(deep, kept)
+			if test.want == "" && (err != nil || p == nil || p.Dir != top) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%v, %v", p, err)
+			}
+			if err := project.Forbid(t.Context(), kept, top); err != nil {
+				t.Fatal(err)
+			}
+			if p, err := project.Find(deep, kept); strings.Contains(test.want, "any more") && (p != nil || err != nil) { // the control
+				t.Errorf("taken back: %v, %v", p, err)
+			}
+		})
+	}
+}
+
+// TestChangedParts: whoever is asked again is told what has changed; a list that an older version
+// wrote has digests alone.
+func TestChangedParts(t *testing.T) {
+	t.Parallel()
+	top, kept := t.TempDir(), filepath.Join(t.TempDir(), "projects.json")
+	write(t, filepath.Join(top, project.File), "policy: p.yaml\n")
+	write(t, filepath.Join(top, "p.yaml"), "packages: { default: deny }\n")
+	read := func() *project.Project {
+		t.Helper()
+		p, err := project.Read(top)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if err := project.Allow(t.Context(), kept, read()); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(top, project.IgnoreFile), "key.pem\n")
+	write(t, filepath.Join(top, "p.yaml"), "packages: { default: allow }\n")
+	parts, known, err := project.Changed(kept, read())
+	if ok, _ := project.Allowed(kept, read()); ok || err != nil || !known || !slices.Equal(parts, []string{project.IgnoreFile, "the policy"}) {
+		t.Errorf("%v, %v, %v, allowed: %v", parts, known, err, ok)
+	}
+	write(t, kept, `{"`+top+`": "`+read().Digest+`"}`)
+	if ok, err := project.Allowed(kept, read()); !ok || err != nil {
+		t.Errorf("by an older version: %v, %v", ok, err)
+	}
+	write(t, filepath.Join(top, "p.yaml"), "packages: { default: hold }\n")
+	if parts, known, err := project.Changed(kept, read()); len(parts) > 0 || !known || err != nil {
+		t.Errorf("by an older version: %v, %v, %v", parts, known, err)
+	}
+}
+
+// TestAPlaceThatBecameALink: who goes to a directory by its name comes to another's place.
+func TestAPlaceThatBecameALink(t *testing.T) {
+	t.Parallel()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), "projects.json")
+	write(t, filepath.Join(top, "work", project.File), "")
+	write(t, filepath.Join(top, "other", "x"), "")
+	p, err := project.Read(filepath.Join(top, "work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := project.Allow(t.Context(), kept, p); err != nil {
+		t.Fatal(err)
+	}
+	if err := project.CheckPlace(filepath.Join(top, "work", "deep"), kept); err != nil { // the control
+		t.Error(err)
+	}
+	if err := errors.Join(os.Rename(p.Dir, p.Dir+".old"), os.Symlink("other", p.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := project.CheckPlace(filepath.Join(top, "work", "deep"), kept); err == nil || !strings.Contains(err.Error(), "is reached through the link") {
+		t.Error(err)
 	}
 }

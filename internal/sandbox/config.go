@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
@@ -61,6 +62,8 @@ type Config struct {
 	// Written keeps what sandboxes were ever given to write of the host; nil: only what those
 	// may write that live is known.
 	Written *written.Record
+	// Hidden keeps what ignore files hide of the host; nil: it is not kept.
+	Hidden *mounts.Hidden
 	// PolicyDir keeps each policy document under its digest.
 	PolicyDir string
 	// BaselineDir keeps what each template brings, by the template's digest.

@@ -63,7 +63,7 @@ func New(given Config) *Manager {
 		},
 	}
 	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
-	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable}
+	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import ssl
 import stat
 import struct
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import _hostfile
 from .errors import CofferdamError, DaemonNotFound
 
 ENV_HOST = "COFFERDAM_HOST"
@@ -35,6 +37,8 @@ class Address:
     url: str = ""
     token: str = ""
     ca: str = ""
+    #: The certificates in the file that ca names, as it was read, once; "" without one.
+    roots: str = field(default="", repr=False)
     #: It is this user's own, and is started where none runs.
     own: bool = False
 
@@ -86,9 +90,20 @@ def _remote(host: str, token: str, ca: str) -> Address:
         )
     if not all("!" <= c <= "~" for c in token):
         raise CofferdamError("the token has characters that no token has")
-    if ca and not Path(ca).is_file():
-        raise CofferdamError(f"the CA file {ca} does not exist")
-    return Address(url=f"{parts.scheme}://{parts.netloc}", token=token, ca=ca)
+    roots = _hostfile.read("CA file", ca).decode("ascii", errors="replace") if ca else ""
+    return Address(url=f"{parts.scheme}://{parts.netloc}", token=token, ca=ca, roots=roots)
+
+
+def trust(address: Address) -> ssl.SSLContext:
+    """Whom a connection to a daemon on the network trusts: its CA, or the system's without one."""
+    if not address.ca:
+        return ssl.create_default_context()
+    try:
+        if not address.roots.strip():
+            raise ssl.SSLError("it is empty")
+        return ssl.create_default_context(cadata=address.roots)
+    except ssl.SSLError as e:
+        raise CofferdamError(f"the CA file {address.ca} has no certificates: {e}") from e
 
 
 def _local(host: str) -> bool:
@@ -121,7 +136,7 @@ def check_owner(directory: Path) -> None:
     The default may lie in /tmp, where anybody can have made it first.
     """
     try:
-        found = directory.lstat()
+        found = _hostfile.look(directory)
     except FileNotFoundError:
         return  # nobody listens; the program that starts the daemon makes it
     except OSError as e:

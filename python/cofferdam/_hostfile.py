@@ -1,8 +1,9 @@
-"""Files of this host that a person names.
+"""Files and directories of this host that a person names.
 
 One may lie in a directory that an agent was given to write to, in a run that has long ended, and
 the agent may have left a link there. So a path is opened one name at a time, and no link in such a
-directory is followed. The daemon keeps a record of these directories.
+directory is followed. The daemon keeps a record of these directories. Nothing else in this package
+opens, resolves or looks at a path by its name (``tests/test_paths.py``).
 """
 
 from __future__ import annotations
@@ -12,26 +13,45 @@ import json
 import os
 import stat
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
+from . import _mounttable
 from .errors import CofferdamError
 
 #: How many links a path may lead through; the kernel's own bound.
 _MOST_LINKS = 40
 
+#: How large a document may be that is read whole; the command line's own bound.
+MOST_BYTES = 1 << 20
+
+#: How large the daemon's record of directories may be; the daemon's own bound.
+_MOST_RECORD = 64 << 20
+
+#: What is opened is not waited for: a named pipe has no writer until an agent wants it to.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
 
 def state_directory() -> Path | None:
     """Where this user's daemon keeps its state; None if that is not known."""
     named = os.environ.get("COFFERDAM_STATE")
-    if named:
-        return Path(named) if os.path.isabs(named) else None
-    if os.geteuid() == 0:
-        return Path("/var/lib/cofferdam")
-    state = os.environ.get("XDG_STATE_HOME")
-    if state:
-        return Path(state) / "cofferdam"
-    home = os.environ.get("HOME")
-    return Path(home) / ".local" / "state" / "cofferdam" if home else None
+    if not named:
+        if os.geteuid() == 0:
+            return Path("/var/lib/cofferdam")
+        above = os.environ.get("XDG_STATE_HOME")
+        home = os.environ.get("HOME")
+        if not above and not home:
+            return None
+        named = os.path.join(above or os.path.join(home or "", ".local", "state"), "cofferdam")
+    return Path(named) if os.path.isabs(named) else None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a path led when it was followed."""
+
+    name: str  # absolute, without links
+    is_directory: bool
 
 
 class _Tree:
@@ -42,7 +62,7 @@ class _Tree:
 
     def has(self, name: str, descriptor: int) -> bool:
         """Whether a directory on the way is this one, or below it, under whatever name."""
-        if name == self.path or name.startswith(self.path.rstrip("/") + "/"):
+        if _mounttable.is_below(name, self.path):
             return True
         found = os.fstat(descriptor)
         if self.inode == 0 or self.inode != found.st_ino:
@@ -74,9 +94,9 @@ def _trees() -> list[_Tree]:
     if state is None:
         return [_Tree("/", 0, 0, 0)]
     try:
-        if state.lstat().st_uid != os.geteuid():
+        if not _is_own(os.lstat(state)):
             return [_Tree("/", 0, 0, 0)]
-        text = (state / "written").read_bytes()
+        text = _content(os.open(state / "written", _READ | os.O_NOFOLLOW), _MOST_RECORD)
         found = []
         for line in text[: text.rfind(b"\n") + 1].splitlines():  # the last may be half written
             one = json.loads(line)
@@ -89,60 +109,162 @@ def _trees() -> list[_Tree]:
         return [_Tree("/", 0, 0, 0)]
 
 
-def read(what: str, path: str | os.PathLike[str]) -> bytes:
-    """Reads a file; what it is goes into the messages."""
-    at = os.path.join(os.getcwd(), os.fspath(path))
+def _is_own(info: os.stat_result) -> bool:
+    """Whether it is a directory in which this user alone writes, as the command line has it."""
+    others = info.st_mode & 0o002 or (info.st_mode & 0o020 and info.st_gid != os.getegid())
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and not others
+
+
+def look(path: str | os.PathLike[str]) -> os.stat_result:
+    """What is at a path of this installation's own; a link is itself."""
+    return os.lstat(path)
+
+
+def read(what: str, path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Reads a regular file of at most a number of bytes; what it is goes into the messages."""
+    at = _from_here(what, path)
     try:
-        trees = _trees() if hasattr(os, "O_PATH") else []  # sandboxes write to hosts with Linux only
-        if not trees:
-            return Path(at).read_bytes()
-        descriptor = _open(at, trees)
-        with open(descriptor, "rb") as file:
-            return file.read()
+        return _content(_open(at), most)
+    except (OSError, ValueError) as e:
+        raise CofferdamError(f"the {what} {at} can't be read: {_because(e)}") from e
+
+
+def find(what: str, path: str | os.PathLike[str]) -> Found:
+    """Follows a path to a file or directory, and through no link that an agent could have left."""
+    at = _from_here(what, path)
+    try:
+        if not hasattr(os, "O_PATH"):  # sandboxes write to hosts with Linux only
+            name = os.path.realpath(at)
+            return Found(name, stat.S_ISDIR(os.lstat(name).st_mode))
+        with _Walk(at, _trees()) as walk:
+            walk.go()
+            kind = os.fstat(walk.descriptor).st_mode
+            if not stat.S_ISDIR(kind) and not stat.S_ISREG(kind):
+                raise ValueError("it is neither a file nor a directory")
+            return Found(walk.name, stat.S_ISDIR(kind))
+    except (OSError, ValueError) as e:
+        raise CofferdamError(f"the {what} {at} can't be read: {_because(e)}") from e
+
+
+def names(path: str | os.PathLike[str]) -> set[str]:
+    """A path of the system's own as it is, and where it leads; nothing is opened by it."""
+    at = os.path.join("/", os.fspath(path))
+    return {at, os.path.realpath(at)}
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """A path from the directory that this process is in. A ".." is left in it: it climbs from where a link led."""
+    return _from_here("path", path)
+
+
+def _from_here(what: str, path: str | os.PathLike[str]) -> str:
+    name = os.fspath(path)
+    if not name:
+        raise CofferdamError(f"the {what} has no name")
+    try:
+        return name if os.path.isabs(name) else os.path.join(os.getcwd(), name)
     except OSError as e:
-        raise CofferdamError(f"the {what} {at} can't be read: {e.strerror}") from e
+        raise CofferdamError(f"the {what} {name} can't be read: the current directory: {e.strerror}") from e
 
 
-def _open(path: str, trees: list[_Tree]) -> int:
-    """Opens a file one name at a time, each by the descriptor of the one before."""
-    flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
-    stack: list[tuple[str, int]] = [("/", os.open("/", flags))]
-    rest = path.split("/")
-    links = 0
-    try:
-        while rest:
-            name = rest.pop(0)
-            if name in ("", "."):
-                continue
-            if name == "..":
-                if len(stack) > 1:
-                    os.close(stack.pop()[1])
-                continue
-            full = os.path.join(stack[-1][0], name)
-            stack.append((full, os.open(name, flags, dir_fd=stack[-1][1])))
-            if not stat.S_ISLNK(os.fstat(stack[-1][1]).st_mode):
-                continue
-            target = os.readlink("", dir_fd=stack[-1][1])
-            os.close(stack.pop()[1])
-            _check(path, full, stack, trees)
-            links += 1
-            if links > _MOST_LINKS:
-                raise CofferdamError(f"{path} leads through more than {_MOST_LINKS} links")
-            while target.startswith("/") and len(stack) > 1:
-                os.close(stack.pop()[1])
-            rest = target.split("/") + rest
+def _because(e: Exception) -> str:
+    return (e.strerror if isinstance(e, OSError) else "") or str(e)
+
+
+def _content(descriptor: int, most: int) -> bytes:
+    """All of a regular file, whose descriptor this closes."""
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("it is no regular file")
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError(f"it has more than {most} bytes")
+    return text
+
+
+def _open(path: str) -> int:
+    """Opens a file for reading."""
+    if not hasattr(os, "O_PATH"):  # sandboxes write to hosts with Linux only
+        return os.open(path, _READ)
+    with _Walk(path, _trees()) as walk:
+        walk.go()
+        if not stat.S_ISREG(os.fstat(walk.descriptor).st_mode):  # a device's opening may do something
+            raise ValueError("it is no regular file")
         # What is open is opened for reading, and nothing that has its name by now.
-        return os.open(f"/proc/self/fd/{stack[-1][1]}", os.O_RDONLY | os.O_CLOEXEC)
-    finally:
-        for _, descriptor in stack:
+        return os.open(f"/proc/self/fd/{walk.descriptor}", _READ)
+
+
+class _Walk:
+    """The way to a path, one name at a time, each by the descriptor of the one before."""
+
+    def __init__(self, path: str, trees: list[_Tree]) -> None:
+        self._flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._path, self._trees, self._links = path, trees, 0
+        self._stack: list[tuple[str, int]] = [("/", os.open("/", self._flags))]
+
+    def __enter__(self) -> _Walk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for _, descriptor in self._stack:
             os.close(descriptor)
 
+    @property
+    def name(self) -> str:
+        """Where the walk is, without links."""
+        return self._stack[-1][0]
 
-def _check(path: str, link: str, stack: list[tuple[str, int]], trees: list[_Tree]) -> None:
-    for name, descriptor in stack:
-        for tree in trees:
-            if tree.has(name, descriptor):
-                raise CofferdamError(
-                    f"{path} leads through {link}, a link under {tree.path}, which some sandbox was given to write "
-                    "to, so that an agent could have put it there; name what it leads to"
-                )
+    @property
+    def descriptor(self) -> int:
+        """What is open there (O_PATH), until the walk ends."""
+        return self._stack[-1][1]
+
+    def go(self) -> None:
+        """Goes to the path's end."""
+        rest = self._path.split("/")
+        while rest:
+            rest = self._step(rest[0]) + rest[1:]
+
+    def _step(self, name: str) -> list[str]:
+        """Goes to the next name. Of a link it returns where that leads."""
+        if name in ("", "."):
+            return []
+        if name == "..":
+            if len(self._stack) > 1:
+                os.close(self._stack.pop()[1])
+            return []
+        full = os.path.join(self.name, name)
+        self._stack.append((full, os.open(name, self._flags, dir_fd=self.descriptor)))
+        if not stat.S_ISLNK(os.fstat(self.descriptor).st_mode):
+            return []
+        target = os.readlink("", dir_fd=self.descriptor)
+        os.close(self._stack.pop()[1])
+        self._check(full)
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise ValueError(f"it leads through more than {_MOST_LINKS} links")
+        while target.startswith("/") and len(self._stack) > 1:
+            os.close(self._stack.pop()[1])
+        return target.split("/")
+
+    def _check(self, link: str) -> None:
+        """Refuses a link of the directory that the walk is in, if an agent could have put it there."""
+        tree = self._within()
+        if tree is not None:
+            raise CofferdamError(
+                f"{self._path} leads through {link}, a link under {tree.path}, which some sandbox was given to write "
+                "to, so that an agent could have put it there; name what it leads to"
+            )
+
+    def _within(self) -> _Tree | None:
+        for name, descriptor in self._stack:
+            for tree in self._trees:
+                if tree.has(name, descriptor):
+                    return tree
+        if not self._trees:
+            return None
+        table = _mounttable.read()  # a part of a tree may be mounted elsewhere
+        for tree in self._trees:
+            if table.lies_under(self.name, tree.path):
+                return tree
+        return None

@@ -102,8 +102,12 @@ func (t *Table) awaitSettled(ctx context.Context, c *command) error {
 const hurryAgain = 5 * time.Millisecond
 
 // SettleAll gives the records of ended commands a moment before their sandbox
-// is destroyed.
+// is destroyed. Of one that is frozen, or could not be thawed, nothing can be asked, so that
+// it would wait in vain: SettleCut puts these ends on record.
 func (t *Table) SettleAll(ctx context.Context) {
+	if k, err := t.cfg.Keeper.Get(ctx, t.place.Info.ID); err == nil && k.Frozen {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, settleGrace)
 	defer cancel()
 	if err := t.SettleEnded(ctx); err != nil {

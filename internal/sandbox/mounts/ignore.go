@@ -1,10 +1,14 @@
 package mounts
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	gitignore "github.com/sabhiram/go-gitignore"
 
@@ -15,10 +19,10 @@ import (
 
 // IgnoreFile is the file that, in the root of a mounted directory, hides paths
 // of it from the sandbox; its syntax is that of .gitignore. The agent can't
-// change it (guard), but in a read-write mount it can rename a directory above
-// something hidden: that stays hidden for this run, while a pattern with a
-// directory in it ("conf/key.pem") no longer names it in the next. A pattern
-// without one ("key.pem") does.
+// change it (guard). In a read-write mount it can rename a directory above
+// something hidden, so that a pattern with a directory in it ("conf/key.pem") no
+// longer names it: what was hidden once is known by what it is, and stays hidden
+// as long as the ignore file is not changed (Hidden).
 const IgnoreFile = ".aiignore"
 
 const (
@@ -32,8 +36,8 @@ const (
 // names: an empty read-only directory, or an empty file. They hide what exists
 // at the start; a file that the host makes later is not hidden. All is read by the
 // descriptor of the mount's source.
-func hide(m Checked, emptyFile string) ([]engine.Mount, error) {
-	ignore, err := readIgnore(m)
+func (r Rules) hide(m Checked) ([]engine.Mount, error) {
+	ignore, digest, err := readIgnore(m)
 	if err != nil || ignore == nil {
 		return nil, err
 	}
@@ -42,33 +46,39 @@ func hide(m Checked, emptyFile string) ([]engine.Mount, error) {
 		return nil, fault.Invalid("the mount source %s can't be read", m.Source)
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
-	h := hider{mount: m, ignore: ignore, emptyFile: emptyFile}
-	err = fs.WalkDir(root.FS(), ".", h.look)
-	return h.over, err
+	h := hider{mount: m, ignore: ignore, emptyFile: r.EmptyFile, known: map[uint64][]hostpath.Identity{}}
+	for _, id := range r.Hidden.of(m.Origin(), digest) {
+		h.known[id.Inode] = append(h.known[id.Inode], id)
+	}
+	if err := fs.WalkDir(root.FS(), ".", h.look); err != nil {
+		return nil, err
+	}
+	return h.over, r.Hidden.keep(m.Origin(), digest, h.ids)
 }
 
-// readIgnore reads the mount's ignore file; nil if it has none.
-func readIgnore(m Checked) (*gitignore.GitIgnore, error) {
+// readIgnore reads the mount's ignore file, and makes a digest of it; nil if it has none.
+func readIgnore(m Checked) (ignore *gitignore.GitIgnore, digest string, err error) {
 	if m.Origin().Type != hostpath.Dir {
-		return nil, nil //nolint:nilnil // a file has no ignore file
+		return nil, "", nil // a file has no ignore file
 	}
 	file := filepath.Join(m.Source, IgnoreFile)
 	path, err := m.path.Below(IgnoreFile, hostpath.Identity{Type: hostpath.File})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // it has none
+		return nil, "", nil // it has none
 	}
 	if _, link := errors.AsType[*hostpath.LinkError](err); link {
-		return nil, fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
+		return nil, "", fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
 	}
 	if err != nil {
-		return nil, fault.Invalid("the ignore file %s can't be read: %v", file, err)
+		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
 	}
 	defer path.Close()
 	text, err := path.ReadFile(ignoreMaxBytes)
 	if err != nil {
-		return nil, fault.Invalid("the ignore file %s can't be read: %v", file, err)
+		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
 	}
-	return gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...), nil
+	sum := sha256.Sum256(text)
+	return gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...), hex.EncodeToString(sum[:]), nil
 }
 
 // hider looks through a mount.
@@ -76,8 +86,10 @@ type hider struct {
 	mount     Checked
 	ignore    *gitignore.GitIgnore
 	emptyFile string
+	known     map[uint64][]hostpath.Identity // what was hidden before, by inode
 	seen      int
 	over      []engine.Mount
+	ids       []hostpath.Identity // of what is hidden
 }
 
 func (h *hider) look(rel string, d fs.DirEntry, err error) error {
@@ -90,7 +102,7 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	// A link tells a name and no more: what it points to is hidden by its own
 	// name or lies outside of the mount, and a mount over a link would land
 	// wherever the link points.
-	if d.Type()&fs.ModeSymlink != 0 || !matches(h.ignore, rel, d.IsDir()) {
+	if d.Type()&fs.ModeSymlink != 0 || !matches(h.ignore, rel, d.IsDir()) && !h.wasHidden(rel, d) {
 		return nil
 	}
 	if len(h.over) == ignoreMaxHidden {
@@ -100,7 +112,11 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return fault.Invalid("%s, which is to be hidden, was moved while it was looked at: %v; try again", filepath.Join(h.mount.Source, rel), err)
 	}
-	around.Close()
+	defer around.Close()
+	if this, err := around.Below(filepath.Base(rel), hostpath.Identity{}); err == nil { // else it is no file, such as a socket
+		h.ids = append(h.ids, this.ID)
+		this.Close()
+	}
 	hidden := engine.Mount{Destination: filepath.Join(h.mount.Destination, rel), ReadOnly: true, Around: around.ID}
 	if d.IsDir() {
 		hidden.SizeBytes, hidden.Mode = hiddenDirBytes, 0o555
@@ -110,6 +126,27 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	hidden.Source = h.emptyFile
 	h.over = append(h.over, hidden)
 	return nil
+}
+
+// wasHidden tells whether something under this name was hidden before, under this or another one.
+func (h *hider) wasHidden(rel string, d fs.DirEntry) bool {
+	if len(h.known) == 0 {
+		return false
+	}
+	info, err := d.Info()
+	if err != nil {
+		return false // it has just gone
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || len(h.known[sys.Ino]) == 0 {
+		return false
+	}
+	this, err := h.mount.path.Below(rel, hostpath.Identity{})
+	if err != nil {
+		return false
+	}
+	defer this.Close()
+	return slices.ContainsFunc(h.known[sys.Ino], func(id hostpath.Identity) bool { return id.IsAfterBoot(this.ID) })
 }
 
 // matches asks with a trailing slash for directories, so that patterns such as

@@ -28,7 +28,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	var all, over []engine.Mount
 	for _, c := range checked {
 		all = append(all, c.shown())
-		hidden, err := hide(c, r.EmptyFile)
+		hidden, err := r.hide(c)
 		if err != nil {
 			return nil, err
 		}

@@ -42,6 +42,8 @@ type Rules struct {
 	// Writable are what sandboxes may write of the host, or could while they lived; nil: they
 	// may write nothing.
 	Writable func() []hostpath.Tree
+	// Hidden keeps what ignore files have hidden; nil: it is not kept.
+	Hidden *Hidden
 }
 
 // AgentPlace is where the guest agent's files are shown.

@@ -87,7 +87,7 @@ func TestIgnoreFileHides(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "link.key")); err != nil {
 		t.Fatal(err)
 	}
-	over, err := hide(opened(t, Mount{Source: dir, Destination: "/w"})[0], "/empty")
+	over, err := Rules{EmptyFile: "/empty"}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,8 @@ func TestIgnoreFileHides(t *testing.T) {
 			t.Errorf("%s: hidden by %q (%v), want %q", dst, s, ok, src)
 		}
 	}
-	if over, err := hide(opened(t, Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"})[0], "/empty"); err != nil || over != nil {
+	rules := Rules{EmptyFile: "/empty"}
+	if over, err := rules.hide(opened(t, Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"})[0]); err != nil || over != nil {
 		t.Errorf("a mounted file has no ignore file: got %v, %v", over, err)
 	}
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,7 +34,7 @@ class AsyncTransport:
         if address.socket:
             way = httpx.AsyncHTTPTransport(uds=address.socket, limits=single)
         else:
-            context = ssl.create_default_context(cafile=address.ca or None)
+            context = _find.trust(address)
             way = httpx.AsyncHTTPTransport(verify=context, limits=single)
         # The daemon redirects nowhere, and the token is for nobody else: no proxy of the environment.
         self._http = httpx.AsyncClient(

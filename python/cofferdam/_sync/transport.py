@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +35,7 @@ class Transport:
         if address.socket:
             way = httpx.HTTPTransport(uds=address.socket, limits=single)
         else:
-            context = ssl.create_default_context(cafile=address.ca or None)
+            context = _find.trust(address)
             way = httpx.HTTPTransport(verify=context, limits=single)
         # The daemon redirects nowhere, and the token is for nobody else: no proxy of the environment.
         self._http = httpx.Client(

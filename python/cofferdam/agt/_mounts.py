@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from .. import _hostfile
+from ..errors import CofferdamError
 
 logger = logging.getLogger("cofferdam.agt")
 
@@ -72,13 +74,20 @@ def mounts(input_dir: str | None, output_dir: str | None) -> list[dict[str, Any]
 
 
 def _checked(source: str, destination: str) -> str:
-    real = os.path.realpath(source)
-    below = any(real == system or real.startswith(system + "/") for system in map(os.path.realpath, _SYSTEM))
-    if real in _ROOTS or below or real == os.path.realpath(Path.home()):
+    """The path as it was given, absolute: the daemon follows it, and must see each link that is on its way."""
+    try:
+        found = _hostfile.find("directory", source)
+    except CofferdamError as e:
+        raise ValueError(f"'{source}' can't be mounted as {destination}: {e}") from e
+    real = found.name
+    below = any(
+        real == system or real.startswith(system + "/") for named in _SYSTEM for system in _hostfile.names(named)
+    )
+    if real in _ROOTS or below or real in _hostfile.names(Path.home()):
         raise ValueError(f"Cannot mount protected system directory '{source}' as {destination}")
-    if not os.path.isdir(real):
+    if not found.is_directory:
         raise ValueError(f"'{source}' can't be mounted as {destination}: it is no directory")
-    return real
+    return _hostfile.absolute(source)
 
 
 def environment(variables: Mapping[str, str] | None) -> dict[str, str]:

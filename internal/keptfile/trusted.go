@@ -1,0 +1,116 @@
+package keptfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// Trusted is a file of which nobody but root and this user decides what is in it.
+type Trusted struct {
+	Data     []byte
+	Mode     fs.FileMode // its permissions
+	Modified time.Time
+}
+
+// ReadTrusted reads a file, of at most a number of bytes, that says what is done with this user's
+// rights. what is what it is, "the configuration file". It is fault.ErrForbidden if another user could
+// have written it: because it is theirs, or they may write to it, or to a directory on its way, in
+// which they could put another in its place, or have made a link on its way. A file that is not there
+// is fs.ErrNotExist, but only where nobody else could have taken it away.
+func ReadTrusted(what, path string, most int64) (Trusted, error) {
+	to, links, err := hostpath.Links(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Trusted{}, unread(err, what, path)
+	}
+	missing := err
+	for _, link := range links {
+		if err := checkPlace(what, path, link); err != nil {
+			return Trusted{}, err
+		}
+	}
+	if missing != nil {
+		if err := checkWay(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
+			return Trusted{}, err
+		}
+		return Trusted{}, unread(missing, what, path)
+	}
+	if err := checkPlace(what, path, to); err != nil {
+		return Trusted{}, err
+	}
+	file, err := hostpath.Open(to, hostpath.Identity{})
+	if _, other := errors.AsType[*hostpath.TypeError](err); other || err == nil && file.ID.Type != hostpath.File {
+		return Trusted{}, refuse(what, path, "it is no regular file")
+	}
+	if err != nil {
+		return Trusted{}, unread(err, what, path)
+	}
+	defer file.Close()
+	var info unix.Stat_t
+	if err := unix.Fstat(file.Fd(), &info); err != nil {
+		return Trusted{}, unread(err, what, path)
+	}
+	data, err := file.ReadFile(most)
+	if err != nil {
+		return Trusted{}, unread(err, what, path)
+	}
+	return Trusted{Data: data, Mode: fs.FileMode(info.Mode & 0o777), Modified: time.Unix(info.Mtim.Unix())}, nil
+}
+
+// CheckDir is fault.ErrForbidden if somebody other than root and this user could put another
+// directory in the place of one, or in the place of one on its way. What is not there is nobody's.
+func CheckDir(what, dir string) error { return checkWay(what, dir, filepath.Clean(dir)) }
+
+// checkPlace looks at a name, which may be a link, and at the directories on its way.
+func checkPlace(what, path, name string) error {
+	if err := checkWay(what, path, filepath.Dir(name)); err != nil {
+		return err
+	}
+	return checkOne(what, path, name)
+}
+
+// checkWay looks at a directory and those above it, from the top, so that each is in one that
+// nobody else can change.
+func checkWay(what, path, dir string) error {
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := checkWay(what, path, parent); err != nil {
+			return err
+		}
+	}
+	return checkOne(what, path, dir)
+}
+
+// checkOne looks at one name. Of a link's mode nothing is meant, and where everybody may write but
+// only the owner rename, as in /tmp, what is there is its owner's.
+func checkOne(what, path, name string) error {
+	var info unix.Stat_t
+	err := unix.Lstat(name, &info)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return nil
+	case err != nil:
+		return unread(&fs.PathError{Op: "lstat", Path: name, Err: err}, what, path)
+	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
+		return refuse(what, path, fmt.Sprintf("%s belongs to another user, number %d, who decides what is there; chown it to user %d, or to root", name, info.Uid, os.Geteuid()))
+	}
+	kind := info.Mode & unix.S_IFMT
+	sticky := kind == unix.S_IFDIR && info.Mode&unix.S_ISVTX != 0
+	if kind == unix.S_IFLNK || sticky {
+		return nil
+	}
+	if info.Mode&0o002 != 0 || info.Mode&0o020 != 0 && info.Gid != 0 && int(info.Gid) != os.Getegid() {
+		mode := "go-w"
+		if kind == unix.S_IFREG {
+			mode = "600"
+		}
+		return refuse(what, path, fmt.Sprintf("others can write to %s (its mode is %#o), so that what is there may be theirs: look at it, then chmod %s it", name, info.Mode&0o7777, mode))
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package mounts
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// Bounds of the record: how many directories with an ignore file it has, what each hides, and the
+// size in bytes.
+const (
+	mostHiding     = 4096
+	mostHidden     = 4000
+	mostHidingFile = 256 << 20
+)
+
+// Hidden keeps what ignore files have hidden, by what it is. Who may write to a directory can rename
+// one in it, so that a pattern names something else, or nothing, in the next sandbox: what was hidden
+// stays hidden under another name, as long as the ignore file says what it said. Safe for concurrent
+// use, by one process at a time.
+type Hidden struct {
+	path string
+	most int
+
+	mu  sync.Mutex // guards what follows, and the file
+	all []hiding
+}
+
+// hiding is what the ignore file of one directory hides.
+type hiding struct {
+	Source hostpath.Identity   `json:"source"`
+	Ignore string              `json:"ignore"` // a digest of the ignore file
+	IDs    []hostpath.Identity `json:"ids"`
+}
+
+// OpenHidden reads the record at a path, or begins it. One that can't be read is fault.ErrUnavailable:
+// without it nobody knows what is to be hidden.
+func OpenHidden(path string) (*Hidden, error) {
+	h := &Hidden{path: path, most: mostHiding}
+	file, err := keptfile.ReadTrusted("the record of what ignore files hide", path, mostHidingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(file.Data, &h.all)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s, which has what ignore files hide, can't be read; put it back from a copy, or move it away if no agent can have renamed a directory that has hidden files in it", path)
+	}
+	return h, nil
+}
+
+// of is what a directory's ignore file has hidden before, if it said what it says.
+func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.all {
+		if one.Ignore == ignore && one.Source.IsAfterBoot(source) {
+			return slices.Clone(one.IDs)
+		}
+	}
+	return nil
+}
+
+// keep notes, durably, what an ignore file hides, beside what it has hidden before. What another text
+// of it has hidden is forgotten: somebody has changed it who may, since no agent can.
+func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Identity) error {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(source) })
+	now := hiding{Source: source, Ignore: ignore, IDs: ids}
+	if at >= 0 && h.all[at].Ignore == ignore {
+		for _, id := range h.all[at].IDs {
+			if !slices.Contains(now.IDs, id) {
+				now.IDs = append(now.IDs, id)
+			}
+		}
+		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == source {
+			return nil
+		}
+	}
+	all := slices.Clone(h.all)
+	switch {
+	case at >= 0 && len(ids) == 0 && len(now.IDs) == 0:
+		all = slices.Delete(all, at, at+1)
+	case at >= 0:
+		all[at] = now
+	case len(ids) == 0:
+		return nil
+	case len(all) >= h.most:
+		return fault.New(fault.ErrConflict, "%d directories with ignore files were mounted, and what no more hide is kept in %s: move that away if no agent can have renamed a directory that has hidden files in it", h.most, h.path)
+	default:
+		all = append(all, now)
+	}
+	if len(now.IDs) > mostHidden {
+		return fault.New(fault.ErrConflict, "an ignore file has hidden more than %d files and directories since it was written; change it, so that what it has hidden is forgotten", mostHidden)
+	}
+	text, err := json.Marshal(all)
+	if err == nil {
+		err = wholefile.Replace(h.path, text, 0o600)
+	}
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "what an ignore file hides can't be kept, so that its directory is not shown")
+	}
+	h.all = all
+	return nil
+}

@@ -1,0 +1,115 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// TestHiddenStaysHidden: whoever may write to a directory renames what is in it, so that the ignore
+// file's patterns name something else. What was hidden is hidden in each sandbox that is made later,
+// also by the next daemon; without the record of it, as the control, it is shown.
+func TestHiddenStaysHidden(t *testing.T) {
+	t.Parallel()
+	exchange := func(a, b string) error {
+		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	}
+	for name, test := range map[string]struct {
+		do   func(at func(string) string) error
+		want string // where it is then
+		same bool   // a pattern names it there, too
+	}{
+		"nothing":       {func(func(string) string) error { return nil }, "/w/conf/key.pem", true},
+		"renamed":       {func(at func(string) string) error { return os.Rename(at("conf/key.pem"), at("conf/plain")) }, "/w/conf/plain", false},
+		"its directory": {func(at func(string) string) error { return os.Rename(at("conf"), at("plain")) }, "/w/plain/key.pem", false},
+		"into another":  {func(at func(string) string) error { return os.Rename(at("conf/key.pem"), at("other/plain")) }, "/w/other/plain", false},
+		"exchanged":     {func(at func(string) string) error { return exchange(at("conf/key.pem"), at("other/file")) }, "/w/other/file", false},
+		"directories":   {func(at func(string) string) error { return exchange(at("conf"), at("other")) }, "/w/other/key.pem", false},
+		"a link in its place": {func(at func(string) string) error {
+			return errors.Join(os.Rename(at("conf"), at("plain")), os.Symlink("plain", at("conf")))
+		}, "/w/plain/key.pem", false},
+		"a second name": {func(at func(string) string) error { return os.Link(at("conf/key.pem"), at("other/second")) }, "/w/other/second", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, record := t.TempDir(), filepath.Join(t.TempDir(), "hidden")
+			at := func(name string) string { return filepath.Join(dir, name) }
+			for name, text := range map[string]string{IgnoreFile: "/conf/key.pem\n/vault/\n", "conf/key.pem": "key", "other/file": "file", "vault/x": "x"} {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(at(name)), 0o755), os.WriteFile(at(name), []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hidden := func(h *Hidden) (all []string) {
+				t.Helper()
+				over, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range over {
+					all = append(all, m.Destination)
+				}
+				return all
+			}
+			open := func() *Hidden {
+				t.Helper()
+				h, err := OpenHidden(record)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			}
+			h := open()
+			hidden(h)
+			if err := errors.Join(test.do(at), os.Rename(at("vault"), at("seen"))); err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range []*Hidden{h, open()} {
+				if got := hidden(h); !slices.Contains(got, test.want) || !slices.Contains(got, "/w/seen") {
+					t.Errorf("%v are hidden, and not %s and /w/seen", got, test.want)
+				}
+			}
+			if got := hidden(nil); slices.Contains(got, test.want) != test.same || slices.Contains(got, "/w/seen") { // the control
+				t.Errorf("without the record %v are hidden", got)
+			}
+			// Whoever may change the ignore file says anew what is hidden.
+			if err := os.WriteFile(at(IgnoreFile), []byte("/nothing\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range []*Hidden{h, open()} {
+				if got := hidden(h); len(got) > 0 {
+					t.Errorf("another ignore file hides %v", got)
+				}
+			}
+		})
+	}
+}
+
+// TestTheRecordOfWhatIsHidden: one that can't be read is no empty one, and it has a bound.
+func TestTheRecordOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	record := filepath.Join(t.TempDir(), "hidden")
+	if err := os.WriteFile(record, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenHidden(record); !errors.Is(err, fault.ErrUnavailable) {
+		t.Errorf("half a record: %v", err)
+	}
+	h := &Hidden{path: record, most: 1}
+	for i, want := range []error{nil, fault.ErrConflict} {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("key\n"), 0o600), os.WriteFile(filepath.Join(dir, "key"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), record) {
+			t.Errorf("directory %d: %v", i, err)
+		}
+	}
+}

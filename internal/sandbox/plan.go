@@ -102,7 +102,7 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 	info := Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: p.template.Name, Digest: p.template.Digest,
 		Engine: p.engine.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Created: time.Now().UTC(),
+		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Proof: req.proof, Created: time.Now().UTC(),
 		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
 	}
 	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)

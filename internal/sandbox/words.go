@@ -68,3 +68,6 @@ const (
 
 // KeptEvents is how many events a Journal keeps at least.
 const KeptEvents = journal.KeptEvents
+
+// BuildLabel is the label of the sandbox in which a template is built.
+const BuildLabel = journal.BuildLabel

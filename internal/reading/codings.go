@@ -72,7 +72,7 @@ func decodeOne(coding string, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer from.Close() //nolint:errcheck // nothing is written
+	defer from.Close()
 	out, err := io.ReadAll(io.LimitReader(from, maxDecoded+1))
 	if err == nil && len(out) > maxDecoded {
 		err = errLong

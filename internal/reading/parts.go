@@ -57,13 +57,11 @@ func partAt(rest []byte) []byte {
 			break
 		}
 	}
-	for from := 0; ; {
-		at := bytes.Index(rest[from:], []byte("\n--"))
-		if at < 0 {
-			return rest
-		}
-		return bytes.TrimRight(rest[:from+at], "\r")
+	at := bytes.Index(rest, []byte("\n--"))
+	if at < 0 {
+		return rest
 	}
+	return bytes.TrimRight(rest[:at], "\r")
 }
 
 // charsetOf finds what a type says of its letters, however bad the rest of it is.

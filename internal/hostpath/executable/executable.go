@@ -167,7 +167,7 @@ func interpreter(name string) string {
 	if err != nil {
 		return ""
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	begin := make([]byte, unix.PathMax)
 	n, _ := io.ReadFull(file, begin)
 	line, _, _ := bytes.Cut(begin[:n], []byte("\n"))
@@ -184,17 +184,17 @@ func (s *Sums) read(path *hostpath.Path) (sum string, begin []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return "", nil, fmt.Errorf("%s can't be looked at: %w", path.Name, err)
 	}
 	begin = make([]byte, len("#!"))
-	if n, err := file.ReadAt(begin, 0); err != nil && !errors.Is(err, io.EOF) {
+	n, err := file.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return "", nil, err
-	} else {
-		begin = begin[:n]
 	}
+	begin = begin[:n]
 	is := state{device: st.Dev, inode: st.Ino, size: st.Size, written: st.Mtim, moved: st.Ctim}
 	if sum, known := s.get(is); known {
 		return sum, begin, nil

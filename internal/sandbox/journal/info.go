@@ -118,6 +118,9 @@ type Lifetime struct {
 	Lease time.Duration `json:"lease,omitempty"`
 }
 
+// NoLease asks for no lease where 0 would leave the one that there is.
+const NoLease time.Duration = -1
+
 // AtEnd is what becomes of a sandbox whose time is over.
 type AtEnd string
 

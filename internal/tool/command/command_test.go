@@ -326,7 +326,7 @@ func TestADefinitionIsOfTheBytes(t *testing.T) {
 	path := filepath.Join(place(t), "lookup.sh")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,7 +360,7 @@ func TestADefinitionIsOfTheBytes(t *testing.T) {
 func TestAProgramThatASandboxMayWrite(t *testing.T) {
 	dir := place(t)
 	path := filepath.Join(dir, "p.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 1\n"), 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	at, err := hostpath.Open(dir, hostpath.Identity{})

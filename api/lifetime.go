@@ -12,7 +12,8 @@ type Lifetime struct {
 	AtEnd       string `json:"at_end,omitempty"`       // destroy, pause, pause-files (without memory); "" is destroy
 	// LeaseSeconds is how long it lasts without any client attached to a command of it, though
 	// commands run; then it is destroyed. Between commands it is five minutes at least. 0: they
-	// run on. Time in which it waits for a person, or is paused, does not count; if it does so
+	// run on, or what is said anew leaves the lease that there is, as a fork has its source's; -1: none.
+	// Time in which it waits for a person, or is paused, does not count; if it does so
 	// when the lease would be over, the lease is a day from then on.
 	LeaseSeconds int64 `json:"lease_seconds,omitempty"` // at least 5
 }

@@ -48,7 +48,7 @@ func newExtend() *cobra.Command {
 		Short:   "Say anew when sandboxes end by themselves",
 		GroupID: groupWork,
 		Long: `Changes when a sandbox ends by itself, counted from now. Without flags, it no longer
-ends by itself.`,
+ends by itself. That it ends when its client is gone (a run without --keep) stays so.`,
 		Example: "  cofferdam extend --ttl 2h sb4f1c\n  cofferdam extend --idle 15m --then-pause sb4f1c",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, ids []string) error {

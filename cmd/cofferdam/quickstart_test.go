@@ -182,7 +182,7 @@ func (r *reader) secrets(text string) {
 	if err != nil {
 		r.t.Fatalf("%s: %v", text, err)
 	}
-	declared, err := c.DeclaredSecrets()
+	declared, err := c.DeclaredSecrets(nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}

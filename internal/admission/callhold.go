@@ -37,6 +37,7 @@ func (c *toolCall) source() string {
 // answered weighs what people have answered about a call that waits. Nobody is asked about
 // one past those that the policy has for the sandbox.
 func (c *toolCall) answered(ctx context.Context, d policy.Decision) (policy.Decision, error) {
+	c.judged = ""
 	d = c.t.known.settle(d)
 	if d.Effect != policy.Hold {
 		return d, nil
@@ -45,6 +46,7 @@ func (c *toolCall) answered(ctx context.Context, d policy.Decision) (policy.Deci
 		return left, nil
 	}
 	about := c.subject()
+	c.judged = about.Definition
 	answers, _, err := c.t.known.config.Approvals.Grants(ctx, about.Project(), c.t.known.asker())
 	if err != nil {
 		return policy.Decision{}, fault.Wrap(fault.ErrUnavailable, err, "what people have answered about the tool %s could not be read", c.tool.Name)

@@ -231,6 +231,9 @@ type Run struct {
 	// (Trees): no code that waits for a person may run in it, so what would be built there
 	// is not shown.
 	Rehearsal bool
+	// StandsIn names what the daemon made the sandbox for, see journal.Info; "": somebody asked
+	// for it.
+	StandsIn string
 	// Source is what a workshop is for: it builds that and nothing else; nil: it is none.
 	Source *building.Source
 	// TemplateDigest is that of the template's files.

@@ -50,12 +50,19 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	return err
 }
 
-// markOwner puts in what tells whose run it is when that was erased.
+// markOwner puts in what tells whose run it is when that was erased, and that it is not its
+// owner's to see.
 func markOwner(t *tenant, detail map[string]string) {
+	if t.run.StandsIn != "" {
+		detail[DetailStandsIn] = t.run.StandsIn
+	}
 	if t.ownerKey != "" {
 		detail[audit.DetailOwnerKey] = t.ownerKey
 	}
 }
+
+// DetailStandsIn names, in the record of a sandbox's beginning, what the daemon made it for.
+const DetailStandsIn = "stands_in"
 
 // detailOwnTools has the names of the tools that a sandbox was given for itself.
 const detailOwnTools = "own_tools"

@@ -114,6 +114,7 @@ type toolCall struct {
 	tool      *tool.Tool
 	own       bool // the sandbox's own, and not the host's
 	arguments tool.Arguments
+	judged    string // the definition of the tool that the decision is about; "": of none in particular
 	decision  policy.Decision
 }
 
@@ -186,7 +187,7 @@ func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err 
 // ended, and so is every call of a sandbox that ends.
 func (c *toolCall) run(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
-	result, failed := c.tool.Call(ctx, tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text()})
+	result, failed := c.tool.Call(ctx, tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})
 	took := time.Since(at)
 	if failed != nil {
 		c.box.warn("a tool failed", "tool", c.tool.Name, "sandbox", c.t.run.Sandbox, "request", began.RequestID, "error", failed)

@@ -34,6 +34,7 @@ func layers() []struct {
 		{"internal/integrity", 0},
 		{"internal/process", 0},
 		{"internal/scan", 0},
+		{"internal/reading", 0},
 		{"internal/wholefile", 0},
 		{"internal/keptfile", 0},
 		{"internal/workspace", 1},

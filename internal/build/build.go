@@ -25,7 +25,7 @@ import (
 )
 
 // Label is the label of a build's sandbox: its value is the build's id.
-const Label = "cofferdam.build"
+const Label = sandbox.BuildLabel
 
 // Bounds of what clients may ask for.
 const (

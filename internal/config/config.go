@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
 // DefaultGatewayUID is the gateway's own user when no name is configured: a
@@ -182,10 +183,11 @@ func (c Config) check() error {
 	if _, err := c.Network.Outbound(); err != nil {
 		return fmt.Errorf("network%w", err)
 	}
-	if _, err := c.DeclaredSecrets(); err != nil {
+	declared, err := c.DeclaredSecrets(nil)
+	if err != nil {
 		return err
 	}
-	if _, err := c.ToolSet(); err != nil {
+	if _, err := c.ToolSet(secret.NewBroker(declared, time.Now), nil); err != nil {
 		return err
 	}
 	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {

@@ -110,7 +110,7 @@ func (o Origin) source(words string) (secret.Source, error) {
 	if !filepath.IsAbs(o.Command[0]) {
 		return nil, fmt.Errorf(".command begins with %q; it is a program's absolute path", o.Command[0])
 	}
-	return program.Command(o.Command), nil
+	return &program.Command{Argv: o.Command}, nil
 }
 
 func (v Vault) source() (secret.Source, error) {

@@ -21,7 +21,7 @@ func TestSecretsOfPresets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := c.DeclaredSecrets()
+	all, err := c.DeclaredSecrets(nil)
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/preset"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
@@ -76,8 +77,9 @@ const defaultKeep = 5 * time.Minute
 // longestKeep is how long a token is used that says when it expires.
 const longestKeep = 24 * time.Hour
 
-// DeclaredSecrets are the secrets as the broker takes them.
-func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
+// DeclaredSecrets are the secrets as the broker takes them. No program is asked for one that lies
+// where a sandbox may write now; writable nil: nowhere.
+func (c Config) DeclaredSecrets(writable func() []hostpath.Tree) ([]secret.Declared, error) {
 	var all []secret.Declared
 	seen := map[string]bool{}
 	for i, s := range c.Secrets {
@@ -93,6 +95,11 @@ func (c Config) DeclaredSecrets() ([]secret.Declared, error) {
 			return nil, fmt.Errorf("secrets[%d]%w", i, err)
 		}
 		seen[s.Name] = true
+		if asked, is := d.Source.(interface {
+			Guard(writable func() []hostpath.Tree)
+		}); is {
+			asked.Guard(writable)
+		}
 		all = append(all, d)
 	}
 	return all, nil

@@ -42,7 +42,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := c.DeclaredSecrets()
+	all, err := c.DeclaredSecrets(nil)
 	if err != nil || len(all) != 9 {
 		t.Fatal(all, err)
 	}
@@ -54,7 +54,7 @@ func TestSecrets(t *testing.T) {
 	if !reflect.DeepEqual(two.How, exchange.Manner{Where: []exchange.Place{exchange.Basic, exchange.Query}}) || two.Form.Name != "plain" || two.Keep != 30*time.Second || two.Source != file.Path("/etc/two") {
 		t.Errorf("%+v", two)
 	}
-	if !reflect.DeepEqual(all[2].Source, program.Command{"/usr/bin/pass", "show", "it"}) || all[8].Source == nil {
+	if !reflect.DeepEqual(all[2].Source, &program.Command{Argv: []string{"/usr/bin/pass", "show", "it"}}) || all[8].Source == nil {
 		t.Errorf("%+v", all[2:])
 	}
 	if five := all[3]; five.Source == nil || five.Keep != 24*time.Hour || !reflect.DeepEqual(five.How, exchange.Manner{Header: "Authorization", Format: "Bearer {secret}"}) {

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
@@ -110,29 +111,47 @@ func childOf(n *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// ToolSet are the tools as the daemon has them called.
-func (c Config) ToolSet() (*tool.Set, error) {
-	declared, err := c.DeclaredSecrets()
-	if err != nil {
-		return nil, err
-	}
+// ToolSet are the tools as the daemon has them called, whose endpoints get secrets from the broker:
+// the one that runs get theirs from, so that the values of each are known to all. No program is run
+// that lies where a sandbox may write now; writable nil: nowhere.
+func (c Config) ToolSet(broker *secret.Broker, writable func() []hostpath.Tree) (*tool.Set, error) {
 	var all []tool.Tool
+	making := &toolMaking{broker: broker, writable: writable}
 	for i, t := range c.Tools {
-		one, err := t.tool(declared)
+		one, err := t.tool(making)
 		if err != nil {
 			return nil, fmt.Errorf("tools[%d]%w", i, err)
 		}
 		all = append(all, one)
 	}
-	set, err := tool.NewSet(all)
+	set, err := tool.NewSet(all, making.secrets)
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
 	return set, nil
 }
 
+// toolMaking is what tools are made of, and all secrets that their endpoints get.
+type toolMaking struct {
+	broker   *secret.Broker
+	writable func() []hostpath.Tree
+	had      []tool.Secrets
+}
+
+// secrets are the values of all tools' secrets: in the answer of none may be another's.
+func (m *toolMaking) secrets() (all []string, err error) {
+	for _, had := range m.had {
+		some, err := had()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // tool checks an entry. Its errors go on after the entry's place.
-func (t Tool) tool(declared []secret.Declared) (tool.Tool, error) {
+func (t Tool) tool(of *toolMaking) (tool.Tool, error) {
 	one := tool.Tool{
 		Name: t.Name, Description: t.Description, JSON: t.Answers == "json", Record: t.RecordArguments,
 		Limits: tool.Limits{Time: time.Duration(t.Timeout), Output: int64(t.MaxOutput)},
@@ -154,12 +173,12 @@ func (t Tool) tool(declared []secret.Declared) (tool.Tool, error) {
 	if one.Schema, err = tool.ParseSchema(string(t.Arguments)); err != nil {
 		return one, fmt.Errorf(".arguments: %w", err)
 	}
-	one.Runner, err = t.runner(declared)
+	one.Runner, err = t.runner(of)
 	return one, err
 }
 
 // asked is the runner of an endpoint.
-func (t Tool) asked(declared []secret.Declared) (tool.Runner, error) {
+func (t Tool) asked(of *toolMaking) (tool.Runner, error) {
 	if t.User != "" || t.Directory != "" || len(t.Environment) > 0 {
 		return nil, fmt.Errorf(" is an endpoint; user, directory and environment are a command's")
 	}
@@ -168,18 +187,19 @@ func (t Tool) asked(declared []secret.Declared) (tool.Runner, error) {
 		return nil, fmt.Errorf(".endpoint: %w", err)
 	}
 	if t.Secret != "" {
-		credential, err := credentialOf(t.Secret, t.Endpoint, declared)
+		credential, had, err := credentialOf(t.Secret, t.Endpoint, of.broker)
 		if err != nil {
 			return nil, fmt.Errorf(".secret: %w", err)
 		}
 		e.Authorize(credential)
+		of.had = append(of.had, had)
 	}
 	return e, nil
 }
 
-func (t Tool) runner(declared []secret.Declared) (tool.Runner, error) {
+func (t Tool) runner(of *toolMaking) (tool.Runner, error) {
 	if t.Endpoint != "" {
-		return t.asked(declared)
+		return t.asked(of)
 	}
 	if t.Secret != "" {
 		return nil, fmt.Errorf(" is a command; secret is an endpoint's")
@@ -188,7 +208,7 @@ func (t Tool) runner(declared []secret.Declared) (tool.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf(".user: %w", err)
 	}
-	c := &command.Command{Argv: t.Command, Dir: t.Directory, Environment: t.Environment, User: as}
+	c := &command.Command{Argv: t.Command, Dir: t.Directory, Environment: t.Environment, User: as, Writable: of.writable}
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf(".command: %w", err)
 	}

@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
 // readTools reads a configuration that is only tools.
@@ -48,7 +52,7 @@ tools:
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := c.ToolSet()
+	set, err := toolSet(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,4 +112,14 @@ func TestSchemasThatCanNotBe(t *testing.T) {
 			t.Errorf("%s%v; want %s", text, err, want)
 		}
 	}
+}
+
+// toolSet are a configuration's tools, with a broker of its secrets.
+func toolSet(t *testing.T, c Config) (*tool.Set, error) {
+	t.Helper()
+	declared, err := c.DeclaredSecrets(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ToolSet(secret.NewBroker(declared, time.Now), nil)
 }

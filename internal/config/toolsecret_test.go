@@ -36,7 +36,7 @@ func TestEndpointsGetTheirSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := c.ToolSet()
+		set, err := toolSet(t, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestASecretThatIsRenewedDuringACall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := c.ToolSet()
+		set, err := toolSet(t, c)
 		if err != nil {
 			t.Fatal(err)
 		}

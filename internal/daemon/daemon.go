@@ -33,6 +33,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -187,16 +188,16 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	}
 	d.openAdvisories()
 	d.gateway = newGatewayProcess(d)
-	tools, err := d.opts.Config.ToolSet()
+	if d.secrets, err = brokerOf(d.opts.Config, writableOf(d)); err != nil {
+		return err
+	}
+	tools, err := d.opts.Config.ToolSet(d.secrets, writableOf(d))
 	if err != nil {
 		return err
 	}
 	key, err := findingsKey(d.opts.Paths.FindingsKey())
 	d.ownerKeys = audit.NewOwnerKeys(key)
 	if err != nil {
-		return err
-	}
-	if d.secrets, err = brokerOf(d.opts.Config); err != nil {
 		return err
 	}
 	d.door = admission.New(admission.Config{
@@ -215,9 +216,20 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	return nil
 }
 
+// writableOf tells the directories of the host in which sandboxes may write. The manager of
+// sandboxes is made after what runs programs.
+func writableOf(d *Daemon) func() []hostpath.Tree {
+	return func() []hostpath.Tree {
+		if d.sandboxes == nil {
+			return nil
+		}
+		return d.sandboxes.WritableNow()
+	}
+}
+
 // brokerOf has the secrets that the configuration declares. Nothing is fetched.
-func brokerOf(c config.Config) (*secret.Broker, error) {
-	declared, err := c.DeclaredSecrets()
+func brokerOf(c config.Config, writable func() []hostpath.Tree) (*secret.Broker, error) {
+	declared, err := c.DeclaredSecrets(writable)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func TestAnswersTakeMemory(t *testing.T) {
 // that is. Another waits for it, and no longer than it may.
 func TestSlowBodiesTakeMemory(t *testing.T) {
 	const size = 1_000_000 // the longest that is looked through
-	e := endLimited(t, egress.Limits{Memory: 8 << 20, MemoryTime: 50 * time.Millisecond}, judgedDocument, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e := endLimited(t, egress.Limits{Memory: 10 << 20, MemoryTime: 50 * time.Millisecond}, judgedDocument, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, n)
 	}), "api.example")

@@ -159,11 +159,11 @@ func TestPatternsAsServersRead(t *testing.T) {
 				{"", "text", http.Header{"Content-Encoding": {"", "gzip"}}},
 				{"", "text", http.Header{"Content-Encoding": {"identity, br"}}},
 				{"", "text", http.Header{"Grpc-Encoding": {"gzip"}}},
-				{"", "text", http.Header{"Content-Type": {"text/plain; charset=utf-16"}}},
-				{"", "text", http.Header{"Content-Type": {"text/plain", "text/plain; charset=utf-7"}}},
-				{"", "text", http.Header{"Content-Type": {"text/plain; charset=utf-16; x"}}},
-				{"", "text", http.Header{"Content-Type": {"text/plain, text/plain; Charset = \"UTF-16\""}}},
-				{"", "text", http.Header{"Content-Type": {"text/plain; charset*=us-ascii'en'utf-16"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain; charset=utf-18"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain", "text/plain; charset=cp037"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain; charset=shift_jis; x"}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain, text/plain; Charset = \"UTF-EBCDIC\""}}},
+				{"", "text", http.Header{"Content-Type": {"text/plain; charset*=us-ascii'en'big5"}}},
 			},
 		} {
 			for _, one := range all {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -103,8 +104,8 @@ func (r *refusals) note(what string, now time.Time) (count int, due bool) {
 }
 
 // own returns the sandbox that a request names. One of another owner is
-// fault.ErrNotFound, as one that there is not, and so is a token's workshop: what is built
-// there is given to others, too.
+// fault.ErrNotFound, as one that there is not, and so is, for a token, what stands in for its
+// sandbox.
 func (s *desk) own(r *http.Request) (*sandbox.Sandbox, error) {
 	return s.ownBox(r, r.PathValue("id"))
 }
@@ -117,14 +118,7 @@ func (s *desk) ownBox(r *http.Request, id string) (*sandbox.Sandbox, error) {
 	if s.cfg.Sandboxes == nil {
 		return nil, errNotWired
 	}
-	sb, err := s.cfg.Sandboxes.Get(id)
-	if err != nil {
-		return nil, err
-	}
-	if !who.sees(sb.Info().Owner) || sb.Info().Workshop && !who.all() {
-		return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
-	}
-	return sb, nil
+	return backend.Find(s.cfg.Sandboxes, id, who.viewer())
 }
 
 // errNotWired: this daemon lacks the part that a route needs.

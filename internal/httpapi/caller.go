@@ -49,10 +49,21 @@ func (c caller) sourceName(source string) string {
 	return filepath.Base(source)
 }
 
-// sees reports whether something of that owner may be shown to the caller, and
-// changed by it.
+// sees reports whether a snapshot of that owner may be shown to the caller, and changed by it.
 func (c caller) sees(owner sandbox.Owner) bool {
 	return c.all() || owner.Token == c.token.ID
+}
+
+// viewer tells which sandboxes are there for the caller.
+func (c caller) viewer() backend.Viewer {
+	switch {
+	case c.token == nil:
+		return backend.HostViewer
+	case c.token.Admin:
+		return backend.AnyOwnersViewer
+	default:
+		return backend.TokenViewer(c.token.ID)
+	}
 }
 
 // owner is whose the caller's new sandboxes are.

@@ -85,11 +85,14 @@ func lifetime(l api.Lifetime) (sandbox.Lifetime, error) {
 			return sandbox.Lifetime{}, fault.Invalid("%s is %d; it is from 1 to %d, or 0 for no end", what, seconds, int64(maxLife/time.Second))
 		}
 	}
-	if l.LeaseSeconds < 0 || l.LeaseSeconds > int64(maxLife/time.Second) {
-		return sandbox.Lifetime{}, fault.Invalid("lease_seconds is %d; it is from 5 to %d, or 0 for none", l.LeaseSeconds, int64(maxLife/time.Second))
+	if l.LeaseSeconds < -1 || l.LeaseSeconds > int64(maxLife/time.Second) {
+		return sandbox.Lifetime{}, fault.Invalid("lease_seconds is %d; it is from 5 to %d, 0 for the one that there is, or -1 for none", l.LeaseSeconds, int64(maxLife/time.Second))
 	}
 	made := sandbox.Lifetime{
 		TTL: time.Duration(l.TTLSeconds) * time.Second, Idle: time.Duration(l.IdleSeconds) * time.Second, Lease: time.Duration(l.LeaseSeconds) * time.Second,
+	}
+	if l.LeaseSeconds < 0 {
+		made.Lease = sandbox.NoLease
 	}
 	switch l.AtEnd {
 	case "", "destroy":

@@ -74,31 +74,6 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWorkshops: where source distributions are built for a token's sandboxes is none of the
-// token's, since others get what is built there; the host sees it.
-func TestWorkshops(t *testing.T) {
-	t.Parallel()
-	in, ctx := serve(t), t.Context()
-	c, tok := in.as(token.Grant{Name: "ann"})
-	own := in.create(c, api.CreateSandbox{})
-	shop := in.manager.Workshop(tok.ID)
-	if _, err := c.Sandbox(ctx, shop); client.StatusOf(err) != http.StatusNotFound {
-		t.Errorf("she sees it: %v", err)
-	}
-	if _, err := c.StartCommand(ctx, shop, api.StartCommand{Argv: []string{"true"}}); client.StatusOf(err) != http.StatusNotFound {
-		t.Errorf("she has it run something: %v", err)
-	}
-	if err := c.DestroySandbox(ctx, shop); client.StatusOf(err) != http.StatusNotFound {
-		t.Errorf("she destroys it: %v", err)
-	}
-	if all, err := c.Sandboxes(ctx); err != nil || len(all) != 1 || all[0].ID != own.ID {
-		t.Errorf("she has %+v, %v", all, err)
-	}
-	if box, err := in.host.Sandbox(ctx, shop); err != nil || box.ID != shop {
-		t.Errorf("the host does not see it: %+v, %v", box, err)
-	}
-}
-
 // TestStuck: who has a sandbox that could not be taken away is told.
 func TestStuck(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -40,9 +41,9 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		return errNotWired
 	}
 	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
-	boxes := slices.SortedFunc(slices.Values(s.cfg.Sandboxes.List()), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
+	boxes := slices.SortedFunc(slices.Values(backend.Listed(s.cfg.Sandboxes, by.viewer())), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
 	for _, sb := range boxes {
-		if !by.sees(sb.Info().Owner) || sb.Info().Workshop && !by.all() || at(sb).compare(after) <= 0 {
+		if at(sb).compare(after) <= 0 {
 			continue
 		}
 		v := view(sb, nil)

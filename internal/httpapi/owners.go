@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // maxOwners bounds the sandboxes whose owners are kept in mind.
@@ -39,11 +41,12 @@ func (o *owners) put(of ownership, owns bool) {
 }
 
 // owns reports whether a sandbox is or was a token's, as the log says it, also after whose
-// it was is erased there. One that is not on record is nobody's.
+// it was is erased there. One that is not on record is nobody's, and so is one that stood in
+// for another.
 func (s *desk) owns(ctx context.Context, token, sandbox string) (bool, error) {
 	if s.cfg.Sandboxes != nil {
-		if sb, err := s.cfg.Sandboxes.Get(sandbox); err == nil {
-			return sb.Info().Owner.Token == token, nil
+		if sb, err := backend.Find(s.cfg.Sandboxes, sandbox, backend.HostViewer); err == nil {
+			return backend.TokenViewer(token)(sb.Info()), nil
 		}
 	}
 	of := ownership{sandbox, token}
@@ -55,12 +58,17 @@ func (s *desk) owns(ctx context.Context, token, sandbox string) (bool, error) {
 			return false, err
 		}
 		if began.Sandbox == sandbox {
-			owns := s.cfg.OwnerKeys.Owns(began, token)
+			owns := s.ownsBegan(began, token)
 			s.owners.put(of, owns)
 			return owns, nil
 		}
 	}
 	return false, nil
+}
+
+// ownsBegan reports whether the sandbox of the record of a beginning was a token's own.
+func (s *desk) ownsBegan(began audit.Record, token string) bool {
+	return began.Detail[admission.DetailStandsIn] == "" && s.cfg.OwnerKeys.Owns(began, token)
 }
 
 // began are the records of the beginnings of sandboxes whose field ("run",
@@ -187,9 +195,10 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 // runOf tells whether a run has sandboxes of the token, and of others.
 func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
-		for _, sb := range s.cfg.Sandboxes.List() {
+		own := backend.TokenViewer(token)
+		for _, sb := range backend.Listed(s.cfg.Sandboxes, backend.HostViewer) {
 			if info := sb.Info(); info.Run == run {
-				has, others = has || info.Owner.Token == token, others || info.Owner.Token != token
+				has, others = has || own(info), others || !own(info)
 			}
 		}
 	}
@@ -198,7 +207,7 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 			return false, false, err
 		}
 		if began.Run == run {
-			owns := s.cfg.OwnerKeys.Owns(began, token)
+			owns := s.ownsBegan(began, token)
 			has, others = has || owns, others || !owns
 		}
 	}

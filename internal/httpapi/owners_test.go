@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
@@ -61,6 +62,15 @@ func TestWhoseASandboxWas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, outcome := range []audit.Outcome{audit.Started, audit.Restored} { // what stands in for a sandbox of ann's is not hers to see
+		r := audit.Record{
+			Kind: audit.KindSandbox, Outcome: outcome, Run: "r-" + string(outcome), Sandbox: "sb-r-" + string(outcome), Token: "tk_ann",
+			Detail: map[string]string{admission.DetailStandsIn: "proof"},
+		}
+		if _, err := log.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
 	check := func(when string) {
 		t.Helper()
 		s := &desk{cfg: Config{Log: log, OwnerKeys: keys}}
@@ -72,6 +82,8 @@ func TestWhoseASandboxWas(t *testing.T) {
 			{"tk_bob", "r1", false, false, true},
 			{"tk_ann", "r2", false, false, true},
 			{"tk_ann", "r3", false, false, false},
+			{"tk_ann", "r-started", false, false, true},
+			{"tk_ann", "r-restored", false, false, true},
 		} {
 			for range 2 { // the second is answered from memory
 				owns, err := s.owns(t.Context(), c.token, "sb-"+c.run)

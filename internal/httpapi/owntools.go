@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"net/netip"
@@ -50,13 +49,22 @@ func ownTools(body api.CreateSandbox, who caller) (*tool.Set, map[string]string,
 		}
 		all = append(all, one)
 	}
-	set, err := tool.NewSet(all)
+	set, err := tool.NewSet(all, ownSecrets(body.Tools))
 	if err != nil {
 		return nil, nil, err
 	}
 	env := map[string]string{toolProxyVariable: "http://" + channel.ToolsHost}
 	maps.Copy(env, body.Env)
 	return set, env, nil
+}
+
+// ownSecrets are those of all of a sandbox's own tools: in the answer of none may be another's.
+func ownSecrets(asked []api.SandboxTool) tool.Secrets {
+	var all []string
+	for _, one := range asked {
+		all = append(all, one.Secret)
+	}
+	return func() ([]string, error) { return all, nil }
 }
 
 func ownTool(asked api.SandboxTool) (tool.Tool, error) {
@@ -99,10 +107,7 @@ func ownEndpoint(asked api.SandboxTool) (tool.Runner, error) {
 	if err != nil {
 		return nil, fault.Invalid("the endpoint of the tool %s: %s", asked.Name, err)
 	}
-	secret := []byte(asked.Secret)
-	known := endpoint.Credential{
-		Header: "Authorization", Value: "Bearer " + asked.Secret, Betrayed: func(answer []byte) bool { return bytes.Contains(answer, secret) },
-	}
+	known := endpoint.Credential{Header: "Authorization", Value: "Bearer " + asked.Secret, Secrets: ownSecrets([]api.SandboxTool{asked})}
 	e.Authorize(func(context.Context) (endpoint.Credential, error) { return known, nil })
 	return e, nil
 }

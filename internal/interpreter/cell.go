@@ -145,7 +145,9 @@ func (p *place) connect(ctx context.Context, host Host, base map[string]string) 
 		}
 		if !idle {
 			w.close()
-			p.kill(context.WithoutCancel(ctx), host, kernel)
+			if err := p.kill(context.WithoutCancel(ctx), host, kernel); err != nil {
+				return "", nil, err
+			}
 			if kernel, w, err = p.attach(ctx, host, base); err != nil {
 				return "", nil, err
 			}
@@ -285,7 +287,7 @@ func (r *run) interrupt(why *Failure) {
 
 // outlived is why the kernel of a cell is ended that goes on though it was interrupted.
 func outlived() *Failure {
-	return &Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted; its kernel was ended, and what the context had is lost", interruptGrace)}
+	return &Failure{Name: FailureDied, Value: fmt.Sprintf("the cell did not end %s after it was interrupted", interruptGrace) + wasEnded}
 }
 
 // exit is the cell's end on record.
@@ -301,10 +303,23 @@ func (r *run) exit() channel.Exit {
 
 // broken ends the kernel, and tells why.
 func (r *run) broken(why *Failure) {
-	r.failure = why
-	r.place.kill(context.Background(), r.host, r.kernel)
-	r.tell(Event{Error: why})
+	r.failure = r.killed(why)
+	r.tell(Event{Error: r.failure})
 }
+
+// killed ends the kernel because of something, and is that with what is known of the end.
+func (r *run) killed(why *Failure) *Failure {
+	err := r.place.kill(context.Background(), r.host, r.kernel)
+	if err == nil {
+		return why
+	}
+	told := *why
+	told.Value = printable(strings.TrimSuffix(why.Value, wasEnded)+"; "+fault.Sentence(err, "its kernel was killed, and nobody confirmed that"), maxValue)
+	return &told
+}
+
+// wasEnded is said of a kernel whose end was confirmed.
+const wasEnded = "; its kernel was ended, and what the context had is lost"
 
 // tell hands an event to whoever reads, if somebody does. Who does not read holds the kernel
 // back, and neither the policy's time nor the end of a cell that was interrupted in vain.
@@ -321,8 +336,8 @@ func (r *run) tell(e Event) {
 			over = nil
 			r.interrupt(timeIsOver())
 		case <-r.grace:
-			r.grace, r.ended, r.failure = nil, true, outlived()
-			r.place.kill(context.Background(), r.host, r.kernel)
+			r.grace, r.ended = nil, true
+			r.failure = r.killed(outlived())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -32,6 +33,8 @@ type place struct {
 	waiting int        // cells that want the turn
 	kernel  string     // the id of the one that runs; "": none does
 	removed bool
+	// unconfirmed are kernels that were killed and that may run on.
+	unconfirmed []string
 	// stranger: the kernel does not know whose sandbox it is in.
 	stranger bool
 	// found: another daemon, or this sandbox's source, started the kernel, and may have given
@@ -79,6 +82,9 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	case kernel != "":
 		return kernel, nil
 	}
+	if err := p.killAgain(ctx, host); err != nil {
+		return "", err
+	}
 	kernel, err := p.start(ctx, host, env)
 	if err != nil {
 		return "", err
@@ -90,8 +96,7 @@ func (p *place) running(ctx context.Context, host Host, env map[string]string) (
 	}
 	p.mu.Unlock()
 	if removed {
-		p.kill(context.WithoutCancel(ctx), host, kernel)
-		return "", p.gone()
+		return "", errors.Join(p.gone(), p.kill(context.WithoutCancel(ctx), host, kernel))
 	}
 	return kernel, nil
 }
@@ -113,8 +118,7 @@ func (p *place) start(ctx context.Context, host Starter, env map[string]string) 
 		return "", err
 	}
 	if err := greet(ctx, host, kernel, p.language); err != nil {
-		p.kill(context.WithoutCancel(ctx), host, kernel)
-		return "", err
+		return "", errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
 	}
 	return kernel, nil
 }
@@ -156,12 +160,52 @@ func placeOf(k keeper.Command) *place {
 	return p
 }
 
-// kill ends a kernel, and the context has none.
-func (p *place) kill(ctx context.Context, host Starter, kernel string) {
-	p.forget(kernel)
+// kill ends a kernel, and the context has none. The error is that its end was not confirmed: it may
+// run on, and until that is known the context gets no other.
+func (p *place) kill(ctx context.Context, host Starter, kernel string) error {
+	p.mu.Lock()
+	if p.kernel == kernel {
+		p.kernel = ""
+	}
+	if !slices.Contains(p.unconfirmed, kernel) {
+		p.unconfirmed = append(p.unconfirmed, kernel)
+	}
+	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	_ = host.Signal(ctx, kernel, "KILL") // one that has ended has what it is to have
+	err := host.Signal(ctx, kernel, "KILL")
+	if err != nil && !errors.Is(err, fault.ErrNotFound) && runs(ctx, host, kernel) {
+		return fault.Wrap(fault.ErrUnavailable, err, "the kernel of the context %s was killed, and nobody confirmed that: it may run on, so the context gets no other; try again, use another context, or destroy the sandbox", p.ID)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unconfirmed = slices.DeleteFunc(p.unconfirmed, func(one string) bool { return one == kernel })
+	return nil
+}
+
+// runs tells whether a kernel may run.
+func runs(ctx context.Context, host Starter, kernel string) bool {
+	knows, is := host.(interface {
+		Kernels(ctx context.Context) ([]keeper.Command, error)
+	})
+	if !is {
+		return true
+	}
+	all, err := knows.Kernels(ctx)
+	return err != nil || slices.ContainsFunc(all, func(k keeper.Command) bool { return k.ID == kernel })
+}
+
+// killAgain kills those whose end was not confirmed.
+func (p *place) killAgain(ctx context.Context, host Starter) error {
+	p.mu.Lock()
+	all := slices.Clone(p.unconfirmed)
+	p.mu.Unlock()
+	for _, kernel := range all {
+		if err := p.kill(ctx, host, kernel); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // forget notes that a kernel has ended.
@@ -173,15 +217,26 @@ func (p *place) forget(kernel string) {
 	}
 }
 
-// end ends the kernel that there is, and with it the cell that runs.
-func (p *place) end(ctx context.Context, host Host, removed bool) {
+// end ends the kernel that there is, and with it the cell that runs. If its end is not confirmed,
+// the context stays.
+func (p *place) end(ctx context.Context, host Host, removed bool) error {
 	p.mu.Lock()
 	kernel := p.kernel
 	p.removed = p.removed || removed
 	p.mu.Unlock()
+	var err error
 	if kernel != "" {
-		p.kill(ctx, host, kernel)
+		err = p.kill(ctx, host, kernel)
 	}
+	if err == nil {
+		err = p.killAgain(ctx, host)
+	}
+	if err != nil && removed {
+		p.mu.Lock()
+		p.removed = false
+		p.mu.Unlock()
+	}
+	return err
 }
 
 // greet gives a kernel its program and waits until it is ready.

@@ -136,7 +136,9 @@ func (r *run) message(m message, size int) *Failure {
 	case "done":
 		r.done = true
 		if r.dying { // the next cell must not get it
-			r.place.kill(context.Background(), r.host, r.kernel)
+			if err := r.place.kill(context.Background(), r.host, r.kernel); err != nil && r.failure == nil {
+				r.failure = &Failure{Name: FailureDied, Value: fault.Sentence(err, "its kernel was killed, and nobody confirmed that")}
+			}
 		}
 		if r.failure != nil {
 			r.tell(Event{Error: r.failure})

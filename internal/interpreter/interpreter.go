@@ -239,8 +239,10 @@ func (i *Interpreter) Remove(ctx context.Context, sandbox, id, home string) erro
 	if err != nil {
 		return err
 	}
+	if err := p.end(ctx, b.host, true); err != nil {
+		return err
+	}
 	b.remove(p.ID)
-	p.end(ctx, b.host, true)
 	return nil
 }
 
@@ -255,7 +257,9 @@ func (i *Interpreter) Restart(ctx context.Context, sandbox, id, home string, bas
 	if err != nil {
 		return err
 	}
-	p.end(ctx, b.host, false)
+	if err := p.end(ctx, b.host, false); err != nil {
+		return err
+	}
 	return p.ready(ctx, b.host, base)
 }
 

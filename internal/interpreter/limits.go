@@ -25,5 +25,5 @@ const (
 	idleTime       = 3 * time.Second  // to end by itself what another daemon gave it
 	interruptGrace = 5 * time.Second  // to end a cell that is interrupted
 	takeTimeout    = 30 * time.Second // to take a request
-	killTimeout    = 10 * time.Second // to be told of its end
+	killTimeout    = 20 * time.Second // to be told of its end, which takes the daemon 15 at most
 )

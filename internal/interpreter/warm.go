@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"context"
+	"errors"
 	"maps"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -24,8 +25,7 @@ func Warm(ctx context.Context, host Starter, home string) error {
 		return err
 	}
 	if err := exercise(ctx, host, kernel); err != nil {
-		p.kill(context.WithoutCancel(ctx), host, kernel)
-		return err
+		return errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
 	}
 	return nil
 }

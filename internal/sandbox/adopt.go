@@ -125,7 +125,7 @@ func (a *adopter) reopen(ctx context.Context, info Info, first uint64) (*Sandbox
 	}
 	run := admission.Run{
 		Sandbox: info.ID, Run: info.Run, Task: info.Task, User: info.User, Token: info.Owner.Token,
-		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Rehearsal: info.Rehearsal,
+		Policy: p, Lock: lock, Template: info.Template, Started: info.Created, Plan: info.Plan, Rehearsal: info.Rehearsal, StandsIn: info.StandsIn(),
 		Ancestors: info.Ancestors, First: first, Kept: a.documents.policy, Placeholders: info.Placeholders, TemplateDigest: info.Digest,
 	}
 	if err := a.cfg.Door.Restore(ctx, run); err != nil {

@@ -59,6 +59,9 @@ type Config struct {
 	EmptyFile string
 	// Own are the installation's directories, never to be mounted.
 	Own []string
+	// Programs are the files that decide what programs of the configuration do, which no sandbox
+	// may write; nil: there are none.
+	Programs func() []string
 	// Written keeps what sandboxes were ever given to write of the host; nil: only what those
 	// may write that live is known.
 	Written *written.Record

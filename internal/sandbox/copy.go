@@ -126,6 +126,9 @@ func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_
 
 // forkRequest asks for a copy that is like its source.
 func forkRequest(s *Sandbox, from *copies.Origin, l Lifetime) Request {
+	if was := s.Lifetime().Lease; was > 0 { // nobody has come to the copy yet
+		l.Lease = keptOr(l.Lease, max(was, betweenCommands))
+	}
 	return Request{
 		Task: s.info.Task, User: s.info.User, Linger: s.info.Linger, Lifetime: l, Owner: s.info.Owner, Labels: s.info.Labels, from: from,
 	}

@@ -105,7 +105,7 @@ func (c *creator) boot(ctx context.Context, p *plan, req Request) (*Sandbox, err
 	run := admission.Run{
 		Sandbox: p.info.ID, Run: p.info.Run, Task: req.Task, User: req.User, Token: req.Owner.Token,
 		Policy: req.Policy, Lock: p.lock, Template: p.info.Template, Started: p.info.Created, Plan: req.Plan, Rehearsal: req.Rehearsal,
-		Narrowing: req.Narrowing, Kept: c.documents.policy, Placeholders: p.info.Placeholders, Source: req.source, TemplateDigest: p.info.Digest,
+		Narrowing: req.Narrowing, Kept: c.documents.policy, Placeholders: p.info.Placeholders, Source: req.source, StandsIn: p.info.StandsIn(), TemplateDigest: p.info.Digest,
 		Tools: req.Tools,
 	}
 	if err := c.register(ctx, run, req.from); err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
-// SetLifetime replaces when the sandbox ends, from now on. A sandbox whose time is
+// SetLifetime replaces when the sandbox ends, from now on. A lease that is not asked for stays; see
+// NoLease. A sandbox whose time is
 // over already, or that is being destroyed, is a fault.ErrConflict.
 func (m *Manager) SetLifetime(ctx context.Context, id string, l Lifetime) error {
 	s, err := m.Get(id)
@@ -35,6 +36,20 @@ func (m *Manager) SetLifetime(ctx context.Context, id string, l Lifetime) error 
 	}
 	faultpoint.Hit(faultpoint.ExtendRecorded)
 	return nil
+}
+
+// keptOr is the lease that a sandbox has whose lifetime was said anew, or the one of a copy: what was
+// asked for, else the one that was. Whoever says when a sandbox ends does not say by that that it
+// may outlive its client.
+func keptOr(asked, was time.Duration) time.Duration {
+	switch asked {
+	case 0:
+		return was
+	case NoLease:
+		return 0
+	default:
+		return asked
+	}
 }
 
 // Touch tells that a client uses the sandbox: it is not idle.

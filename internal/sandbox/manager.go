@@ -7,6 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
@@ -63,7 +64,7 @@ func New(given Config) *Manager {
 		},
 	}
 	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
-	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden}
+	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Programs: cfg.Programs}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})
@@ -163,6 +164,9 @@ func (m *Manager) Uses(digest string) bool {
 
 // Count is how many sandboxes there are or are being made, for the idle daemon.
 func (m *Manager) Count() int { return m.registry.count() }
+
+// WritableNow are the directories of the host in which sandboxes may write that live or are paused.
+func (m *Manager) WritableNow() []hostpath.Tree { return m.remover.blueprints.WritableNow() }
 
 // Events returns a channel of what happens from after the event with the number on; see
 // journal.Feed.

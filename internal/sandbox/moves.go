@@ -158,6 +158,7 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 		return err
 	}
 	s.mu.Lock()
+	l.Lease = keptOr(l.Lease, s.lifetime.Lease)
 	s.lifetime = l
 	s.mu.Unlock()
 	if err := t.journal.Put(context.WithoutCancel(ctx), t.entryOf(s)); err != nil {

@@ -102,8 +102,8 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 	info := Info{
 		ID: newSandboxID(), Run: req.Run, Task: req.Task, Template: p.template.Name, Digest: p.template.Digest,
 		Engine: p.engine.Name(), PolicyDigest: req.Policy.Digest(), PolicySource: req.PolicySource,
-		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Created: time.Now().UTC(),
-		Notes: req.Policy.Notes(), Lifetime: req.Lifetime, Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
+		User: req.User, Workdir: cmp.Or(req.Workdir, req.Policy.Workspace().Path), Linger: req.Linger, Plan: req.Plan, Rehearsal: req.Rehearsal, Workshop: req.source != nil, Proof: req.proof, Created: time.Now().UTC(),
+		Notes: req.Policy.Notes(), Lifetime: begun(req.Lifetime), Owner: req.Owner, Account: req.Account, Labels: req.Labels, Home: req.Home,
 	}
 	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
 	req.from.Name(&info)
@@ -120,6 +120,12 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 		info.Missing = append(info.Missing, string(c)+": "+caps.Missing[c])
 	}
 	return info
+}
+
+// begun is the lifetime of a new sandbox, which has no lease that it could keep.
+func begun(l Lifetime) Lifetime {
+	l.Lease = keptOr(l.Lease, 0)
+	return l
 }
 
 // template finds a request's template; of a copy it is the one that its source was made

@@ -118,7 +118,7 @@ func checkLifetime(l Lifetime) error {
 			return fault.Invalid("the sandbox's %s is %s; it must be between 0 (no end) and %s", name, d, maxLifetime)
 		}
 	}
-	if l.Lease != 0 && (l.Lease < leastLease || l.Lease > maxLifetime) {
+	if l.Lease != 0 && l.Lease != NoLease && (l.Lease < leastLease || l.Lease > maxLifetime) {
 		return fault.Invalid("the sandbox's lease is %s; it must be between %s and %s, or 0 for none", l.Lease, leastLease, maxLifetime)
 	}
 	if l.Then != ThenDestroy && !l.Then.Pauses() {

@@ -68,3 +68,9 @@ const (
 
 // KeptEvents is how many events a Journal keeps at least.
 const KeptEvents = journal.KeptEvents
+
+// NoLease asks for no lease where 0 would leave the one that there is.
+const NoLease = journal.NoLease
+
+// BuildLabel is the label of the sandbox in which a template is built.
+const BuildLabel = journal.BuildLabel

@@ -25,6 +25,9 @@ const (
 	declinedTime = time.Minute
 	// maxHad bounds the different values of one secret that a run has.
 	maxHad = 64
+	// maxKnown bounds the different values of one secret that are known of all runs. Past it one
+	// that has ended is forgotten first, then the oldest: each run still knows its own.
+	maxKnown = 256
 )
 
 // Declared is a secret as the operator declared it.
@@ -49,11 +52,36 @@ type Declared struct {
 type Broker struct {
 	declared map[string]Declared
 	now      func() time.Time
+
+	mu    sync.Mutex // guards known
+	known map[string][]had
+}
+
+// learn keeps a value that some run has had, for as long as it may be good: a host that has it
+// can give it to any run that gets the same secret, also when the run that brought it has ended.
+func (b *Broker) learn(name string, one had) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	all := slices.DeleteFunc(b.known[name], func(h had) bool {
+		return h.value.text == one.value.text || !h.until.IsZero() && now.After(h.until)
+	})
+	if len(all) >= maxKnown {
+		all = slices.Delete(all, 0, len(all)-maxKnown+1)
+	}
+	b.known[name] = append(all, one)
+}
+
+// had are the values of a secret that runs have had and that may still be good.
+func (b *Broker) had(name string) []had {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.known[name])
 }
 
 // NewBroker makes a broker; now is the clock.
 func NewBroker(declared []Declared, now func() time.Time) *Broker {
-	b := &Broker{declared: map[string]Declared{}, now: now}
+	b := &Broker{declared: map[string]Declared{}, now: now, known: map[string][]had{}}
 	for _, d := range declared {
 		b.declared[d.Name] = d
 	}
@@ -155,8 +183,9 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 // Want is a secret that a host may get.
 type Want struct{ Name, Host string }
 
-// Had are all values that the run has had since its start, by their secrets' names. Those of
-// wants are fetched before, if they were not: other runs may have sent them to the hosts
+// Had are all values that the run has had since its start, by their secrets' names, and those that
+// any other run has had of the same secrets and of those of wants. The values of wants are
+// fetched before, if they were not: other runs may have sent them to the hosts
 // before this one does. A want that its host may not have is passed over.
 func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, error) {
 	var fetches []Want
@@ -171,6 +200,24 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 			return nil, err
 		}
 	}
+	all := l.own()
+	for _, w := range fetches {
+		if _, known := all[w.Name]; !known {
+			all[w.Name] = nil
+		}
+	}
+	for name := range all {
+		for _, h := range l.broker.had(name) {
+			if !slices.ContainsFunc(all[name], func(v Value) bool { return v.text == h.value.text }) {
+				all[name] = append(all[name], h.value)
+			}
+		}
+	}
+	return all, nil
+}
+
+// own are the values that the run itself has had.
+func (l *Lease) own() map[string][]Value {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := map[string][]Value{}
@@ -179,7 +226,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 			all[name] = append(all[name], h.value)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // Inherit has a run that is a copy of another know all values which that one has had: a host may
@@ -221,6 +268,7 @@ func (l *Lease) remember(name string, v Value) error {
 	if v.life > 0 {
 		fresh.until = now.Add(v.life + lateness)
 	}
+	l.broker.learn(name, fresh)
 	if i := slices.IndexFunc(all, func(h had) bool { return h.value.text == v.text }); i >= 0 {
 		all[i] = fresh
 		return nil

@@ -12,8 +12,9 @@ import (
 // Set are the tools of an installation, by name. It does not change. A nil Set is empty.
 type Set struct{ tools []Tool }
 
-// NewSet takes tools with names of which no two are the same.
-func NewSet(tools []Tool) (*Set, error) {
+// NewSet takes tools with names of which no two are the same. In the answers of none of them may
+// be one of the secrets of any.
+func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 	s := &Set{tools: slices.Clone(tools)}
 	slices.SortFunc(s.tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
 	for i, t := range s.tools {
@@ -26,8 +27,26 @@ func NewSet(tools []Tool) (*Set, error) {
 		if t.Schema == nil || t.Runner == nil {
 			return nil, fault.Invalid("the tool %s has no schema, or nothing that runs it", t.Name)
 		}
+		s.tools[i].secrets = all(secrets)
+		if s.tools[i].secrets.In(t.Name + "\n" + t.Description + "\n" + t.Schema.Text()) {
+			return nil, fault.Invalid("a secret of a tool is in what sandboxes are told of the tool %d of %d: its name, description or arguments", i+1, len(s.tools))
+		}
 	}
 	return s, nil
+}
+
+// all are the values of several.
+func all(of []Secrets) Secrets {
+	return func() (values []string, err error) {
+		for _, secrets := range of {
+			some, err := secrets()
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, some...)
+		}
+		return values, nil
+	}
 }
 
 // Get is a tool by its name; false: there is none.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // Tool is a function of the host.
@@ -28,6 +29,26 @@ type Tool struct {
 	Record bool
 	Limits Limits
 	Runner Runner
+
+	secrets Secrets // nil: there are none
+}
+
+// Secrets are the values that no tool's answer may have in it, in whatever form: those by which
+// endpoints know who asks, all that were had until now. An error has no answer passed on.
+type Secrets func() ([]string, error)
+
+// In tells whether a text has one of them in it.
+func (s Secrets) In(text string) bool {
+	if s == nil {
+		return false
+	}
+	sought, err := s()
+	return err != nil || len(sought) > 0 && exchange.Finder(sought...)([]byte(text))
+}
+
+// Betrayed is the failure of a tool whose answer has one in it.
+func Betrayed() *Failure {
+	return &Failure{Sentence: "the tool answered with a secret by which an endpoint knows its caller, so its answer is not passed on"}
 }
 
 // Limits bound one call. A zero field is its default.
@@ -72,6 +93,12 @@ type Call struct {
 	Run, Sandbox string // who calls
 	Arguments    string // JSON, as Arguments.Text
 	MaxOutput    int64  // bytes
+	// Judged is the Definition of the tool that the call was judged for: another one is not
+	// called. "": any.
+	Judged string
+	// Defined is the Definition of the runner that is called, as Tool.Call found it: a runner
+	// that is another by now is Changed. "": any.
+	Defined string
 }
 
 // Failure is why a call has no result.
@@ -100,9 +127,18 @@ func TooMuch(most int64) *Failure {
 	return &Failure{Sentence: "the tool answered more than the " + Size(most) + " that it may, and was ended"}
 }
 
+// Changed is the failure of a call whose tool is another one than was judged, by its program's
+// bytes say.
+func Changed() *Failure {
+	return &Failure{Sentence: "the tool was changed after this call was judged, so it was not called; call it again, and it is judged anew"}
+}
+
 // Definition is the digest of all that the tool is, "sha256:" and hexadecimal: what it is called
 // and says of itself, which arguments it takes, what it may do and what runs it.
-func (t *Tool) Definition() string {
+func (t *Tool) Definition() string { return t.definition(t.Runner.Definition()) }
+
+// definition is that of the tool with a runner of this one.
+func (t *Tool) definition(runner string) string {
 	schema := ""
 	if t.Schema != nil {
 		schema = t.Schema.Text()
@@ -110,7 +146,7 @@ func (t *Tool) Definition() string {
 	limits := t.Limits.withDefaults()
 	h := sha256.New()
 	for _, part := range []string{
-		t.Name, t.Description, schema, strconv.FormatBool(t.JSON), strconv.FormatBool(t.Record), limits.Time.String(), strconv.FormatInt(limits.Output, 10), t.Runner.Definition(),
+		t.Name, t.Description, schema, strconv.FormatBool(t.JSON), strconv.FormatBool(t.Record), limits.Time.String(), strconv.FormatInt(limits.Output, 10), runner,
 	} {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes all
 	}
@@ -133,10 +169,16 @@ func CheckName(s string) error {
 // for the caller to have the call judged and recorded first.
 func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
 	limits := t.Limits.withDefaults()
-	call.Tool, call.MaxOutput = t.Name, limits.Output
+	call.Tool, call.MaxOutput, call.Defined = t.Name, limits.Output, t.Runner.Definition()
+	if call.Judged != "" && t.definition(call.Defined) != call.Judged {
+		return "", Changed()
+	}
 	within, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
 	output, err := t.Runner.Run(within, call)
+	if err != nil {
+		err = t.silent(err)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return "", &Failure{Sentence: "the call was ended before the tool had answered", Cause: err}
@@ -147,7 +189,25 @@ func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
 	case int64(len(output)) > limits.Output:
 		return "", TooMuch(limits.Output)
 	}
-	return t.result(output)
+	if result, err = t.result(output); err == nil && (t.secrets.In(string(output)) || t.secrets.In(result)) {
+		return "", Betrayed()
+	}
+	return result, err
+}
+
+// silent is an error without what it was told, if that has a secret in it.
+func (t *Tool) silent(err error) error {
+	if !t.secrets.In(err.Error()) {
+		return err
+	}
+	silent := Failure{Sentence: "the tool could not be run", Cause: errors.New("its words have a secret in them, and are left out")}
+	if f, ok := errors.AsType[*Failure](err); ok {
+		silent.Exit = f.Exit
+		if !t.secrets.In(f.Sentence) {
+			silent.Sentence = f.Sentence
+		}
+	}
+	return &silent
 }
 
 func asFailure(err error) error {

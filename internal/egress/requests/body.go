@@ -5,14 +5,15 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
@@ -75,14 +76,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // search looks for the patterns in all that a request says.
 func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
-	if refusal := readable(r.Header); refusal != nil {
+	if refusal := readable(r); refusal != nil {
 		return refusal
 	}
 	patterns, err := c.patterns.of(terms.Patterns)
 	if err != nil {
 		return refusalOf(err)
 	}
-	if refusal := find(r, nil, patterns); refusal != nil {
+	if refusal := findIn(slices.Concat([]reading.Part{{Place: reading.Path, Text: r.URL.RequestURI()}}, reading.Head(r), reading.Trailer(r.Trailer)), patterns); refusal != nil {
 		return refusal
 	}
 	most := terms.MaxBody
@@ -99,7 +100,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if err != nil {
 		return noEnd()
 	}
-	if refusal := find(r, body, patterns); refusal != nil {
+	if refusal := findInBody(r, body, patterns); refusal != nil {
 		return refusal
 	}
 	Return(r, searchCopies*most-int64(len(body)))
@@ -119,8 +120,9 @@ func noEnd() *Refusal {
 }
 
 // searchCopies is how often a body is in memory at most while patterns are looked for in it: as
-// it is read into what grows, as a text, and as one of the things that it may mean.
-const searchCopies = 5
+// it is read into what grows, as the readings that one of it is made of, as a text, and as one of
+// the things that that may mean.
+const searchCopies = 7
 
 // noPlace is what TakePlace's error is to the client.
 func noPlace(err error) *Refusal {
@@ -130,62 +132,74 @@ func noPlace(err error) *Refusal {
 	return &Refusal{Reason: "the connection has ended"}
 }
 
-// readable refuses a body in which patterns can't be found: one that is encoded, by any of
-// the fields that say so, or written in letters that are not read here.
-func readable(h http.Header) *Refusal {
-	refused := func(how string) *Refusal {
-		return &Refusal{Rule: door.RuleHostBody, Reason: "a request's body is " + how + ", and the policy has patterns to look for in it", Status: http.StatusUnsupportedMediaType}
+// readable refuses a request in which patterns can't be found: whose body, or message in the
+// query, is compressed, or written in letters that are not read here.
+func readable(r *http.Request) *Refusal {
+	body := reading.BodyOf(r.Header)
+	why := body.Unread()
+	if why == "" && len(body.Codings()) > 0 {
+		why = "it is compressed (" + excerpt.Of(strings.Join(body.Codings(), ", "), 40) + ")"
 	}
-	for _, field := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
-		for _, value := range h.Values(field) {
-			for coding := range strings.SplitSeq(value, ",") {
-				if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
-					return refused("compressed")
-				}
+	if why == "" {
+		why = reading.UnreadQuery(r.URL.RawQuery)
+	}
+	if why == "" {
+		return nil
+	}
+	return unsearched(why)
+}
+
+// unsearched refuses a request of which nobody can see whether a pattern is in it.
+func unsearched(why string) *Refusal {
+	return &Refusal{
+		Rule: door.RuleHostBody, Status: http.StatusUnsupportedMediaType,
+		Reason: "a request's body can't be read (" + why + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
+	}
+}
+
+// findIn looks for the patterns in parts of a request, as they are written and as servers may read
+// them.
+func findIn(parts []reading.Part, patterns []*expression.Expression) *Refusal {
+	for _, part := range parts {
+		written := []string{part.Text}
+		if part.Name != "" && part.Text != part.Name {
+			written = []string{part.Name + ": " + part.Text}
+		}
+		if part.Caseless {
+			written = append(written, strings.ToLower(part.Text), strings.ToUpper(part.Text))
+		}
+		for _, text := range written {
+			if refusal := findText(text, patterns); refusal != nil {
+				return refusal
 			}
 		}
-	}
-	if otherCharset(h) {
-		return refused("written in another charset than UTF-8")
 	}
 	return nil
 }
 
-// otherCharset tells whether a body says that it is written in letters that are not read here.
-func otherCharset(h http.Header) bool {
-	for _, value := range h.Values("Content-Type") {
-		for _, found := range charset.FindAllStringSubmatch(value, -1) {
-			switch strings.ToLower(found[1]) {
-			case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
-			default:
-				return true
-			}
-		}
+// findInBody looks for the patterns in all that a server may take a body for, and in what came
+// behind it.
+func findInBody(r *http.Request, body []byte, patterns []*expression.Expression) (refusal *Refusal) {
+	if refusal = findIn(reading.Trailer(r.Trailer), patterns); refusal != nil {
+		return refusal
 	}
-	return false
+	unread := reading.BodyOf(r.Header).Each(body, func(text []byte) (more bool) {
+		refusal = findText(string(text), patterns)
+		return refusal == nil
+	})
+	if refusal == nil && unread != "" {
+		return unsearched(unread)
+	}
+	return refusal
 }
 
-// charset finds what a type says of its letters, however bad the rest of it is.
-var charset = regexp.MustCompile(`(?i)charset\*?\s*=\s*(?:[a-z0-9-]*'[^']*')?["']?([^"';,\s]*)`)
-
-// find looks for the patterns in a request's target, header, trailer and body, as they are
-// written and as servers may read them.
-func find(r *http.Request, body []byte, patterns []*expression.Expression) *Refusal {
-	said := []string{r.URL.RequestURI(), r.URL.Path, r.URL.RawQuery, string(body)}
-	for _, header := range []http.Header{r.Header, r.Trailer} {
-		for name, values := range header {
-			for _, value := range values {
-				said = append(said, name+": "+value)
-			}
-		}
-	}
-	for _, written := range said {
-		for text := range meanings(written) {
-			text = strings.ToValidUTF8(text, "\uFFFD")
-			for i, pattern := range patterns {
-				if found, _ := pattern.Find(text); found {
-					return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
-				}
+// findText looks for the patterns in one text.
+func findText(written string, patterns []*expression.Expression) *Refusal {
+	for text := range meanings(written) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+		for i, pattern := range patterns {
+			if found, _ := pattern.Find(text); found {
+				return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
 // overridden refuses a request whose query or body could give it another method. The body is
@@ -23,7 +24,7 @@ func (c *Carrier) overridden(r *http.Request) *Refusal {
 	if len(all) == 0 {
 		return nil
 	}
-	if otherCharset(r.Header) {
+	if reading.BodyOf(r.Header).OtherLetters() {
 		return unreadable("written in another charset than UTF-8")
 	}
 	if coding := codingOf(r.Header); coding != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
@@ -26,26 +27,44 @@ func (l *look) body() error {
 	if r.Header.Get("Upgrade") != "" {
 		return l.unseen("it goes on as a WebSocket")
 	}
+	if why := reading.UnreadQuery(r.URL.RawQuery); why != "" {
+		return l.unseen(why)
+	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	switch coding, why := codingOf(r.Header); {
-	case why != "":
+	body := reading.BodyOf(r.Header)
+	if why := body.Unread(); why != "" {
 		return l.unseen(why)
-	case coding != "":
-		return l.encoded(coding)
+	}
+	r.GetBody = nil
+	if !body.Plain() && (!body.HasParts() || r.ContentLength <= maxEncoded) {
+		if read, err := l.readings(body); read || err != nil {
+			return err
+		}
 	}
 	if err := requests.Charge(r, scannerCost); err != nil {
 		return err
 	}
+	l.passing(body)
+	return nil
+}
+
+// passing has the body looked through while it passes.
+func (l *look) passing(body reading.Body) {
+	r := l.request
 	scanner := l.set().Scanner(l.plan, l.known...)
 	if l.plan.Holds() {
 		r.Body = &held{look: l, from: r.Body, scanner: scanner, closed: make(chan struct{})}
 	} else {
 		r.Body = &watched{ReadCloser: r.Body, look: l, scanner: scanner}
 	}
-	r.GetBody = nil
-	return nil
+	switch {
+	case body.HasParts():
+		r.Body = &parted{ReadCloser: r.Body, look: l}
+	case body.Chunked():
+		r.Body = &joined{ReadCloser: r.Body, look: l, scanner: l.set().Scanner(unredacted(l.plan), l.known...)}
+	}
 }
 
 // unseen puts on record that the body is not looked into. Where something would be kept
@@ -67,7 +86,7 @@ func (l *look) end(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
 	}
-	if refused := l.fields("trailer ", l.request.Trailer); refused != nil {
+	if refused := l.trailer(); refused != nil {
 		return refused
 	}
 	return err

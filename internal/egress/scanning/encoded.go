@@ -2,133 +2,102 @@ package scanning
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
-	"errors"
 	"io"
-	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
-// Bounds of encoded bodies that are looked into. What is longer is unseen.
+// Bounds of bodies of which a server reads something else than is written. What is longer is
+// unseen, but for parts and pieces, which are looked through while they pass.
 const (
 	maxEncoded = 4 << 20
-	maxDecoded = 32 << 20
-	// decoderCost is what decoding takes, in bytes: windows of at most 8 MiB, and buffers.
-	decoderCost = 12 << 20
+	// readingCopies is how often such a body is in memory at most while its readings are looked through.
+	readingCopies = 4
 )
 
-// codingOf is how a body is encoded: "" not at all. why is what keeps it from being read.
-func codingOf(h http.Header) (coding, why string) {
-	for _, field := range []string{"Grpc-Encoding", "Connect-Content-Encoding"} {
-		for _, c := range h.Values(field) {
-			if c != "" && !strings.EqualFold(strings.TrimSpace(c), "identity") {
-				return "", "its messages are encoded (" + excerpt.Of(c, 40) + ")"
-			}
+// readings looks through all that a server may take a body for, which is read whole for that.
+// Without a coding what is written is redacted first, and the rest read out of that. What is
+// encoded is sent as it is: it can't be redacted, so what would be is blocked. read tells that
+// nothing is left to look through; without an error the rest of a longer body is.
+func (l *look) readings(body reading.Body) (read bool, err error) {
+	raw, done, err := l.keep()
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if len(raw) > maxEncoded {
+		if body.HasParts() && len(body.Codings()) == 0 {
+			return false, nil
 		}
+		return true, l.unseen("it is encoded and has more than " + sizeText(maxEncoded))
 	}
-	var all []string
-	for _, value := range h.Values("Content-Encoding") {
-		for one := range strings.SplitSeq(strings.ToLower(value), ",") {
-			if one = strings.TrimSpace(one); one != "" && one != "identity" && one != "aws-chunked" { // which has lengths between its pieces
-				all = append(all, one)
-			}
+	if err := l.trailer(); err != nil || len(raw) == 0 {
+		return true, err
+	}
+	written := len(body.Codings()) == 0 // what comes first is what is written
+	if written {
+		if raw, err = l.scanned(raw, false); err != nil {
+			return true, err
 		}
+		l.send(raw)
 	}
-	switch {
-	case len(all) == 0:
-		return "", ""
-	case len(all) > 1 || !slices.Contains([]string{"gzip", "x-gzip", "deflate", "zstd"}, all[0]):
-		return "", "it is encoded (" + excerpt.Of(strings.Join(all, ", "), 40) + ")"
+	unread := body.Each(raw, func(text []byte) (more bool) {
+		if written {
+			written = false
+			return true
+		}
+		_, err = l.scanned(text, true)
+		return err == nil
+	})
+	if err == nil && unread != "" {
+		err = l.unseen(unread)
 	}
-	return all[0], ""
+	return true, err
 }
 
-// encoded looks into an encoded body, which is read whole for that, and is sent as it is: it
-// can't be redacted, so what would be is blocked.
-func (l *look) encoded(coding string) error {
+// keep reads a body, or the beginning of one that is too long. done gives back what keeping it does
+// not take any more.
+func (l *look) keep() (raw []byte, done func(), err error) {
 	r := l.request
 	most := int64(maxEncoded)
 	if r.ContentLength >= 0 {
 		most = min(most, r.ContentLength)
 	}
-	if err := requests.TakePlace(r, l.searches, 2*most+decoderCost); err != nil {
-		return err
+	cost := readingCopies*most + reading.DecoderCost
+	if err := requests.TakePlace(r, l.searches, cost); err != nil {
+		return nil, nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEncoded+1))
-	if err != nil {
-		return err
+	if raw, err = io.ReadAll(io.LimitReader(r.Body, maxEncoded+1)); err != nil {
+		return nil, nil, err
 	}
-	rest := r.Body
-	r.Body, r.GetBody = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(raw), rest), rest}, nil
-	defer requests.Return(r, 2*most+decoderCost-min(int64(len(raw)), 2*most+decoderCost))
-	if len(raw) > maxEncoded {
-		return l.unseen("it is encoded and has more than " + sizeText(maxEncoded))
-	}
-	if err := l.fields("trailer ", r.Trailer); err != nil {
-		return err
-	}
-	if len(raw) == 0 {
-		return nil
-	}
-	plain, err := decoder(coding, raw)
-	if err != nil {
-		return l.unseen("it is not the " + coding + " that it says")
-	}
-	defer plain.Close()
-	return l.decoded(coding, plain)
+	l.send(raw)
+	return raw, func() { requests.Return(r, cost-min(int64(len(raw)), cost)) }, nil
 }
 
-// decoded looks through what an encoded body says.
-func (l *look) decoded(coding string, plain io.Reader) error {
-	scanner := l.set().Scanner(unredacted(l.plan), l.known...)
-	buf := make([]byte, pieceSize)
-	for left := maxDecoded; ; {
-		n, err := plain.Read(buf)
-		_, found := scanner.Write(buf[:n])
-		if err != nil {
-			_, more := scanner.Close()
-			found = append(found, more...)
-		}
-		if refused := l.tell("body", found); refused != nil {
-			return refused
-		}
-		left -= n
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return l.unseen("it is not the " + coding + " that it says")
-		case left <= 0:
-			return l.unseen("it says more than " + sizeText(maxDecoded) + " once it is decoded")
-		}
+// send has the request send these bytes before the rest of its body.
+func (l *look) send(begin []byte) {
+	rest := l.request.Body
+	if kept, is := rest.(*beginning); is {
+		rest = kept.rest
 	}
+	l.request.Body = &beginning{io.MultiReader(bytes.NewReader(begin), rest), rest}
 }
 
-// decoder reads what an encoded body says.
-func decoder(coding string, raw []byte) (io.ReadCloser, error) {
-	from := bytes.NewReader(raw)
-	switch coding {
-	case "deflate":
-		return zlib.NewReader(from)
-	case "zstd":
-		d, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(maxDecoded), zstd.WithDecoderMaxWindow(8<<20))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
-	}
-	return gzip.NewReader(from)
+// beginning is a body of which some was read.
+type beginning struct {
+	io.Reader
+	rest io.ReadCloser
+}
+
+// Close implements io.Closer.
+func (b *beginning) Close() error { return b.rest.Close() }
+
+// scanned looks through a text of the body; see look.text.
+func (l *look) scanned(text []byte, whole bool) (clean []byte, err error) {
+	out, err := l.text("body", string(text), whole)
+	return []byte(out), err
 }
 
 func sizeText(n int) string { return strconv.Itoa(n>>20) + " MiB" }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
@@ -34,35 +35,65 @@ func (l *look) through() error {
 	if !l.suspect() {
 		return l.body()
 	}
-	l.said.Path = l.masked(l.said.Path)
-	for _, step := range []func() error{l.path, l.query, l.basic, l.header} {
-		if err := step(); err != nil {
+	l.said.Method, l.said.Path = l.masked(l.said.Method), l.masked(l.said.Path)
+	steps := l.steps()
+	for _, place := range reading.Places() {
+		step, known := steps[place]
+		if !known {
+			return l.unseen("nobody looks at its " + string(place))
+		}
+		if err := step(place); err != nil {
 			return err
 		}
 	}
-	return l.body()
+	return nil
+}
+
+// steps are what looks through each place. Those behind the body are looked through when it ends.
+func (l *look) steps() map[reading.Place]func(reading.Place) error {
+	return map[reading.Place]func(reading.Place) error{
+		reading.Method: l.asWritten, reading.Host: l.asWritten, reading.User: l.asWritten, reading.Path: l.asWritten, reading.Query: l.query,
+		reading.FieldName: l.asWritten, reading.FieldValue: l.header,
+		reading.BodyText:    func(reading.Place) error { return l.body() },
+		reading.TrailerName: behind, reading.TrailerValue: behind,
+	}
+}
+
+// behind looks at nothing: a body's end does, see look.end.
+func behind(reading.Place) error { return nil }
+
+// parts are those of the head in a place.
+func (l *look) parts(at reading.Place) []reading.Part {
+	return slices.DeleteFunc(reading.Head(l.request), func(p reading.Part) bool { return p.Place != at })
 }
 
 // suspect tells whether there is anything to find in the head. Of most requests there is not,
 // and one scanner is enough to see that.
 func (l *look) suspect() bool {
-	u := l.request.URL
-	texts := []string{u.EscapedPath(), u.Path, u.RawQuery}
-	for part := range strings.FieldsFuncSeq(u.RawQuery, func(c rune) bool { return c == '&' || c == '=' }) {
+	var texts []string
+	for _, part := range reading.Head(l.request) {
+		texts = append(texts, spellings(part)...)
+	}
+	for part := range strings.FieldsFuncSeq(l.request.URL.RawQuery, func(c rune) bool { return c == '&' || c == '=' }) {
 		if meant := exchange.UnescapeForm(part); meant != part {
 			texts = append(texts, meant)
 		}
-	}
-	if user, password, given := l.request.BasicAuth(); given {
-		texts = append(texts, user, password)
-	}
-	for _, values := range l.request.Header {
-		texts = append(texts, values...)
 	}
 	s := l.set().Scanner(l.plan.AtMost(scan.Report), l.known...)
 	_, found := s.Write([]byte(strings.Join(texts, "\x00"))) // which no value has
 	_, more := s.Close()
 	return len(found)+len(more) > 0
+}
+
+// spellings are a part, and what its letters may have been.
+func spellings(p reading.Part) []string {
+	all := []string{p.Text}
+	for _, other := range []string{strings.ToLower(p.Text), strings.ToUpper(p.Text)} {
+		if p.Caseless && other != p.Text {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // masked is a text as it may be on record.
@@ -95,19 +126,40 @@ func unredacted(p scan.Plan) scan.Plan {
 	return p
 }
 
-// path looks through the path. With asterisks in it, it would be another one than was judged.
-func (l *look) path() error {
-	escaped := l.request.URL.EscapedPath()
-	if _, err := l.text("path", escaped, true); err != nil || l.request.URL.Path == escaped {
-		return err
+// asWritten looks through parts that can't be sent with asterisks in them: with some, a path
+// would be another one than was judged, and a name another name.
+func (l *look) asWritten(at reading.Place) error { return l.whole(l.parts(at)) }
+
+// whole looks through parts of which nothing can be redacted.
+func (l *look) whole(parts []reading.Part) error {
+	for _, part := range parts {
+		where := string(part.Place)
+		if part.Name != "" && part.Place != reading.FieldName && part.Place != reading.TrailerName {
+			where += " " + l.masked(part.Name)
+		}
+		for _, text := range spellings(part) {
+			if _, err := l.text(where, text, true); err != nil {
+				return err
+			}
+		}
 	}
-	_, err := l.text("path", l.request.URL.Path, true)
-	return err
+	return nil
+}
+
+// encodedIn are the parts in a place that a server reads out of base64: nothing can be redacted
+// there.
+func (l *look) encodedIn(at reading.Place) []reading.Part {
+	return slices.DeleteFunc(l.parts(at), func(p reading.Part) bool {
+		return !p.Meant || p.Name == "Authorization" // of which the parts are looked at by basic
+	})
 }
 
 // query looks through the query as it stands, and then through each name and value as it
 // is meant.
-func (l *look) query() error {
+func (l *look) query(at reading.Place) error {
+	if err := l.whole(l.encodedIn(at)); err != nil {
+		return err
+	}
 	clean, err := l.text("query", l.request.URL.RawQuery, false)
 	if err != nil {
 		return err
@@ -155,9 +207,18 @@ func (l *look) basic() error {
 	return nil
 }
 
-// header looks through the values of the header. Its names say where one was found.
-func (l *look) header() error { return l.fields("header ", l.request.Header) }
+// header looks through the values of the header.
+func (l *look) header(at reading.Place) error {
+	if err := l.basic(); err != nil {
+		return err
+	}
+	if err := l.whole(l.encodedIn(at)); err != nil {
+		return err
+	}
+	return l.fields("header ", l.request.Header)
+}
 
+// fields looks through values. Their names say where one was found.
 func (l *look) fields(kind string, h http.Header) error {
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for i, value := range h[name] {
@@ -169,6 +230,15 @@ func (l *look) fields(kind string, h http.Header) error {
 		}
 	}
 	return nil
+}
+
+// trailer looks through what comes behind a body.
+func (l *look) trailer() error {
+	fixed := slices.DeleteFunc(reading.Trailer(l.request.Trailer), func(p reading.Part) bool { return p.Place == reading.TrailerValue && !p.Meant })
+	if err := l.whole(fixed); err != nil {
+		return err
+	}
+	return l.fields("trailer ", l.request.Trailer)
 }
 
 // tell puts what was found on record. What is blocked is an error: the refusal.

@@ -123,19 +123,15 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 // ours returns a sandbox of the caller's; what is another's is not there.
 func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
 	id := r.PathValue("id")
-	sb, err := c.cfg.Sandboxes.Get(shortID(id))
-	if err != nil || !visible(sb, r.token) {
+	sb, err := backend.Find(c.cfg.Sandboxes, shortID(id), backend.TokenViewer(r.token.ID))
+	if err != nil || !lasts(sb) {
 		return nil, notFound("sandbox", id)
 	}
 	return sb, nil
 }
 
-// visible reports whether a sandbox is the token's and not about to be gone.
-func visible(sb *sandbox.Sandbox, t token.Token) bool {
-	info := sb.Info()
-	if info.Owner.Token != t.ID || info.Labels[build.Label] != "" || info.Workshop { // a build's own is not a client's to use
-		return false
-	}
+// lasts reports whether a sandbox is not about to be gone.
+func lasts(sb *sandbox.Sandbox) bool {
 	switch state, _ := sb.State(); state {
 	case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed:
 		return false

@@ -75,26 +75,6 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestWorkshops: where source distributions are built for a client's sandboxes is none of
-// the client's, since others get what is built there.
-func TestWorkshops(t *testing.T) {
-	h := newHouse(t)
-	id := h.create("").SandboxID
-	info, err := h.life.Get(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shop := h.life.Workshop(info.Info().Owner.Token)
-	for _, route := range []string{"GET /sandboxes/%s", "DELETE /sandboxes/%s", "POST /sandboxes/%s/connect", "POST /sandboxes/%s/snapshots", "POST /sandboxes/%s/pause"} {
-		h.refused(http.StatusNotFound, "there is no sandbox", h.ann, fmt.Sprintf(route, shop), "")
-	}
-	var list []any
-	h.must(http.StatusOK, &list, h.ann, "GET /v2/sandboxes", "")
-	if len(list) != 1 { // her own
-		t.Errorf("she has %v", list)
-	}
-}
-
 func TestCreate(t *testing.T) {
 	h := newHouse(t)
 	m := h.create(`,"metadata":{"a":"1","policy":"data"},"envVars":{"K":"v"},"timeout":60,"autoPause":true,"autoResume":{"enabled":true},` +

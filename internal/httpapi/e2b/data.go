@@ -173,7 +173,7 @@ func (d *Data) authorize(r *http.Request, id string) error {
 // checkOwner makes sure that what a client's token made serves nobody once the token
 // is revoked or expired: whoever has it has the access tokens of its sandboxes, too.
 func (d *Data) checkOwner(id string) error {
-	box, err := d.cfg.Sandboxes.Get(id)
+	box, err := backend.Find(d.cfg.Sandboxes, id, backend.AnyOwnersViewer)
 	if err != nil {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
 	}
@@ -213,7 +213,7 @@ func (d *Data) Holds(r *http.Request, sandbox string) bool {
 
 // living returns a sandbox that clients may speak to now, or why there is none.
 func (d *Data) living(id string) (*sandbox.Sandbox, error) {
-	box, err := d.cfg.Sandboxes.Get(id)
+	box, err := backend.Find(d.cfg.Sandboxes, id, backend.AnyOwnersViewer)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -55,7 +56,7 @@ func (d *Data) remember(c *call, command string, what launch) {
 	d.launched.mu.Lock()
 	defer d.launched.mu.Unlock()
 	for id := range d.launched.boxes {
-		if _, err := d.cfg.Sandboxes.Get(id); err != nil {
+		if _, err := backend.Find(d.cfg.Sandboxes, id, backend.AnyOwnersViewer); err != nil {
 			delete(d.launched.boxes, id)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -188,8 +189,8 @@ func keyOf(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.In
 // find returns the caller's sandboxes that a filter has, in its order.
 func (c *Control) find(r *client, f filter) []*sandbox.Sandbox {
 	var all []*sandbox.Sandbox
-	for _, sb := range c.cfg.Sandboxes.List() {
-		if visible(sb, r.token) && f.has(sb) {
+	for _, sb := range backend.Listed(c.cfg.Sandboxes, backend.TokenViewer(r.token.ID)) {
+		if lasts(sb) && f.has(sb) {
 			all = append(all, sb)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // A signed URL names no sandbox where all share one base URL: its signature,
@@ -77,7 +79,7 @@ func signedWith(method string, q url.Values, token string) bool {
 func (d *Data) signer(r *http.Request) (target, error) {
 	q := r.URL.Query()
 	var found string
-	for _, box := range d.cfg.Sandboxes.List() {
+	for _, box := range backend.Listed(d.cfg.Sandboxes, backend.AnyOwnersViewer) {
 		id := box.Info().ID
 		if token := d.cfg.Access.Token(id); token != "" && signedWith(r.Method, q, token) {
 			found = id

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -14,7 +15,7 @@ import (
 // not woken: what its client had running is gone. It then lives for the time that was
 // set last.
 func (d *Data) wake(r *http.Request, to target) error {
-	sb, err := d.cfg.Sandboxes.Get(to.sandbox)
+	sb, err := backend.Find(d.cfg.Sandboxes, to.sandbox, backend.AnyOwnersViewer)
 	if err != nil {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
 	}

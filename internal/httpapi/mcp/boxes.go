@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -113,7 +115,27 @@ func (p *peer) createNow(ctx context.Context, task string) (api.Sandbox, error) 
 	if p.standard == "" {
 		p.standard = made.ID
 	}
+	errand.Go(func() { p.stay(made.ID) })
 	return made, nil
+}
+
+// stay has a sandbox's lease go on for as long as the peer is there and has it: between calls
+// nobody is attached to it. A daemon that is replaced is told again.
+func (p *peer) stay(id string) {
+	for p.owns(id) == nil {
+		err := tell(p.life, p, func(b Backend) error { return b.Stay(p.life, id) })
+		if err == nil { // the sandbox is gone, or the daemon has ended in order
+			_, err = ask(p.life, p, func(b Backend) (api.Sandbox, error) { return b.Sandbox(p.life, id) })
+		}
+		if client.StatusOf(err) == http.StatusNotFound {
+			return
+		}
+		select {
+		case <-time.After(stayPause):
+		case <-p.life.Done():
+			return
+		}
+	}
 }
 
 // request is what the daemon is asked for. All sandboxes of a peer are of one run, so that
@@ -134,6 +156,9 @@ func (p *peer) request(task string) api.CreateSandbox {
 	req.Linger = true // between calls nobody is attached
 	if req.Lifetime == (api.Lifetime{}) {
 		req.Lifetime = api.Lifetime{IdleSeconds: idleSeconds}
+	}
+	if req.Lifetime.LeaseSeconds == 0 { // a peer that is gone removes nothing any more
+		req.Lifetime.LeaseSeconds = leaseSeconds
 	}
 	return req
 }

@@ -22,6 +22,8 @@ type Backend interface {
 	SignalCommand(ctx context.Context, sandbox, command, name string, tree bool) error
 	Attach(ctx context.Context, sandbox, command string, offset int64) (*client.Attachment, error)
 	Holds(ctx context.Context, sandbox string) ([]api.Hold, error)
+	// Stay has the sandbox's lease go on until ctx ends or the sandbox is gone; see client.Stay.
+	Stay(ctx context.Context, sandbox string) error
 	ReadFile(ctx context.Context, sandbox string, f client.File) (io.ReadCloser, error)
 	WriteFile(ctx context.Context, sandbox string, f client.File, content io.Reader) (api.FileInfo, error)
 	StatFile(ctx context.Context, sandbox string, f client.File) (api.FileInfo, error)
@@ -41,6 +43,11 @@ type over struct{ *client.Client }
 // SignalCommand implements Backend.
 func (o over) SignalCommand(ctx context.Context, sandbox, command, name string, tree bool) error {
 	return client.SignalCommand(ctx, o.Client, sandbox, command, name, tree)
+}
+
+// Stay implements Backend.
+func (o over) Stay(ctx context.Context, sandbox string) error {
+	return client.Stay(ctx, o.Client, sandbox)
 }
 
 // Config is what a server is made of.
@@ -72,6 +79,7 @@ const (
 	maxSandboxes    = 8 // of a peer
 	maxCalls        = 8 // of a peer, at one time
 	idleSeconds     = 3600
+	leaseSeconds    = 60               // that a sandbox lasts without its peer, which may be on its way to a new daemon
 	peerTimeout     = 30 * time.Minute // without a request
 	farewell        = 2 * time.Minute  // for the removal of a peer's sandboxes
 )

@@ -23,6 +23,7 @@ const (
 	killLimit     = 20 * time.Second // for a kill to be confirmed, which takes the daemon 15 at most
 	reattachTries = 5
 	reattachPause = 200 * time.Millisecond
+	stayPause     = time.Second // before the daemon is told again that the peer is there
 )
 
 // left is a command that somebody stays with, or left.

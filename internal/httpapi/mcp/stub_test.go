@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +39,9 @@ type house struct {
 	frozen   bool                     // nothing can be killed
 	held     bool
 	looks    int // for what is waited for
+	staying  map[string]int
+	broken   int // that stayed and are gone
+	breaks   chan struct{}
 	released chan struct{}
 	plans    []api.ResolvedPlan
 	refusals []api.Refusal
@@ -124,7 +128,11 @@ func (h *house) remove(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (h *house) holds(w http.ResponseWriter, _ *http.Request) {
+func (h *house) holds(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("stay") != "" {
+		h.stay(w, r)
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.looks++
@@ -133,6 +141,62 @@ func (h *house) holds(w http.ResponseWriter, _ *http.Request) {
 		holds = append(holds, api.Hold{Request: "ap-1", Package: "python rich 13.7.1", Reason: "no list names it"})
 	}
 	reply(w, http.StatusOK, holds)
+}
+
+// stay answers a peer that says that it is there, until it is gone.
+func (h *house) stay(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	count := func(n int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.staying == nil {
+			h.staying = map[string]int{}
+		}
+		h.staying[id] += n
+		if n < 0 {
+			h.broken++
+		}
+	}
+	count(1)
+	defer count(-1)
+	w.WriteHeader(http.StatusOK)
+	_, _ = io.WriteString(w, "[]\n")
+	_ = http.NewResponseController(w).Flush()
+	h.mu.Lock()
+	if h.breaks == nil {
+		h.breaks = make(chan struct{})
+	}
+	breaks := h.breaks
+	h.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+	case <-breaks:
+		panic(http.ErrAbortHandler) // the connection breaks
+	}
+}
+
+// breakStays breaks the connections of those who stay, and returns when they are gone.
+func (h *house) breakStays() {
+	h.mu.Lock()
+	close(h.breaks)
+	h.breaks = make(chan struct{})
+	h.mu.Unlock()
+	for {
+		h.mu.Lock()
+		n := h.broken
+		h.mu.Unlock()
+		if n >= 2 {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// stays tells how many say that they stay with a sandbox.
+func (h *house) stays(id string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.staying[id]
 }
 
 func (h *house) start(w http.ResponseWriter, r *http.Request) {

@@ -33,6 +33,7 @@ func (t *Table) follow(c *command, timeout time.Duration) {
 		exit = channel.Exit{Code: 137, Signal: "KILL", TimedOut: true, Error: "the sandbox did not end the command at its timeout and was destroyed"}
 		if err := t.place.Kill(t.life); err != nil {
 			t.cfg.Log.Error("a sandbox can't be killed", "sandbox", t.place.Info.ID, "err", err)
+			exit.Error = "the sandbox did not end the command at its timeout, and could not be destroyed: the command may run on; destroy the sandbox"
 		}
 	} else if err != nil {
 		exit = channel.Exit{Code: 137, Error: "the sandbox ended"}

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -169,7 +171,11 @@ func (t *Table) killBlocked(cmd string) {
 	if err == nil {
 		err = t.cfg.Keeper.Send(t.life, t.place.Info.ID, cmd, channel.FrameSignal, signal)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, fault.ErrNotFound), errors.Is(err, fault.ErrConflict):
 		t.cfg.Log.Debug("a command whose output is blocked was not killed", "sandbox", t.place.Info.ID, "command", cmd, "err", err) // it has ended
+	default:
+		t.cfg.Log.Error("a command whose output is blocked was killed, and nobody confirmed that: it may run on; destroy its sandbox", "sandbox", t.place.Info.ID, "command", cmd, "err", err)
 	}
 }

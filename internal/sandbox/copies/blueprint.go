@@ -91,6 +91,11 @@ func (s *Blueprints) Writable() []hostpath.Tree {
 	if s.record != nil {
 		all = s.record.Trees()
 	}
+	return append(all, s.WritableNow()...)
+}
+
+// WritableNow are those in which sandboxes may write that live or are paused.
+func (s *Blueprints) WritableNow() (all []hostpath.Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, trees := range s.writable {

@@ -40,7 +40,7 @@ func NewFeed(life context.Context, group *sync.WaitGroup, j Journal, log *slog.L
 // is not bound to ctx's end.
 func (f *Feed) Enter(ctx context.Context, e Entry, from State, reason string) error {
 	_, err := f.Move(context.WithoutCancel(ctx), e, Event{
-		Time: time.Now().UTC(), Sandbox: e.Info.ID, Run: e.Info.Run, Token: e.Info.Owner.Token, From: from, To: e.State, Reason: reason,
+		Time: time.Now().UTC(), Sandbox: e.Info.ID, Run: e.Info.Run, Token: e.Info.ShownTo(), From: from, To: e.State, Reason: reason,
 	})
 	if err == nil {
 		f.wake()

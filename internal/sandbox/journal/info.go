@@ -41,6 +41,7 @@ type Info struct {
 	Plan         bool              `json:"plan,omitempty"`
 	Rehearsal    bool              `json:"rehearsal,omitempty"`
 	Workshop     bool              `json:"workshop,omitempty"` // it is for the build of a source distribution
+	Proof        bool              `json:"proof,omitempty"`    // it is the twin in which controls are tried
 	Created      time.Time         `json:"created"`
 	Notes        []string          `json:"notes,omitempty"`
 	Missing      []string          `json:"missing,omitempty"`
@@ -52,6 +53,38 @@ type Info struct {
 	Home homes.Home `json:"home,omitzero"`
 	// TemplateMounts are those on which its template shows the host's own, read-only.
 	TemplateMounts []string `json:"template_mounts,omitempty"`
+}
+
+// BuildLabel is the label of the sandbox in which a template is built: its value is the
+// build's id. It is one of the names that no client may give.
+const BuildLabel = "cofferdam.build"
+
+// StandsIn names what a sandbox is made for that the daemon made for itself: "rehearsal",
+// "workshop", "proof" or "build". It is "" for one that somebody asked for. The owner of what
+// it stands in for pays for it, and no token is told of it or uses it: others get what is
+// built there, and what is proved there must be as the daemon left it.
+func (i Info) StandsIn() string {
+	switch {
+	case i.Rehearsal:
+		return "rehearsal"
+	case i.Workshop:
+		return "workshop"
+	case i.Proof:
+		return "proof"
+	case i.Labels[BuildLabel] != "":
+		return "build"
+	default:
+		return ""
+	}
+}
+
+// ShownTo is the one token without further rights that is told of the sandbox and may use
+// it; "": there is none.
+func (i Info) ShownTo() string {
+	if i.StandsIn() != "" {
+		return ""
+	}
+	return i.Owner.Token
 }
 
 // IsCopy tells whether it was made from a snapshot or is a fork.
@@ -84,6 +117,9 @@ type Lifetime struct {
 	// Lease is how long it may be without any client, whatever runs in it; 0: no end.
 	Lease time.Duration `json:"lease,omitempty"`
 }
+
+// NoLease asks for no lease where 0 would leave the one that there is.
+const NoLease time.Duration = -1
 
 // AtEnd is what becomes of a sandbox whose time is over.
 type AtEnd string

@@ -86,7 +86,7 @@ type Event struct {
 	Time    time.Time `json:"time"`
 	Sandbox string    `json:"sandbox"`
 	Run     string    `json:"run"`
-	Token   string    `json:"token,omitempty"`
+	Token   string    `json:"token,omitempty"` // that it is shown to, see Info.ShownTo
 	From    State     `json:"from,omitempty"`
 	To      State     `json:"to"`
 	Reason  string    `json:"reason,omitempty"`

@@ -44,6 +44,9 @@ type Rules struct {
 	Writable func() []hostpath.Tree
 	// Hidden keeps what ignore files have hidden; nil: it is not kept.
 	Hidden *Hidden
+	// Programs are the files of the host that decide what programs of the configuration do; nil:
+	// there are none.
+	Programs func() []string
 }
 
 // AgentPlace is where the guest agent's files are shown.
@@ -119,7 +122,11 @@ func (r Rules) check(m Mount, trees []hostpath.Tree) (Checked, error) {
 	if err != nil {
 		return Checked{}, r.unopened(m.Source, err)
 	}
-	if err := r.checkPlace(path.Name); err != nil {
+	err = r.checkPlace(path.Name)
+	if err == nil && m.ReadWrite {
+		err = r.checkPrograms(path.Name)
+	}
+	if err != nil {
 		path.Close()
 		return Checked{}, err
 	}
@@ -142,6 +149,35 @@ func (r Rules) unopened(source string, err error) error {
 		return fault.Invalid("%s can't be mounted: it is neither a file nor a directory (a socket would be a way out)", other.Path)
 	}
 	return fault.Invalid("the mount source %s does not exist or can't be read; name an existing file or directory", source)
+}
+
+// checkPrograms refuses a source, by its resolved path, below which lies what the host runs: whoever
+// may write there would decide what that does. A file that is not there yet could be made.
+func (r Rules) checkPrograms(source string) error {
+	if r.Programs == nil {
+		return nil
+	}
+	files := r.Programs()
+	if len(files) == 0 {
+		return nil
+	}
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
+	}
+	for _, file := range files {
+		names := []string{filepath.Clean(file)}
+		resolved, links, err := hostpath.Links(file)
+		if err == nil {
+			names = append(names, resolved)
+		}
+		for _, name := range append(names, links...) {
+			if _, below := table.NameUnder(name, source); below {
+				return fault.Invalid("%s, which the configuration has the host run for a tool or a secret, is reached under the read-write mount %s, where an agent could replace it; move it out, or mount that directory read-only", file, source)
+			}
+		}
+	}
+	return nil
 }
 
 // checkPlace refuses what is never shown, by its resolved path.

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"errors"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
 // draft is a request on its way, with its body if that was read.
@@ -170,25 +171,9 @@ func (d draft) texts() []place {
 	if err != nil {
 		query = ""
 	}
-	all := []place{
-		{where: "path", text: d.URL.EscapedPath()},
-		{where: "path", text: d.URL.Path},
-		{where: "query", text: d.URL.RawQuery},
-		{where: "query", text: query},
-		{where: "host", text: d.Host, caseless: true},
-		{where: "method", text: d.Method, caseless: true},
-	}
-	if d.URL.User != nil {
-		all = append(all, place{where: "user in the URL", text: d.URL.User.String()})
-	}
-	if user, password, given := d.BasicAuth(); given {
-		all = append(all, place{where: "header Authorization", text: user}, place{where: "header Authorization", text: password})
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Header)) {
-		all = append(all, place{"a header's name", name, true})
-		for _, v := range d.Header[name] {
-			all = append(all, place{where: "header " + name, text: v})
-		}
+	all := []place{{where: "query", text: query}}
+	for _, part := range reading.Head(d.Request) {
+		all = append(all, place{part.Where(), part.Text, part.Caseless})
 	}
 	if d.whole {
 		all = append(all, place{where: "body", text: string(d.body)})

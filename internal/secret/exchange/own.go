@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/sigv4"
 )
 
@@ -34,13 +35,39 @@ func (p *presented) own() error {
 	if err := p.readContent(); err != nil {
 		return err
 	}
-	for _, find := range []func() string{p.inURL, p.inFields, p.inSubprotocols, p.inCookies, p.inParameters, p.inBody, p.inPath, p.inTrailer} {
-		if where := find(); where != "" {
+	for _, f := range p.finders() {
+		if where := f.find(); where != "" {
 			return ownCredential(where)
 		}
 	}
 	p.dropSessions()
 	return nil
+}
+
+// finder finds a credential of the client's own in a place of a request.
+type finder struct {
+	place reading.Place
+	find  func() (where string)
+}
+
+// finders are what looks in each place, in their order. A method, a host and what is behind a
+// body say who asks at no host; names of fields are looked at with their values.
+func (p *presented) finders() []finder {
+	none := func() string { return "" }
+	return []finder{
+		{reading.Method, none},
+		{reading.Host, none},
+		{reading.User, p.inURL},
+		{reading.FieldName, none},
+		{reading.FieldValue, p.inFields},
+		{reading.FieldValue, p.inSubprotocols},
+		{reading.FieldValue, p.inCookies},
+		{reading.Query, p.inParameters},
+		{reading.BodyText, p.inBody},
+		{reading.Path, p.inPath},
+		{reading.TrailerName, p.inTrailer},
+		{reading.TrailerValue, none},
+	}
 }
 
 // ownCredential is a refusal that names the place. The client may have chosen a name for it of

@@ -15,26 +15,45 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
 // heldOpen is how long what a program left is waited for, if it holds its output open.
 const heldOpen = time.Second
 
-// Command is a program's absolute path and its arguments. No shell reads them.
-type Command []string
+// Command is a program of the host.
+type Command struct {
+	Argv []string // its absolute path and its arguments; no shell reads them
+
+	writable func() []hostpath.Tree // nil: no sandbox may write anywhere
+	sums     executable.Sums
+}
+
+// Guard has the program not be asked if it lies where a sandbox may write.
+func (c *Command) Guard(writable func() []hostpath.Tree) { c.writable = writable }
 
 // Fetch implements secret.Source. The program has the daemon's environment and no input;
 // it prints one line. What it says of its errors is not kept: it may have the secret. With
 // it end the processes that it left in its process group.
-func (c Command) Fetch(ctx context.Context) (secret.Value, error) {
+func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if ctx.Err() != nil {
 		return secret.Value{}, c.failed("did not end in time")
 	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	said := &bounded{over: end}
-	cmd := exec.Command(c[0], c[1:]...) //nolint:noctx // the operator's own; it is ended with its group below
+	var writable []hostpath.Tree
+	if c.writable != nil {
+		writable = c.writable()
+	}
+	opened, err := c.sums.Open(c.Argv, "", writable)
+	if err != nil {
+		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
+	}
+	defer opened.Close()
+	cmd := opened.Command() // the operator's own; it is ended with its group below
 	cmd.Stdout, cmd.WaitDelay = said, heldOpen
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = string(os.PathSeparator)
@@ -45,7 +64,7 @@ func (c Command) Fetch(ctx context.Context) (secret.Value, error) {
 	exited(cmd.Process.Pid)
 	killGroup(cmd.Process.Pid) // what it left; the group's id is taken as long as it is not waited for
 	stop()
-	err := cmd.Wait()
+	err = cmd.Wait()
 	var status *exec.ExitError
 	switch {
 	case said.full:
@@ -60,8 +79,8 @@ func (c Command) Fetch(ctx context.Context) (secret.Value, error) {
 	return secret.Line(said.text.String())
 }
 
-func (c Command) failed(how string) error {
-	return fault.New(fault.ErrUnavailable, "the command %s %s", c[0], how)
+func (c *Command) failed(how string) error {
+	return fault.New(fault.ErrUnavailable, "the command %s %s", c.Argv[0], how)
 }
 
 // exited waits until a process has ended, and leaves it to be waited for.

@@ -18,13 +18,13 @@ import (
 )
 
 // program is a shell script.
-func script(t *testing.T, text string) program.Command {
+func script(t *testing.T, text string) *program.Command {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "printer")
 	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return program.Command{"/bin/sh", path}
+	return &program.Command{Argv: []string{"/bin/sh", path}}
 }
 
 func TestConforms(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAProgramThatPrintsWithoutEnd(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := (program.Command{"/no/such/program"}).Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "can't be started") {
+	if _, err := (&program.Command{Argv: []string{"/no/such/program"}}).Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "can't be started") {
 		t.Error(err)
 	}
 }

@@ -29,6 +29,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
 
@@ -38,6 +40,11 @@ type Command struct {
 	Dir         string            // in which it runs; "" is /
 	Environment map[string]string // all of it
 	User        *User             // whom it runs as; nil: the daemon's own user
+	// Writable are the directories in which sandboxes may write now: no program that lies there
+	// is run. nil: there are none.
+	Writable func() []hostpath.Tree
+
+	sums executable.Sums
 }
 
 // User is a user of the host.
@@ -79,8 +86,28 @@ func (c *Command) Check() error {
 }
 
 // Definition implements tool.Runner. The values of its variables are in it: they may be what
-// the tool works on, and only a digest of all of it is told.
+// the tool works on, and only a digest of all of it is told. So are the bytes of the program, of
+// the interpreters of a script, and of the files that the operator's arguments name.
 func (c *Command) Definition() string {
+	program, err := c.open()
+	if err != nil {
+		return c.definition(err.Error())
+	}
+	defer program.Close()
+	return c.definition(program.Digest)
+}
+
+// open opens the program.
+func (c *Command) open() (*executable.Program, error) {
+	var writable []hostpath.Tree
+	if c.Writable != nil {
+		writable = c.Writable()
+	}
+	return c.sums.Open(c.Argv, c.Dir, writable)
+}
+
+// definition is what it runs, if these are its bytes.
+func (c *Command) definition(digest string) string {
 	as := ""
 	if c.User != nil {
 		as = fmt.Sprintf("%d:%d", c.User.UID, c.User.GID)
@@ -90,18 +117,26 @@ func (c *Command) Definition() string {
 		variables = append(variables, key+"="+value)
 	}
 	slices.Sort(variables)
-	return fmt.Sprintf("command %q in %q with %q as %s", c.Argv, c.Dir, variables, as)
+	return fmt.Sprintf("command %q (%s) in %q with %q as %s", c.Argv, digest, c.Dir, variables, as)
 }
 
 // Run implements tool.Runner. A program that ends with a code other than 0 has failed; what it
 // wrote to its standard error is for the operator.
 func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
+	program, err := c.open()
+	if err != nil {
+		return nil, &tool.Failure{Sentence: "the tool's program can't be started", Cause: err}
+	}
+	defer program.Close()
+	if call.Defined != "" && c.definition(program.Digest) != call.Defined {
+		return nil, tool.Changed()
+	}
 	// The kernel kills the program when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	out := &output{most: call.MaxOutput, over: make(chan struct{})}
 	complaint := &tail{most: 4 << 10}
-	cmd := c.command(call)
+	cmd := c.command(program, call)
 	cmd.Stdout, cmd.Stderr = out, complaint
 	if err := cmd.Start(); err != nil {
 		return nil, &tool.Failure{Sentence: "the tool's program can't be started", Cause: err}
@@ -117,7 +152,7 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	case <-ctx.Done():
 	}
 	_ = cmd.Process.Kill() // it is not reaped yet, so the number is still its own
-	err := cmd.Wait()      // by then nothing of its namespace runs
+	err = cmd.Wait()       // by then nothing of its namespace runs
 	switch {
 	case out.isOver():
 		return nil, tool.TooMuch(call.MaxOutput)
@@ -131,8 +166,9 @@ func (c *Command) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	return out.bytes(), nil
 }
 
-func (c *Command) command(call tool.Call) *exec.Cmd {
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...) //nolint:noctx // the operator's program; Run ends it, whatever the reason
+// command is the operator's program; Run ends it, whatever the reason.
+func (c *Command) command(program *executable.Program, call tool.Call) *exec.Cmd {
+	cmd := program.Command()
 	cmd.Stdin = bytes.NewReader([]byte(call.Arguments))
 	cmd.Dir = c.Dir
 	if cmd.Dir == "" {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 	"github.com/cofferdam-dev/cofferdam/internal/tool/command"
@@ -316,5 +317,64 @@ func TestProgramsThatCanNotBe(t *testing.T) {
 	missing := &command.Command{Argv: []string{"/no/such/program"}, User: nobody()}
 	if _, err := missing.Run(t.Context(), tool.Call{MaxOutput: 10}); err == nil || strings.Contains(err.(*tool.Failure).Sentence, "/no/such") { //nolint:errorlint // the contract is this type
 		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
+// TestADefinitionIsOfTheBytes: a program that was replaced is another tool, and is not run for what
+// was judged before. The control: as long as it is the same one, it is.
+func TestADefinitionIsOfTheBytes(t *testing.T) {
+	path := filepath.Join(place(t), "lookup.sh")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for how, c := range map[string]*command.Command{
+		"the program":     {Argv: []string{path}, User: nobody()},
+		"what it is told": {Argv: []string{"/bin/sh", path}, User: nobody()},
+	} {
+		write("echo 1")
+		judged := c.Definition()
+		if got, err := c.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100, Defined: judged}); err != nil || string(got) != "1\n" {
+			t.Errorf("%s: %q, %v", how, got, err)
+		}
+		write("echo 2")
+		if c.Definition() == judged {
+			t.Errorf("%s was replaced, and the definition is the same", how)
+		}
+		got, err := c.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100, Defined: judged})
+		if f, is := errors.AsType[*tool.Failure](err); !is || got != nil || !strings.Contains(f.Sentence, "was changed") {
+			t.Errorf("%s was replaced, and is run: %q, %v", how, got, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if c.Definition() == judged {
+			t.Errorf("%s is gone, and the definition is the same", how)
+		}
+	}
+}
+
+// TestAProgramThatASandboxMayWrite is not run.
+func TestAProgramThatASandboxMayWrite(t *testing.T) {
+	dir := place(t)
+	path := filepath.Join(dir, "p.sh")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at, err := hostpath.Open(dir, hostpath.Identity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	var trees []hostpath.Tree
+	c := &command.Command{Argv: []string{path}, User: nobody(), Writable: func() []hostpath.Tree { return trees }}
+	if got, err := c.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100}); err != nil || string(got) != "1\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	trees = []hostpath.Tree{{Path: dir, ID: at.ID}}
+	if got, err := c.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100}); err == nil || got != nil {
+		t.Errorf("it is run: %q", got)
 	}
 }

@@ -26,12 +26,12 @@ type Endpoint struct {
 // Credential is by what an endpoint knows the daemon.
 type Credential struct {
 	Header, Value string
-	// Betrayed tells whether an answer has the secret in it.
-	Betrayed func(answer []byte) bool
+	// Secrets are what no answer of the endpoint's may have in it.
+	Secrets tool.Secrets
 }
 
 // Authorize has each call carry a credential, which is asked for anew each time. An answer
-// that has the secret in it is not passed on: it is for the endpoint alone, and no sandbox's.
+// that has a secret in it is not passed on: it is for the endpoint alone, and no sandbox's.
 func (e *Endpoint) Authorize(credential func(ctx context.Context) (Credential, error)) {
 	e.credential = credential
 }
@@ -84,7 +84,7 @@ func (e *Endpoint) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 	request.Header.Set("User-Agent", "cofferdam")
 	request.Header.Set(runHeader, call.Run)
 	request.Header.Set(sandboxHeader, call.Sandbox)
-	known := Credential{Betrayed: func([]byte) bool { return false }}
+	var known Credential
 	if e.credential != nil {
 		if known, err = e.credential(ctx); err != nil {
 			return nil, &tool.Failure{Sentence: "the tool's endpoint was not asked, since its secret can't be had; the daemon's log says why", Cause: err}
@@ -108,8 +108,8 @@ func (e *Endpoint) Run(ctx context.Context, call tool.Call) ([]byte, error) {
 		return nil, tool.TooMuch(call.MaxOutput)
 	case err != nil:
 		return nil, &tool.Failure{Sentence: "the tool's endpoint broke its answer off", Cause: err}
-	case known.Betrayed(body):
-		return nil, &tool.Failure{Sentence: "the tool's endpoint answered with the secret by which it knows the daemon, so its answer is not passed on"}
+	case known.Secrets.In(string(body)):
+		return nil, tool.Betrayed()
 	}
 	return body, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
@@ -184,10 +185,20 @@ func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
 	return box, nil
 }
 
-// Workshop makes a sandbox that is for the build of a source distribution.
-func (l *Life) Workshop(owner string) (id string) {
+// StandsIn are the words for what sandboxes are made for that nobody asked for; see
+// journal.Info.
+func StandsIn() []string { return []string{"rehearsal", "workshop", "proof", "build"} }
+
+// StandIn makes a running sandbox that the daemon made for a token's other one.
+func (l *Life) StandIn(what, owner string) (id string) {
 	id = newID("sb")
-	info := sandbox.Info{ID: id, Run: newID("build-"), Template: "debian", Engine: "fake", Owner: sandbox.Owner{Token: owner}, Workshop: true, Created: time.Now().UTC()}
+	info := sandbox.Info{
+		ID: id, Run: newID(what + "-"), Template: "debian", Engine: "fake", Owner: sandbox.Owner{Token: owner}, Created: time.Now().UTC(),
+		Rehearsal: what == "rehearsal", Workshop: what == "workshop", Proof: what == "proof",
+	}
+	if what == "build" {
+		info.Labels = map[string]string{journal.BuildLabel: "b1"}
+	}
 	l.Add(&Box{
 		StandIn: sandbox.NewStandIn(info, nil, waiting.New(context.Background(), waiting.Config{Sandbox: id})),
 		Files:   &Files{Root: l.dir}, Commands: &Commands{Files: &Files{Root: l.dir}},

@@ -1,0 +1,21 @@
+package scanning
+
+import (
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
+)
+
+// TestEveryPlaceHasAStep: a place that is added to the list is looked at, or nothing leaves.
+func TestEveryPlaceHasAStep(t *testing.T) {
+	steps := (&look{}).steps()
+	for _, place := range reading.Places() {
+		if steps[place] == nil {
+			t.Errorf("nothing looks at the place %q", place)
+		}
+		delete(steps, place)
+	}
+	if len(steps) > 0 {
+		t.Errorf("there are steps for places that there are not: %v", steps)
+	}
+}

@@ -1,0 +1,228 @@
+// Package executable opens programs of the host that the configuration has run: once, by
+// descriptor, so that what is started is what was looked at. It says which files decide what a
+// program does, and what is in them, and refuses those that a sandbox may write.
+package executable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// maxInterpreters is how many interpreters may stand behind one another; the kernel's own bound.
+const maxInterpreters = 4
+
+// Program is one that was opened. Close it.
+type Program struct {
+	argv   []string
+	path   *hostpath.Path
+	script bool
+	// Digest is of all files that decide what it does, "sha256:" and hexadecimal.
+	Digest string
+}
+
+// Sums remembers what is in files, by all that the kernel changes when they change. The zero value
+// is ready. Safe for concurrent use.
+type Sums struct {
+	mu    sync.Mutex // guards known
+	known map[state]string
+}
+
+// state is a file as it was when it was read.
+type state struct {
+	device, inode  uint64
+	size           int64
+	written, moved unix.Timespec
+}
+
+// Open opens the program that is named first, by its absolute path, and reads it, the interpreters
+// of a script, and each file that one of its arguments names, by an absolute path or in dir. One
+// that lies below a tree, or is reached by a link there, is refused: who may write there would
+// decide what the host runs.
+func (s *Sums) Open(argv []string, dir string, writable []hostpath.Tree) (*Program, error) {
+	p := &Program{argv: argv}
+	h := sha256.New()
+	for i, name := range Files(argv, dir) {
+		path, err := open(name, writable)
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		sum, begin, err := s.read(path)
+		if i == 0 {
+			p.path, p.script = path, bytes.HasPrefix(begin, []byte("#!"))
+		} else {
+			path.Close()
+		}
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		_, _ = fmt.Fprintf(h, "%d:%s%s", len(name), name, sum) // a hash takes all
+	}
+	p.Digest = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return p, nil
+}
+
+// Close gives the descriptor back.
+func (p *Program) Close() {
+	if p.path != nil {
+		p.path.Close()
+	}
+}
+
+// Command starts what was opened. A script is started by its name, since its interpreter has to
+// find it: it was read immediately before.
+func (p *Program) Command() *exec.Cmd {
+	if p.script {
+		return &exec.Cmd{Path: p.path.Name, Args: p.argv}
+	}
+	return &exec.Cmd{Path: p.path.Proc(), Args: p.argv}
+}
+
+// open opens a file, and refuses one that somebody inside may write.
+func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
+	path, err := hostpath.Resolve(name, writable)
+	if err != nil {
+		return nil, fmt.Errorf("the program %s can't be opened: %w", name, err)
+	}
+	if path.ID.Type != hostpath.File {
+		path.Close()
+		return nil, fmt.Errorf("%s is no file that can be run", name)
+	}
+	tree, below, err := under(path.Name, writable)
+	if err == nil && below {
+		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, so it is not run; move it out, or mount that directory read-only", name, tree)
+	}
+	if err != nil {
+		path.Close()
+		return nil, err
+	}
+	return path, nil
+}
+
+// under tells below which tree a path lies.
+func under(path string, writable []hostpath.Tree) (tree string, below bool, err error) {
+	if len(writable) == 0 {
+		return "", false, nil
+	}
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return "", false, fmt.Errorf("the host's table of mounts can't be read: %w", err)
+	}
+	for _, t := range writable {
+		if _, below := table.NameUnder(path, t.Path); below || t.Path == "/" {
+			return t.Path, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// Files are the files that decide what a command does: the program, the interpreters of a script,
+// and the files that its arguments name. The program is among them whether it is there or not.
+func Files(argv []string, dir string) []string {
+	if len(argv) == 0 {
+		return nil
+	}
+	files := []string{argv[0]}
+	for at, n := argv[0], 0; n < maxInterpreters; n++ {
+		if at = interpreter(at); at == "" {
+			break
+		}
+		files = append(files, at)
+	}
+	for _, arg := range argv[1:] {
+		if !filepath.IsAbs(arg) && dir != "" {
+			arg = filepath.Join(dir, arg)
+		}
+		if path, err := hostpath.Resolve(arg, nil); err == nil {
+			if path.ID.Type == hostpath.File {
+				files = append(files, arg)
+			}
+			path.Close()
+		}
+	}
+	return files
+}
+
+// interpreter is what runs a script; "": it is none.
+func interpreter(name string) string {
+	path, err := hostpath.Resolve(name, nil)
+	if err != nil {
+		return ""
+	}
+	defer path.Close()
+	file, err := path.Reader()
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	begin := make([]byte, unix.PathMax)
+	n, _ := io.ReadFull(file, begin)
+	line, _, _ := bytes.Cut(begin[:n], []byte("\n"))
+	words, is := strings.CutPrefix(string(line), "#!")
+	if !is || len(strings.Fields(words)) == 0 || !filepath.IsAbs(strings.Fields(words)[0]) {
+		return ""
+	}
+	return strings.Fields(words)[0]
+}
+
+// read gives the digest of a file, and how it begins.
+func (s *Sums) read(path *hostpath.Path) (sum string, begin []byte, err error) {
+	file, err := path.Reader()
+	if err != nil {
+		return "", nil, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return "", nil, fmt.Errorf("%s can't be looked at: %w", path.Name, err)
+	}
+	begin = make([]byte, len("#!"))
+	n, err := file.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", nil, err
+	}
+	begin = begin[:n]
+	is := state{device: st.Dev, inode: st.Ino, size: st.Size, written: st.Mtim, moved: st.Ctim}
+	if sum, known := s.get(is); known {
+		return sum, begin, nil
+	}
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", nil, err
+	}
+	sum = hex.EncodeToString(h.Sum(nil))
+	s.put(is, sum)
+	return sum, begin, nil
+}
+
+// maxSums bounds what is remembered.
+const maxSums = 64
+
+func (s *Sums) get(is state) (sum string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum, known = s.known[is]
+	return sum, known
+}
+
+func (s *Sums) put(is state, sum string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= maxSums {
+		s.known = map[state]string{}
+	}
+	s.known[is] = sum
+}

@@ -1,0 +1,152 @@
+package executable_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+)
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyOf makes a copy of a program of the host.
+func copyOf(t *testing.T, name, to string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, to, string(text))
+}
+
+func digest(t *testing.T, s *executable.Sums, argv ...string) string {
+	t.Helper()
+	p, err := s.Open(argv, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	return p.Digest
+}
+
+// TestDigest changes with each file that decides what a command does, and with no other.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"inner", "data", "other"} {
+		write(t, in(name), "#!/bin/sh\n")
+	}
+	write(t, in("script"), "#!"+in("inner")+" -x\necho\n")
+	argv := []string{in("script"), "-c", in("data"), "no-file", dir}
+	if got, want := executable.Files(argv, ""), []string{in("script"), in("inner"), "/bin/sh", in("data")}; !slices.Equal(got, want) {
+		t.Errorf("it is decided by %q, not %q", got, want)
+	}
+	if got := executable.Files([]string{"/bin/sh", "data"}, dir); !slices.Contains(got, in("data")) {
+		t.Errorf("a file in the program's directory is not among %q", got)
+	}
+	var sums executable.Sums
+	before := digest(t, &sums, argv...)
+	if again := digest(t, &sums, argv...); again != before || !strings.HasPrefix(before, "sha256:") {
+		t.Errorf("%s, and then %s", before, again)
+	}
+	for _, name := range []string{"script", "inner", "data"} {
+		text, err := os.ReadFile(in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, in(name), string(text)+"# another\n")
+		after := digest(t, &sums, argv...)
+		if after == before {
+			t.Errorf("%s is another, and the digest is the same", name)
+		}
+		before = after
+	}
+	write(t, in("other"), "another")
+	if digest(t, &sums, argv...) != before {
+		t.Error("a file that has nothing to do with it counts")
+	}
+}
+
+// TestWhatWasOpenedIsStarted, whatever has its name by then.
+func TestWhatWasOpenedIsStarted(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "program")
+	copyOf(t, "/bin/true", name)
+	var sums executable.Sums
+	p, err := sums.Open([]string{name}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	copyOf(t, "/bin/false", name+"2")
+	if err := os.Rename(name+"2", name); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Command().Run(); err != nil {
+		t.Errorf("what was opened did not run: %v", err)
+	}
+	now, err := sums.Open([]string{name}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer now.Close()
+	if err := now.Command().Run(); err == nil || now.Digest == p.Digest { // the control
+		t.Error("the other program is not there")
+	}
+}
+
+// TestProgramsThatASandboxMayWrite are not opened, by whichever way they lie there.
+func TestProgramsThatASandboxMayWrite(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	for _, d := range []string{dir, outside} {
+		write(t, filepath.Join(d, "program"), "#!/bin/sh\n")
+		write(t, filepath.Join(d, "data"), "x")
+	}
+	write(t, filepath.Join(outside, "script"), "#!"+filepath.Join(dir, "program")+"\n")
+	for link, to := range map[string]string{filepath.Join(dir, "link"): filepath.Join(outside, "program"), filepath.Join(outside, "link"): filepath.Join(dir, "program")} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, err := hostpath.Open(dir, hostpath.Identity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	trees := []hostpath.Tree{{Path: dir, ID: at.ID}}
+	var sums executable.Sums
+	for name, argv := range map[string][]string{
+		"the program": {filepath.Join(dir, "program")}, "a link there": {filepath.Join(dir, "link")}, "a link to there": {filepath.Join(outside, "link")},
+		"a script's interpreter": {filepath.Join(outside, "script")}, "an argument": {"/bin/sh", filepath.Join(dir, "data")},
+	} {
+		if p, err := sums.Open(argv, "", trees); err == nil {
+			p.Close()
+			t.Errorf("%s is opened", name)
+		}
+		p, err := sums.Open(argv, "", nil) // the control
+		if err != nil {
+			t.Errorf("%s is not opened where nobody may write: %v", name, err)
+			continue
+		}
+		p.Close()
+	}
+	if p, err := sums.Open([]string{"/bin/sh"}, "", []hostpath.Tree{{Path: "/"}}); err == nil {
+		p.Close()
+		t.Error("one is opened although nobody knows where sandboxes may write")
+	}
+	for _, argv := range [][]string{{filepath.Join(dir, "nothing")}, {dir}} {
+		if p, err := sums.Open(argv, "", nil); err == nil {
+			p.Close()
+			t.Errorf("%q is opened", argv)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package reading
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"regexp"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// letters reads a text that is written in other letters than UTF-8. changed tells that it means
+// something else than it says.
+type letters func(text []byte) (meant []byte, changed bool)
+
+// lettersOf is what reads a charset; nil: it is read as it stands, as far as ASCII goes. Those
+// that are not known can't be read here.
+func lettersOf(charset string) (read letters, known bool) {
+	switch charset {
+	case "", "utf-8", "utf8", "unicode-1-1-utf-8", "us-ascii", "ascii", "iso-8859-1", "latin1", "l1", "windows-1252", "cp1252", "iso-8859-15", "_charset_":
+		return nil, true
+	case "utf-7", "utf7", "unicode-1-1-utf-7", "csutf7":
+		return fromUTF7, true
+	case "utf-16", "utf16", "utf-16le", "utf16le", "ucs-2", "iso-10646-ucs-2", "unicode", "csunicode":
+		return fromUTF16(binary.LittleEndian), true
+	case "utf-16be", "utf16be", "unicodefffe":
+		return fromUTF16(binary.BigEndian), true
+	case "utf-32", "utf32", "utf-32le", "utf32le", "ucs-4", "iso-10646-ucs-4", "utf-32be", "utf32be":
+		return withoutZeros, true
+	}
+	return nil, false
+}
+
+// lettersIn are what reads a text with these charsets. Without a charset that says so, a text is
+// in UTF-16 or UTF-32 if it has zero bytes, and in UTF-7 if it has that form: some servers guess.
+func lettersIn(charsets []string, text []byte) (all []letters) {
+	if bytes.IndexByte(text, 0) >= 0 {
+		all = append(all, withoutZeros, fromUTF16(binary.LittleEndian), fromUTF16(binary.BigEndian))
+	} else if slices.ContainsFunc([]string{"\xff\xfe", "\xfe\xff"}, func(mark string) bool { return bytes.HasPrefix(text, []byte(mark)) }) {
+		all = append(all, fromUTF16(binary.LittleEndian), fromUTF16(binary.BigEndian))
+	}
+	for _, name := range charsets {
+		if read, _ := lettersOf(name); read != nil {
+			all = append(all, read)
+			if len(all) == 1 { // who names UTF-16 may mean either order
+				all = append(all, fromUTF16(binary.BigEndian))
+			}
+		}
+	}
+	return append(all, fromUTF7)
+}
+
+// withoutZeros has the ASCII of UTF-16 and UTF-32, in whichever order.
+func withoutZeros(text []byte) (meant []byte, changed bool) {
+	meant = bytes.ReplaceAll(text, []byte{0}, nil)
+	return meant, len(meant) != len(text)
+}
+
+// fromUTF16 reads pairs of bytes.
+func fromUTF16(order binary.ByteOrder) letters {
+	return func(text []byte) (meant []byte, changed bool) {
+		units := make([]uint16, 0, len(text)/2)
+		for i := 0; i+1 < len(text); i += 2 {
+			units = append(units, order.Uint16(text[i:]))
+		}
+		meant = make([]byte, 0, len(text))
+		for _, c := range utf16.Decode(units) {
+			meant = utf8.AppendRune(meant, c)
+		}
+		return meant, len(units) > 0
+	}
+}
+
+// shifted finds what is in base64 in UTF-7.
+var shifted = regexp.MustCompile(`\+([A-Za-z0-9+/]*)-?`)
+
+// fromUTF7 reads what is between a plus and a minus.
+func fromUTF7(text []byte) (meant []byte, changed bool) {
+	meant = shifted.ReplaceAllFunc(text, func(run []byte) []byte {
+		inside := shifted.FindSubmatch(run)[1]
+		if len(inside) == 0 {
+			return []byte{'+'}
+		}
+		units, err := base64.RawStdEncoding.AppendDecode(nil, inside[:len(inside)-len(inside)%4+trim(len(inside)%4)])
+		if err != nil || len(units) < 2 {
+			return run
+		}
+		out, _ := fromUTF16(binary.BigEndian)(units)
+		return out
+	})
+	return meant, !bytes.Equal(meant, text)
+}
+
+// trim is how many letters behind whole groups of base64 mean something.
+func trim(rest int) int {
+	if rest == 1 {
+		return 0
+	}
+	return rest
+}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
@@ -135,6 +136,7 @@ func NewRouter(cfg Config) *Router {
 // waits for the streams. The listener must be one that only the keeper can
 // reach: the first frame of each stream is believed.
 func (r *Router) Serve(ctx context.Context, l net.Listener) error {
+	l = accept.Patient(l, r.log)
 	ctx, cancel := context.WithCancel(ctx)
 	var streams sync.WaitGroup
 	defer r.reports.stop() // once the streams have told their ends

@@ -27,12 +27,23 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
 	case channel.OpenWhy:
-		s.why(ctx, open.ID, open.JSON)
+		s.roomy(func() { s.why(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
-		s.request(ctx, open.Request, open.JSON)
+		s.roomy(func() { s.request(ctx, open.Request, open.JSON) })
 	default:
 		s.reply(channel.Reply{Error: "a stream of this kind does not exist"})
 	}
+}
+
+// roomy does what answers with a text, which takes as much as a connection.
+func (s *stream) roomy(answer func()) {
+	leave, problem := s.router.guests.enter(s.sandbox)
+	if problem != "" {
+		s.reply(channel.Reply{Error: problem})
+		return
+	}
+	defer leave()
+	answer()
 }
 
 // reply answers the stream's open; a guest that is gone needs none.

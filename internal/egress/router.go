@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Registry is what answers for registry names; the gateway is one.
@@ -173,6 +174,7 @@ func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
 		r.log.Error("a stream on the uplink has no identity", "error", err)
 		return
 	}
+	ctx = turns.For(ctx, id.Sandbox)
 	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})

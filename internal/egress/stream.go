@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -99,7 +100,13 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	s.router.registry.ServeRegistry(s.conn, s.sandbox)
+	s.router.registry.ServeRegistry(accounted{s.conn, s.router.guests.memory(s.sandbox)}, s.sandbox)
+}
+
+// accounted is a connection with its sandbox's memory, of which what is kept for answers is taken.
+type accounted struct {
+	net.Conn
+	*budget.Budget
 }
 
 // judge asks the door about a name and gives how it may be connected to, or the reason why

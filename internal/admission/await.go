@@ -210,7 +210,7 @@ func (h *hold) place() (free func(), why string) {
 	if h.t.holding >= limits.Waiting {
 		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
 	}
-	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.payer()))
+	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.run.payer()))
 	if !ok {
 		return nil, "; so many requests wait already that this one is not kept waiting"
 	}

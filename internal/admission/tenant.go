@@ -60,7 +60,7 @@ type tenant struct {
 }
 
 // payer is whose share what is done for the sandbox takes: its token's, or its own.
-func (t *tenant) payer() string { return cmp.Or(t.run.Token, t.run.Sandbox) }
+func (r Run) payer() string { return cmp.Or(r.Token, r.Sandbox) }
 
 func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
@@ -68,7 +68,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
 	t.ownerKey = config.owners.Of(r.Run, r.Token)
-	t.calls.owner = t.payer()
+	t.calls.owner = r.payer()
 	t.life, t.end = context.WithCancel(context.Background())
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()

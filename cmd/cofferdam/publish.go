@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -108,7 +109,8 @@ func unpublish(all []publication) {
 // that are open then.
 func (p publication) serve(ctx context.Context, r *runner) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(ctx, func() { _ = p.listener.Close() })()
+	listener := accept.Patient(p.listener, nil)
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	var open sync.WaitGroup
 	defer open.Wait()
 	defer cancel()
@@ -117,7 +119,7 @@ func (p publication) serve(ctx context.Context, r *runner) {
 		r.stderr.Say("nothing listens on port %d of the sandbox, though somebody asked for %s", p.inside, p.URL())
 	})
 	for {
-		conn, err := p.listener.Accept()
+		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -14,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // The rule of an ask that the queue does not take.
@@ -117,10 +117,19 @@ func pendingRecord(q question, d policy.Decision, id string) audit.Record {
 	return r
 }
 
-// holds are the requests of all sandboxes that are kept waiting for a person.
+// holds are the requests of all sandboxes that are kept waiting for a person. Each owner has a share
+// of them: a token, or a sandbox of the host's.
 type holds struct {
 	config *Config
-	kept   atomic.Int64
+	kept   *turns.Shares
+}
+
+// newHolds makes them. Some are sure for each owner; of all there are fewer than the door has calls
+// that wait (door.Server).
+func newHolds(config *Config) *holds {
+	shares := turns.Fair(config.Limits.AllWaiting, 0)
+	shares.Sure, shares.Most = min(16, shares.Each), config.Limits.AllWaiting*5/4
+	return &holds{config: config, kept: turns.New(shares)}
 }
 
 // hold is one client's request that waits, once or more often.
@@ -201,13 +210,13 @@ func (h *hold) place() (free func(), why string) {
 	if h.t.holding >= limits.Waiting {
 		return nil, "; so many requests of this sandbox wait already that this one is not kept waiting"
 	}
-	if h.of.kept.Add(1) > int64(limits.AllWaiting) {
-		h.of.kept.Add(-1)
+	_, done, ok := h.of.kept.Try(turns.For(context.Background(), h.t.run.payer()))
+	if !ok {
 		return nil, "; so many requests wait already that this one is not kept waiting"
 	}
 	h.t.holding++
 	return func() {
-		h.of.kept.Add(-1)
+		done()
 		h.t.mu.Lock()
 		defer h.t.mu.Unlock()
 		h.t.holding--

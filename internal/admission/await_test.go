@@ -228,8 +228,8 @@ func TestAWaitHasAnEnd(t *testing.T) {
 	if a.Decision.Effect != policy.Hold || a.Approval != "ap-1" || !strings.HasSuffix(a.Decision.Reason, "; nobody answered within 1s") {
 		t.Errorf("%+v", a)
 	}
-	if h.holder.String() != "held , 0 to be frozen, 1 released" || h.holds.kept.Load() != 0 {
-		t.Errorf("%s, %d holding", h.holder, h.holds.kept.Load())
+	if h.holder.String() != "held , 0 to be frozen, 1 released" || h.holds.kept.Held() != 0 {
+		t.Errorf("%s, %d holding", h.holder, h.holds.kept.Held())
 	}
 }
 
@@ -242,8 +242,8 @@ func TestAClientThatGoesAwayEndsItsWait(t *testing.T) {
 	if got := <-done; !errors.Is(got.err, context.Canceled) {
 		t.Errorf("%+v", got)
 	}
-	if h.holder.String() != "held , 1 to be frozen, 1 released" || h.holds.kept.Load() != 0 {
-		t.Errorf("%s, %d holding", h.holder, h.holds.kept.Load())
+	if h.holder.String() != "held , 1 to be frozen, 1 released" || h.holds.kept.Held() != 0 {
+		t.Errorf("%s, %d holding", h.holder, h.holds.kept.Held())
 	}
 	if r := h.queue.list(); len(r) != 1 || r[0].State != approval.Pending {
 		t.Errorf("the request: %+v", r)

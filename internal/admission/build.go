@@ -176,7 +176,7 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 	}
 	result, err := b.desk.Do(ctx, building.Job{
 		Source: source,
-		Key:    key, Sandbox: t.run.Sandbox, Payer: cmp.Or(t.run.Token, t.run.Sandbox), URL: ask.URL, Policy: law.Apart(),
+		Key:    key, Sandbox: t.run.Sandbox, Payer: t.run.payer(), URL: ask.URL, Policy: law.Apart(),
 	})
 	if err != nil && ctx.Err() != nil {
 		return door.BuildAnswer{}, ctx.Err()

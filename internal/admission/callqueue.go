@@ -3,11 +3,11 @@ package admission
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // CallLimits bound the calls of tools. A zero field is its default.
@@ -26,14 +26,25 @@ func (l CallLimits) orDefaults() CallLimits {
 	return l
 }
 
-// callQueue lets calls of tools in, as long as there are few.
+// callQueue lets calls of tools in, as long as there are few. Each owner has a share of them: a
+// token, or a sandbox of the host's.
 type callQueue struct {
 	limits  CallLimits
-	running atomic.Int64
+	running *turns.Shares
+}
+
+// newCallQueue makes one. As many as one sandbox may have are sure for each owner.
+func newCallQueue(l CallLimits) callQueue {
+	l = l.orDefaults()
+	shares := turns.Fair(l.All, 0)
+	shares.Sure, shares.Most = min(l.Running, shares.Each), 4*l.All
+	return callQueue{limits: l, running: turns.New(shares)}
 }
 
 // calls are those of one sandbox. The zero value has made none.
 type calls struct {
+	owner string // whose share they take; set once
+
 	mu      sync.Mutex // guards all below
 	running int        // and do not wait for a person
 	made    int64      // that were begun, ever
@@ -96,7 +107,8 @@ type seat struct {
 	queue *callQueue
 	of    *calls
 	id    uint64
-	rests bool // it waits for a person, and takes nobody's place
+	done  func() // gives the place back
+	rests bool   // it waits for a person, and takes nobody's place
 }
 
 // leave counts the call out.
@@ -112,7 +124,7 @@ func (s *seat) leave() {
 // rest gives the call's place to others until it goes on. It still ends with its sandbox.
 func (s *seat) rest() {
 	s.rests = true
-	s.queue.running.Add(-1)
+	s.done()
 	c := s.of
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,25 +138,26 @@ func (s *seat) rest() {
 func (s *seat) resume() (problem string) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	problem = s.queue.admit(s.of)
+	s.done, problem = s.queue.admit(s.of)
 	s.rests = problem != ""
 	return problem
 }
 
 // admit counts a call among those that are under way, or says why it can't be. Needs the
 // sandbox's mu.
-func (q *callQueue) admit(of *calls) (problem string) {
+func (q *callQueue) admit(of *calls) (done func(), problem string) {
 	switch {
 	case of.closed:
-		return "the sandbox has ended"
+		return nil, "the sandbox has ended"
 	case of.running >= q.limits.Running:
-		return "so many calls of this sandbox are under way already that this one is not made; call again when one has ended"
-	case q.running.Add(1) > int64(q.limits.All):
-		q.running.Add(-1)
-		return "so many calls of tools are under way on this host that this one is not made; call again later"
+		return nil, "so many calls of this sandbox are under way already that this one is not made; call again when one has ended"
+	}
+	_, done, ok := q.running.Try(turns.For(context.Background(), of.owner))
+	if !ok {
+		return nil, "so many calls of tools are under way on this host, or for the same owner, that this one is not made; call again later"
 	}
 	of.running++
-	return ""
+	return done, ""
 }
 
 // enter lets a call in, or says why it has to wait.
@@ -161,7 +174,8 @@ func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (in *seat, pr
 	if of.tokens < 1 && !of.closed {
 		return nil, "this sandbox calls tools more often than it may; call again in a second"
 	}
-	if problem := q.admit(of); problem != "" {
+	done, problem := q.admit(of)
+	if problem != "" {
 		return nil, problem
 	}
 	of.tokens--
@@ -170,5 +184,5 @@ func (q *callQueue) enter(of *calls, cancel func(), now time.Time) (in *seat, pr
 		of.cancels = map[uint64]func(){}
 	}
 	of.cancels[of.last] = cancel
-	return &seat{queue: q, of: of, id: of.last}, ""
+	return &seat{queue: q, of: of, id: of.last, done: done}, ""
 }

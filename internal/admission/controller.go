@@ -187,7 +187,7 @@ func New(config Config) *Controller {
 		Lives:        &Lives{log: config.Log, tenants: known},
 		Distribution: &Distribution{tenants: known},
 		Codes:        &Codes{tenants: known},
-		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: callQueue{limits: config.Calls.orDefaults()}, log: config.Logger},
+		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: newCallQueue(config.Calls), log: config.Logger},
 		Injection:    &Injection{tenants: known, secrets: config.Secrets},
 		Requests:     &Requests{tenants: known, leaf: config.Leaf, tell: config.TellTrust},
 		Findings:     &Findings{tenants: known, key: config.FindingsKey},
@@ -196,7 +196,7 @@ func New(config Config) *Controller {
 		remembered:   ledger.NewBudget(config.Limits.AllRemembered, leastRemembered),
 		tenants:      known,
 	}
-	c.holds = &holds{config: &c.config}
+	c.holds = newHolds(&c.config)
 	c.Toolbox.holds = c.holds
 	c.Pushes = &Pushes{tenants: known, holds: c.holds}
 	c.Builds = newBuilds(c)

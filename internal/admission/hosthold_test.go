@@ -325,8 +325,8 @@ func TestPatienceForAHost(t *testing.T) {
 		if b := <-done; !errors.Is(b.err, context.Canceled) {
 			t.Errorf("its client has gone: %+v", b)
 		}
-		if len(h.pending(t)) != 1 || h.holds.kept.Load() != 0 || h.holder.past != 2 {
-			t.Errorf("%v, %d hold on", h.pending(t), h.holds.kept.Load())
+		if len(h.pending(t)) != 1 || h.holds.kept.Held() != 0 || h.holder.past != 2 {
+			t.Errorf("%v, %d hold on", h.pending(t), h.holds.kept.Held())
 		}
 		late := h.begin(t.Context(), hostAsk("new.example"))
 		synctest.Wait()

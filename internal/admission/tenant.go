@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -58,12 +59,16 @@ type tenant struct {
 	end  context.CancelFunc
 }
 
+// payer is whose share what is done for the sandbox takes: its token's, or its own.
+func (r Run) payer() string { return cmp.Or(r.Token, r.Sandbox) }
+
 func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.Earlier, desk *planning.Desk) *tenant {
 	t := &tenant{
 		run: r, clients: config.Clients, served: records.NewDeliveries(), hosts: records.NewConnections(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
 	t.ownerKey = config.owners.Of(r.Run, r.Token)
+	t.calls.owner = r.payer()
 	t.life, t.end = context.WithCancel(context.Background())
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()

@@ -17,10 +17,12 @@ func layers() []struct {
 		layer  int
 	}{
 		{"internal/archtest", 9},
+		{"internal/accept", 0},
 		{"internal/address", 0},
 		{"internal/clock", 0},
 		{"internal/errand", 0},
 		{"internal/excerpt", 0},
+		{"internal/httphead", 0},
 		{"internal/printable", 0},
 		{"internal/autorun", 0},
 		{"internal/lru", 0},

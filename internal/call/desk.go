@@ -118,7 +118,7 @@ func (d *Desk) Make(ctx context.Context, req Request) (Done, error) {
 	if !answer.Decision.Allowed() {
 		return Done{}, fault.New(fault.ErrForbidden, "the policy refuses the code: %s [%s]; request %s", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
-	call.Tool = d.tool(made)
+	call.Tool, call.Owner = d.tool(made), req.Token
 	made.CallResult, err = caller.Call(ctx, call)
 	// What is not on record is not told.
 	if unrecorded := d.config.Door.CodeEnded(context.WithoutCancel(ctx), made.ID, ending(made.CallResult, err)); unrecorded != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
@@ -78,6 +79,7 @@ func (c *Canaries) open(ctx context.Context, host string) error {
 }
 
 func (c *Canaries) accept(l net.Listener, at string) {
+	l = accept.Patient(l, nil)
 	for {
 		conn, err := l.Accept()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
@@ -39,6 +40,7 @@ type server struct {
 // the level of debugging: they could fill the log otherwise.
 func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
 	life, end := context.WithCancel(context.Background())
+	l = accept.Patient(l, log)
 	return &server{name: name, listener: l, streams: end, http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // ErrGone is in the error of a Client whose dialer went away.
@@ -24,8 +25,9 @@ var ErrGone = errors.New("the dialer went away")
 // Client is the boxed process's end. Safe for concurrent use. When the dialer goes away
 // every call fails; there is no second one.
 type Client struct {
-	conn *net.UnixConn
-	done chan struct{} // closed when the dialer is gone
+	conn   *net.UnixConn
+	done   chan struct{} // closed when the dialer is gone
+	shares *turns.Shares // of the questions under way, by sandboxes
 
 	mu      sync.Mutex // guards the rest
 	next    uint64
@@ -51,7 +53,7 @@ func NewClient(socket *os.File) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, done: make(chan struct{}), waiting: map[uint64]chan<- reply{}}
+	c := &Client{conn: conn, done: make(chan struct{}), shares: turns.New(shares()), waiting: map[uint64]chan<- reply{}}
 	errand.Go(c.read)
 	return c, nil
 }
@@ -105,6 +107,11 @@ func socketOf(rights []byte) *os.File {
 
 // ask waits for the answer to a question, as long as ctx lets it.
 func (c *Client) ask(ctx context.Context, q question) (reply, error) {
+	_, leave, err := c.shares.Take(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	defer leave()
 	limit := longest
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end))

@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 const (
@@ -34,6 +36,12 @@ const (
 	maxQuestions = 4096     // under way
 	longest      = time.Minute
 )
+
+// shares divide the questions under way between the sandboxes for which they are asked. Most is below
+// maxQuestions, so that the dialer never has to turn one away.
+func shares() turns.Limits {
+	return turns.Limits{All: maxQuestions / 2, Each: 256, Sure: 16, Most: maxQuestions - 1}
+}
 
 // Resolver answers what addresses a name has. *net.Resolver is one.
 type Resolver interface {

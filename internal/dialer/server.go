@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -34,14 +35,20 @@ func Serve(ctx context.Context, socket *os.File, a Allowed, resolver Resolver) e
 	}
 	s := &server{conn: conn, guard: newGuard(a), resolver: resolver, places: make(chan struct{}, maxQuestions)}
 	packet := make([]byte, maxPacket)
-	for {
+	for tries := 0; ; {
 		n, err := conn.Read(packet)
 		if n == 0 || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.ECONNRESET) {
 			return nil
 		}
+		if accept.Passes(err) { // of a moment without memory
+			tries++
+			time.Sleep(accept.Pause(tries))
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		tries = 0
 		var q question
 		if err := json.Unmarshal(packet[:n], &q); err != nil {
 			return fault.Wrap(fault.ErrInvalid, err, "a question to the dialer can't be read")

@@ -20,12 +20,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Registry is what answers for registry names; the gateway is one.
@@ -135,6 +137,7 @@ func NewRouter(cfg Config) *Router {
 // waits for the streams. The listener must be one that only the keeper can
 // reach: the first frame of each stream is believed.
 func (r *Router) Serve(ctx context.Context, l net.Listener) error {
+	l = accept.Patient(l, r.log)
 	ctx, cancel := context.WithCancel(ctx)
 	var streams sync.WaitGroup
 	defer r.reports.stop() // once the streams have told their ends
@@ -171,6 +174,7 @@ func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
 		r.log.Error("a stream on the uplink has no identity", "error", err)
 		return
 	}
+	ctx = turns.For(ctx, id.Sandbox)
 	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -412,5 +414,50 @@ func TestWhy(t *testing.T) {
 	}
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy}); !r.OK || !strings.Contains(r.Text, "evil.example") {
 		t.Errorf("many refusals: %d bytes, %v", len(r.Text), r.Error)
+	}
+}
+
+// crowded is a listener that is out of descriptors once.
+type crowded struct {
+	net.Listener
+	once sync.Once
+}
+
+func (c *crowded) Accept() (conn net.Conn, err error) {
+	c.once.Do(func() {
+		err = &net.OpError{Op: "accept", Net: "unix", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Listener.Accept()
+}
+
+// TestOutOfDescriptors: a moment without descriptors, of which sandboxes have some hundreds each, does
+// not end the gateway, and with it everybody's connections.
+func TestOutOfDescriptors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "u")
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- egress.NewRouter(egress.Config{Registry: registry{}, Door: &fakeDoor{}}).Serve(ctx, &crowded{Listener: l})
+	}()
+	var nd net.Dialer
+	conn, err := nd.DialContext(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenWhy}); !r.OK {
+		t.Errorf("after that: %+v", r)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the router ended with %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -27,12 +28,23 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
 	case channel.OpenWhy:
-		s.why(ctx, open.ID, open.JSON)
+		s.roomy(func() { s.why(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
-		s.request(ctx, open.Request, open.JSON)
+		s.roomy(func() { s.request(ctx, open.Request, open.JSON) })
 	default:
 		s.reply(channel.Reply{Error: "a stream of this kind does not exist"})
 	}
+}
+
+// roomy does what answers with a text, which takes as much as a connection.
+func (s *stream) roomy(answer func()) {
+	leave, problem := s.router.guests.enter(s.sandbox)
+	if problem != "" {
+		s.reply(channel.Reply{Error: problem})
+		return
+	}
+	defer leave()
+	answer()
 }
 
 // reply answers the stream's open; a guest that is gone needs none.
@@ -88,7 +100,13 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 	if err := s.conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
-	s.router.registry.ServeRegistry(s.conn, s.sandbox)
+	s.router.registry.ServeRegistry(accounted{s.conn, s.router.guests.memory(s.sandbox)}, s.sandbox)
+}
+
+// accounted is a connection with its sandbox's memory, of which what is kept for answers is taken.
+type accounted struct {
+	net.Conn
+	*budget.Budget
 }
 
 // judge asks the door about a name and gives how it may be connected to, or the reason why

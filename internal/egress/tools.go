@@ -22,8 +22,8 @@ import (
 
 // Bounds of a call.
 const (
-	maxCallBody = 72 << 10 // bytes: the longest arguments, and the words around them
-	maxCallHead = 16 << 10
+	maxCallBody = 72 << 10        // bytes: the longest arguments, and the words around them
+	maxCallHead = 8 << 10         // what becomes of one is within what a connection takes
 	callWrite   = 2 * time.Minute // in which an answer has to be taken
 )
 
@@ -47,7 +47,7 @@ const toolsKeptOpen = 2 * time.Minute
 // who may call it, is the door's to know.
 func (s *stream) serveTools(ctx context.Context) {
 	if rule, problem := s.router.guests.connect(s.sandbox); problem != "" {
-		s.reply(channel.Reply{Error: (&passage{router: s.router, sandbox: s.sandbox, name: channel.ToolsHost, port: toolsPort}).refuse(ctx, rule, problem)})
+		s.reply(channel.Reply{Error: s.tools().refuse(ctx, rule, problem)})
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)
@@ -110,12 +110,33 @@ func (s *stream) callTool(w http.ResponseWriter, r *http.Request) {
 		s.router.log.Error("a tool could not be called", "sandbox", s.sandbox, "error", err)
 		s.say(w, http.StatusServiceUnavailable, "error", fault.Sentence(err, "the call could not be judged or recorded, so it was not made"))
 	case a.Outcome == door.ToolAnswered:
-		s.say(w, http.StatusOK, "result", a.Result)
+		s.sayResult(r.Context(), w, a.Result)
 	case a.Outcome == door.ToolHeld:
 		s.answer(w, http.StatusForbidden, map[string]any{"error": a.Reason + "; request " + a.Approval + "; a person approves it on the host: " + door.ApproveCommand(a.Approval) + "; call it again then", "approval": a.Approval})
 	default:
 		s.say(w, statusOf(a.Outcome), "error", withRequest(a.Reason, a.RequestID))
 	}
+}
+
+// resultCopies are how often a result is in memory until its client has read it: as it came, and
+// as it is written, in a buffer that grows.
+const resultCopies = 3
+
+// sayResult answers with a result, if the sandbox has room for it: its client may not read it.
+func (s *stream) sayResult(ctx context.Context, w http.ResponseWriter, result jsontext.Value) {
+	memory, size := s.router.guests.memory(s.sandbox), int64(resultCopies*len(result))
+	if !memory.Take(size) {
+		reason := s.tools().refuse(ctx, door.RuleHostMemory, "the tool was called, and there is no room for its answer: "+memory.Sentence())
+		s.say(w, http.StatusServiceUnavailable, "error", reason)
+		return
+	}
+	defer memory.Give(size)
+	s.say(w, http.StatusOK, "result", result)
+}
+
+// tools is a connection to the tools, for what is put on record of it.
+func (s *stream) tools() *passage {
+	return &passage{router: s.router, sandbox: s.sandbox, name: channel.ToolsHost, port: toolsPort}
 }
 
 // malformed has it recorded that a guest sent what is no call.

@@ -32,6 +32,7 @@ type Call struct {
 	Language string // one of Languages; "": the first
 	Code     string // UTF-8
 	Limits   CallLimits
+	Owner    string // whose share of what all calls may have it takes
 	// Tool answers the code's calls of functions of the host, one at a time; nil: there
 	// are none. Name and arguments are the code's own: any bytes, at most
 	// CallBounds.Ask of them together.

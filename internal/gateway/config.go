@@ -90,6 +90,7 @@ type Limits struct {
 	LearnTime      time.Duration // that a start waits for the upstreams; default 10 s
 	LearnAgain     time.Duration // between two tries to learn file hosts; default 30 s
 	RequestTime    time.Duration // that a guest takes to send a request; default 1 min
+	UnreadTime     time.Duration // that a guest takes to read any of what it is sent; default 15 min
 	WalkTime       time.Duration // that a request waits for what may require a package to be read; default 1 min
 	QuietTime      time.Duration // that a request waits for the next one that may lead to it; default 2 s
 	Interim        time.Duration // between two interim answers to one that waits for a person; default 5 s
@@ -110,6 +111,7 @@ func (l Limits) withDefaults() Limits {
 	l.LearnTime = or(l.LearnTime, 10*time.Second)
 	l.LearnAgain = or(l.LearnAgain, 30*time.Second)
 	l.RequestTime = or(l.RequestTime, time.Minute)
+	l.UnreadTime = or(l.UnreadTime, 15*time.Minute)
 	l.WalkTime = or(l.WalkTime, time.Minute)
 	l.QuietTime = or(l.QuietTime, 2*time.Second)
 	l.Interim = or(l.Interim, 5*time.Second) // pip waits 15 seconds for a byte unless it is told otherwise

@@ -50,7 +50,7 @@ func (g *Gateway) serveIndex(q *query) {
 		g.refusePage(q, ref, out.Missing)
 	case out.Refused != nil:
 		q.refuseDecision(out.Refused.Ref.String(), out.Refused.Decision, j.RequestID())
-	default:
+	case g.hold(q, out.Kept()):
 		q.sendPage(out, j.RequestID())
 	}
 }

@@ -34,6 +34,9 @@ func (s subject) metadata(location string) located {
 // show has it recorded that what describes a release goes to the guest; it refuses it
 // if that can't be.
 func (g *Gateway) show(q *query, l located, kind, file string, body []byte) (delivery.Shown, bool) {
+	if !g.hold(q, len(body)) {
+		return delivery.Shown{}, false
+	}
 	s, err := delivery.Show(q.r.Context(), g.door, door.Showing{Sandbox: l.sandbox, Package: l.ref, Kind: kind, File: file, SourceURL: l.url}, body)
 	if err != nil {
 		g.refuseUndecided(q, l.ref, err)

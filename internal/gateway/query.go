@@ -33,6 +33,7 @@ type query struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	conn *guestConn
+	held *held
 	// admitted tells that the policy, or what was read for the guest, names the project.
 	admitted bool
 }

@@ -18,7 +18,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.flights.End()
-	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r, conn: conn}
+	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r, conn: conn, held: &held{of: conn.memory}}
+	defer q.held.give()
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
@@ -20,7 +21,8 @@ const handshakeTime = 15 * time.Second
 
 // ServeRegistry serves a guest's connection to one of the names: TLS, then
 // HTTP/1.1. It returns when the connection has ended, and closes it. The
-// sandbox is what the keeper attached to the connection.
+// sandbox is what the keeper attached to the connection. If conn is an httphead.Account, what is
+// kept for answers is taken of that.
 func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	if !g.flights.Begin() {
 		_ = conn.Close() // nothing was sent on it
@@ -30,12 +32,13 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
-	session := tls.Server(conn, g.tlsConfig(sandbox))
+	session := tls.Server(reading{conn, g.cfg.Limits.UnreadTime}, g.tlsConfig(sandbox))
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
 		return
 	}
-	c := &guestConn{Conn: session, sandbox: sandbox, name: session.ConnectionState().ServerName, gone: make(chan struct{})}
+	memory, _ := conn.(httphead.Account)
+	c := &guestConn{Conn: session, sandbox: sandbox, memory: memory, name: session.ConnectionState().ServerName, gone: make(chan struct{})}
 	if !g.feed.offer(c) {
 		return
 	}
@@ -83,7 +86,7 @@ func (g *Gateway) httpServer() *http.Server {
 		ReadHeaderTimeout: 20 * time.Second,
 		ReadTimeout:       g.cfg.Limits.RequestTime, // there are no bodies
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
+		MaxHeaderBytes:    8 << 10, // what becomes of one is within what a connection takes of the sandbox's budget
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if guest, ok := c.(*guestConn); ok { // not reached otherwise: the feed has no others

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
@@ -84,14 +85,11 @@ type forwarder struct {
 
 // accept has connections served until the listener closes.
 func (f *forwarder) accept(listener net.Listener, serve func(net.Conn)) {
+	listener = accept.Patient(listener, f.log)
 	for {
 		conn, err := listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		if err != nil {
 			return
-		}
-		if err != nil { // out of descriptors: those in use will be freed
-			time.Sleep(10 * time.Millisecond)
-			continue
 		}
 		if !f.take(conn) {
 			reset(conn)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
 )
 
@@ -41,27 +43,30 @@ func attend(listener *os.File, end *tether.End) {
 	if err != nil {
 		return
 	}
-	for {
+	for tries := 0; ; {
 		var conn *os.File
 		var failed error
 		err := raw.Read(func(fd uintptr) (done bool) {
-			conn, failed = accept(int(fd))
+			conn, failed = acceptHost(int(fd))
 			return !errors.Is(failed, unix.EAGAIN)
 		})
 		switch {
 		case err != nil:
 			return
-		case errors.Is(failed, unix.ECONNABORTED), errors.Is(failed, unix.EINTR):
+		case accept.Passes(failed):
+			tries++
+			time.Sleep(accept.Pause(tries))
 		case failed != nil:
 			return
 		case conn != nil:
+			tries = 0
 			_ = end.Attach(conn) // one that fails is closed, and the host tries again
 		}
 	}
 }
 
-// accept takes a connection of the host's; nil for one of anybody else's.
-func accept(fd int) (*os.File, error) {
+// acceptHost takes a connection of the host's; nil for one of anybody else's.
+func acceptHost(fd int) (*os.File, error) {
 	got, from, err := unix.Accept4(fd, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
 		return nil, err

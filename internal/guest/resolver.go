@@ -11,6 +11,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
@@ -236,7 +237,7 @@ type fewConns struct {
 }
 
 func newFewConns(listener net.Listener, most int) *fewConns {
-	return &fewConns{Listener: listener, slots: make(chan struct{}, most)}
+	return &fewConns{Listener: accept.Patient(listener, nil), slots: make(chan struct{}, most)}
 }
 
 // Accept returns the next connection for which there is room.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
@@ -66,7 +67,7 @@ func (s *whyServer) listen(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	s.listener = listener
+	s.listener = accept.Patient(listener, nil)
 	return os.Chmod(path, 0o666) //nolint:gosec // every user of the sandbox may ask
 }
 
@@ -76,12 +77,8 @@ func (s *whyServer) serve(ctx context.Context) {
 	defer served.Wait()
 	for {
 		conn, err := s.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		if err != nil {
 			return
-		}
-		if err != nil { // out of descriptors: those in use will be freed
-			time.Sleep(10 * time.Millisecond)
-			continue
 		}
 		select {
 		case s.clients <- struct{}{}:

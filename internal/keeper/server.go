@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
@@ -146,30 +146,16 @@ func (s *Server) startReaping() func() {
 }
 
 func (s *Server) accept(ctx context.Context, listener net.Listener) error {
+	listener = accept.Patient(listener, s.log)
 	for {
 		raw, err := listener.Accept()
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil //nolint:nilerr // it was closed on purpose
 			}
-			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
-				s.log.Warn("a client could not be accepted", slog.Any("error", err))
-				breathe(ctx)
-				continue
-			}
 			return err
 		}
 		errand.In(&s.clients, func() { s.serve(ctx, raw) })
-	}
-}
-
-// breathe gives descriptors a moment to come back.
-func breathe(ctx context.Context) {
-	pause := time.NewTimer(50 * time.Millisecond)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
 	}
 }
 

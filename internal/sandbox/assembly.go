@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
@@ -78,7 +79,7 @@ const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 func (a *assembly) waits(s *Sandbox) waiting.Config {
 	id := s.info.ID
 	cfg := waiting.Config{
-		Sandbox: id, Queue: a.cfg.Queue, Shelf: a.cfg.Shelf, After: a.cfg.FreezeAfter, Log: a.cfg.Log,
+		Sandbox: id, Owner: cmp.Or(s.info.Owner.Token, id), Queue: a.cfg.Queue, Shelf: a.cfg.Shelf, After: a.cfg.FreezeAfter, Log: a.cfg.Log,
 		Clocks:   func(ctx context.Context, stopped bool) error { return a.guests.stopClocks(ctx, id, stopped) },
 		Woken:    func(ctx context.Context) error { return a.guests.wake(ctx, id) },
 		Anew:     func(ctx context.Context) error { return a.guests.anew(ctx, s) },

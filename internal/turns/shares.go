@@ -89,6 +89,13 @@ func New(l Limits) *Shares {
 // Limits are those that the shares were made with.
 func (s *Shares) Limits() Limits { return s.limits }
 
+// Held is how many turns are taken.
+func (s *Shares) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}
+
 // Take waits for a turn for the party that ctx is for, and tells for which guest
 // of it the turn counts. The caller gives it back by release, once. The error is
 // that of ctx, or ErrCrowded.

@@ -8,6 +8,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -21,14 +22,20 @@ type Budget struct {
 	most     int64
 	patience time.Duration
 
-	mu    sync.Mutex // guards both
-	used  int64
-	freed chan struct{} // closed and replaced when something is given back
+	mu      sync.Mutex // guards both
+	used    int64
+	waiting []*waiter // in Await, in the order in which they came
+}
+
+// waiter waits for bytes.
+type waiter struct {
+	bytes int64
+	given chan struct{}
 }
 
 // New makes a budget of so many bytes. patience is how long Await waits.
 func New(most int64, patience time.Duration) *Budget {
-	return &Budget{most: most, patience: patience, freed: make(chan struct{})}
+	return &Budget{most: most, patience: patience}
 }
 
 // Take takes bytes; false: there are not as many left, and nothing was taken.
@@ -56,7 +63,8 @@ func (b *Budget) Owe(bytes int64) {
 	b.used += bytes
 }
 
-// Await takes bytes once there are as many. The error is ErrFull if there are not in time, or
+// Await takes bytes once there are as many, for those who wait in the order in which they came. Who
+// takes without waiting (Take) passes them: it is small, and would be refused. The error is ErrFull if there are not in time, or
 // never will be, and ctx's if that ends before.
 func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	if b == nil {
@@ -65,22 +73,39 @@ func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	if bytes > b.most {
 		return ErrFull
 	}
+	w := &waiter{bytes: bytes, given: make(chan struct{})}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, w)
+	b.serve()
+	b.mu.Unlock()
 	late := time.NewTimer(b.patience)
 	defer late.Stop()
-	for {
-		b.mu.Lock()
-		freed := b.freed
-		b.mu.Unlock()
-		if b.Take(bytes) { // after freed was read: what is given back behind this wakes us
-			return nil
-		}
-		select {
-		case <-freed:
-		case <-late.C:
-			return ErrFull
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	err := ErrFull
+	select {
+	case <-w.given:
+		return nil
+	case <-late.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.Index(b.waiting, w)
+	if at < 0 { // it was given in the same moment
+		b.used -= w.bytes
+	} else {
+		b.waiting = slices.Delete(b.waiting, at, at+1)
+	}
+	b.serve() // who stood behind it may go on
+	return err
+}
+
+// serve gives to those who wait, as long as there is enough for the first. Needs mu.
+func (b *Budget) serve() {
+	for len(b.waiting) > 0 && b.used+b.waiting[0].bytes <= b.most {
+		b.used += b.waiting[0].bytes
+		close(b.waiting[0].given)
+		b.waiting = slices.Delete(b.waiting, 0, 1)
 	}
 }
 
@@ -92,8 +117,7 @@ func (b *Budget) Give(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= bytes
-	close(b.freed)
-	b.freed = make(chan struct{})
+	b.serve()
 }
 
 // Used is how much is taken.

@@ -73,3 +73,43 @@ func TestWhoWaits(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoWaitsIsServedInOrder: one that waits for much is not passed by those who came later and wait
+// for little, and one that gives up holds nobody up.
+func TestWhoWaitsIsServedInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100, time.Hour)
+		b.Owe(90)
+		gone, leave := context.WithCancel(t.Context())
+		served := make(chan string, 10)
+		wait := func(ctx context.Context, name string, bytes int64) {
+			go func() {
+				if b.Await(ctx, bytes) == nil {
+					served <- name
+				}
+			}()
+			synctest.Wait()
+		}
+		wait(gone, "leaves", 95)
+		wait(t.Context(), "much", 60)
+		wait(t.Context(), "little", 5)
+		if len(served) != 0 {
+			t.Errorf("%s came before who waits for longer", <-served)
+		}
+		if !b.Take(3) {
+			t.Error("who does not wait was kept from what is there")
+		}
+		b.Give(3)
+		leave()
+		synctest.Wait()
+		if len(served) != 0 {
+			t.Errorf("%s came before who waits for longer", <-served)
+		}
+		b.Give(60)
+		synctest.Wait()
+		if first, second := <-served, <-served; len(first) != 4 && len(second) != 4 || b.Used() != 95 {
+			t.Errorf("%s and %s, %d bytes", first, second, b.Used())
+		}
+	})
+}

@@ -1,12 +1,14 @@
 package requests
 
 import (
+	"errors"
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/departure"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // sender sends requests that were judged.
@@ -33,6 +35,9 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	s.carrier.passed.Add(1)
 	answer, err := leaving.Send(s.to)
+	if errors.Is(err, httphead.ErrFull) {
+		err = placeOf(r).full()
+	}
 	if err != nil {
 		watch(r, nil, err)
 		return nil, err

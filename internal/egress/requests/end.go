@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // upstream is a TLS connection to the host that waits for its first request, or why there
@@ -95,6 +96,15 @@ func (e *Ended) protocols() []string {
 	return all
 }
 
+// dialPlain connects to the host without TLS for the transport.
+func (c *Carrier) dialPlain(ctx context.Context) (net.Conn, error) {
+	conn, err := c.config.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &httphead.Conn{Conn: conn}, nil
+}
+
 // dialTLS connects to the host for the transport.
 func (c *Carrier) dialTLS(ctx context.Context) (net.Conn, error) {
 	if c.first != nil {
@@ -116,7 +126,7 @@ func (c *Carrier) handshake(ctx context.Context) (*tls.Conn, error) {
 	}
 	ended := c.config.Ended
 	counted := &charged{Conn: conn, memory: c.config.Memory}
-	far := tls.Client(counted, &tls.Config{ServerName: c.config.Name, RootCAs: ended.Roots(), MinVersion: tls.VersionTLS12, NextProtos: ended.protocols()})
+	far := tls.Client(&httphead.Conn{Conn: counted}, &tls.Config{ServerName: c.config.Name, RootCAs: ended.Roots(), MinVersion: tls.VersionTLS12, NextProtos: ended.protocols()})
 	if err := far.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // nothing was said on it
 		return nil, &Refusal{Rule: door.RuleHostUnreached, Reason: handshakeProblem(c.config.Name, err), Status: http.StatusBadGateway}

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/budget"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // placeKey is under what a request's context has its place.
@@ -35,7 +36,8 @@ type place struct {
 // withPlace is a request that can take a place; end gives all back.
 func withPlace(r *http.Request, memory *budget.Budget) (*http.Request, *place) {
 	p := &place{memory: memory}
-	return r.WithContext(context.WithValue(r.Context(), placeKey{}, p)), p
+	ctx := httphead.With(context.WithValue(r.Context(), placeKey{}, p), headAccount{p})
+	return r.WithContext(ctx), p
 }
 
 func placeOf(r *http.Request) *place {
@@ -135,6 +137,22 @@ func (p *place) charge(bytes int64) bool {
 	return true
 }
 
+// headAccount has the heads of a request's answers come out of the rest.
+type headAccount struct{ of *place }
+
+// Take implements httphead.Account.
+func (a headAccount) Take(bytes int64) bool { return a.of.charge(bytes) }
+
+// Give implements httphead.Account.
+func (a headAccount) Give(bytes int64) {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	if !a.of.over { // else all was given back
+		a.of.own -= bytes
+		a.of.memory.Give(bytes)
+	}
+}
+
 // free gives the place back, and what is kept of the body; the request can take none any more.
 func (p *place) free() {
 	p.mu.Lock()
@@ -157,23 +175,13 @@ func (p *place) end() {
 	p.own = 0
 }
 
-// What one request takes while it is under way, in bytes: its goroutines with their stacks and
-// buffers, and its fields, which are read, kept in maps, looked through and made anew.
-const (
-	requestCost = 32 << 10
-	fieldCost   = 64 // of one, beside its text
-	fieldCopies = 4
-)
+// requestCost is what one request takes while it is under way, in bytes, beside its head: its
+// goroutines with their stacks and buffers.
+const requestCost = 32 << 10
 
 // costOf is what a request takes whose header was read.
 func costOf(r *http.Request) int64 {
-	said := len(r.RequestURI) + len(r.Host)
-	for name, values := range r.Header {
-		for _, value := range values {
-			said += len(name) + len(value) + fieldCost
-		}
-	}
-	cost := int64(requestCost + fieldCopies*said)
+	cost := requestCost + httphead.Cost(len(r.RequestURI)+len(r.Host), r.Header)
 	if r.ProtoMajor == 2 && r.Body != nil && r.Body != http.NoBody {
 		cost += maxBodyKept
 	}

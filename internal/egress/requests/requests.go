@@ -21,13 +21,14 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Bounds of what is read of requests and answers.
 const (
 	maxRequestHead = 64 << 10
-	maxAnswerHead  = 1 << 20
+	maxAnswerHead  = httphead.Most
 	maxPath        = 8 << 10
 	maxAtOnce      = 60              // requests of one connection, over HTTP/2
 	keptOpen       = 2 * time.Minute // a connection without a request
@@ -116,12 +117,14 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	defer cancel()
 	c.guest = guest
 	one := newSingle(guest, said)
+	one.full = func() { c.refuseHead(ctx) }
+	defer one.head.Arrived() // none comes any more
 	unread := c.unread(ctx, one)
 	transport := c.transport()
 	defer transport.CloseIdleConnections()
 	c.forget = transport.CloseIdleConnections
 	server := &http.Server{
-		Handler:           c.handler(transport, unread),
+		Handler:           c.handler(transport, unread, one),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: c.config.HeadTime,
 		IdleTimeout:       keptOpen,
@@ -131,8 +134,11 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxAtOnce, MaxReceiveBufferPerStream: maxBodyKept, MaxReceiveBufferPerConnection: maxAtOnce * maxBodyKept,
 		},
-		ConnState: unread.watch,
-		ErrorLog:  log.New(io.Discard, "", 0),
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			c.expectHead(one, conn, state)
+			unread.watch(conn, state)
+		},
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	if c.config.Ended == nil {
 		one.offer(one)
@@ -152,7 +158,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 // transport is by what requests are sent to the host.
 func (c *Carrier) transport() *http.Transport {
 	return &http.Transport{
-		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.config.Dial(ctx) }),
+		DialContext:            errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialPlain(ctx) }),
 		DialTLSContext:         errand.ShieldDial(func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dialTLS(ctx) }),
 		DisableCompression:     true,
 		ResponseHeaderTimeout:  c.config.AwaitTime,
@@ -179,9 +185,9 @@ func (c *Carrier) inside(conn *tls.Conn, one *single, unread *unread) *http.Prot
 }
 
 // handler checks each request and passes it on.
-func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Handler {
+func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *single) http.Handler {
 	proxy := &httputil.ReverseProxy{
-		Transport:     &sender{carrier: c, to: transport},
+		Transport:     &sender{carrier: c, to: &httphead.Transport{To: transport}},
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 		Rewrite:       c.rewrite,
@@ -195,7 +201,9 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 		defer c.handlers.done()
 		r, kept := withPlace(r, c.config.Memory)
 		defer kept.end()
-		if !kept.charge(costOf(r)) {
+		fits := kept.charge(costOf(r))
+		from.head.Arrived()
+		if !fits {
 			c.refuse(w, r, kept.full())
 			return
 		}
@@ -207,7 +215,9 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread) http.Hand
 		r, ended := c.follow(r, judged.Rule)
 		defer c.cutShort(r)
 		defer ended()
-		proxy.ServeHTTP(once{w}, r)
+		out := &httphead.Answer{ResponseWriter: once{w}}
+		proxy.ServeHTTP(out, r)
+		out.Settle() // before what it takes is given back
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // single is a listener for one connection, and that connection, of which some was read.
@@ -11,6 +13,8 @@ type single struct {
 	net.Conn
 	from io.Reader
 	next chan net.Conn
+	head httphead.Meter // of what the client says over HTTP/1
+	full func()         // called once there is no room for a head; nil: nobody wants to know
 	once sync.Once
 	gone chan struct{} // closed when the connection is
 
@@ -35,6 +39,12 @@ func (s *single) offer(conn net.Conn) { s.next <- conn }
 // Read implements net.Conn.
 func (s *single) Read(b []byte) (int, error) {
 	n, err := s.from.Read(b)
+	if full := s.head.Count(n); full != nil {
+		n, err = 0, full
+		if s.full != nil {
+			s.full()
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err

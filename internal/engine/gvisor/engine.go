@@ -26,6 +26,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Name is what a policy's `isolation` says.
@@ -67,7 +68,7 @@ type Engine struct {
 	ids func() identity.Source
 	// images knows which snapshots have not changed since they were verified.
 	images   image.Checker
-	restores chan struct{} // a slot for each restore that is under way
+	restores *turns.Shares // that are under way
 
 	probing sync.Mutex // held over a probe of runsc, and guards probed
 	// probed is the runsc that was found to start in namespaces of its own: a
@@ -89,7 +90,7 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 	return &Engine{
 		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids:      sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
-		restores: make(chan struct{}, restoresAtOnce),
+		restores: turns.New(restoresAtOnce()),
 	}
 }
 

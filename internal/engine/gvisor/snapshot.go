@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 var (
@@ -19,8 +20,8 @@ var (
 )
 
 // restoresAtOnce bounds what keeps all processors busy: beyond it each restore
-// is slower, and none sooner done.
-const restoresAtOnce = 2
+// is slower, and none sooner done. One is sure for whoever has a share of the processors.
+func restoresAtOnce() turns.Limits { return turns.Limits{All: 3, Each: 2, Sure: 1, Most: 32} }
 
 // tarHint is the annotation that fills the root's writable layer at the start.
 const tarHint = "dev.gvisor.tar.rootfs.upper"
@@ -91,12 +92,11 @@ func (e *Engine) Restore(ctx context.Context, spec engine.Spec, dir string) (eng
 	if spec.Weak {
 		return nil, fault.Invalid("a weak sandbox, for tests, is not restored")
 	}
-	select {
-	case e.restores <- struct{}{}:
-		defer func() { <-e.restores }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	_, done, err := e.restores.Take(turns.For(ctx, spec.Share))
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	if _, err := e.images.Verify(dir); err != nil {
 		return nil, err
 	}

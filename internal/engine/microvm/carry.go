@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/channel/tether"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -145,6 +146,7 @@ func askFor(conn net.Conn, port string, line *string) error {
 
 // attend does what stages say, one after the other.
 func attend(control net.Listener, end *tether.End, on chan<- struct{}) error {
+	control = accept.Patient(control, nil)
 	for {
 		conn, err := control.Accept()
 		if err != nil {

@@ -7,11 +7,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Name is what a policy's `isolation` says.
@@ -49,7 +48,7 @@ type Config struct {
 // Engine runs calls. Nothing is compiled before the first.
 type Engine struct {
 	config Config
-	room   *semaphore.Weighted
+	room   *turns.Amounts  // bytes of all calls, by owners
 	life   context.Context //nolint:containedctx // Close ends the calls of all others
 	end    context.CancelFunc
 	busy   sync.WaitGroup // calls, and makers of machines
@@ -76,9 +75,15 @@ func New(config Config) *Engine {
 	if config.Ready <= 0 {
 		config.Ready = defaultReady
 	}
-	e := &Engine{config: config, room: semaphore.NewWeighted(max(config.Memory, mostMemory))}
+	e := &Engine{config: config, room: turns.NewAmounts(shares(max(config.Memory, mostMemory)))}
 	e.life, e.end = context.WithCancel(context.Background())
 	return e
+}
+
+// shares divide the memory of all calls between their owners: a quarter of it is out of any one
+// owner's reach.
+func shares(all int64) turns.AmountLimits {
+	return turns.AmountLimits{All: all, Each: max(all-all/4, mostMemory)}
 }
 
 // Name implements engine.Caller.
@@ -108,10 +113,11 @@ func (e *Engine) Call(ctx context.Context, call engine.Call) (engine.CallResult,
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer errand.When(e.life, cancel)()
-	if err := e.room.Acquire(ctx, call.Limits.MemoryBytes); err != nil {
+	release, err := e.room.Take(turns.For(ctx, call.Owner), call.Limits.MemoryBytes)
+	if err != nil {
 		return engine.CallResult{}, e.ended(err)
 	}
-	defer e.room.Release(call.Limits.MemoryBytes)
+	defer release()
 	m, err := e.take(ctx, shop)
 	if err != nil {
 		return engine.CallResult{}, err

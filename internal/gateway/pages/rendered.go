@@ -137,6 +137,14 @@ func (d *Document) unpack(w io.Writer) {
 	}
 }
 
+// Kept is how many bytes are in memory until a client has read the document.
+func (d *Document) Kept() int {
+	if d.unpacked == nil {
+		return len(d.packed)
+	}
+	return len(d.packed) + 2*sureBytes // with the window of what unpacks it
+}
+
 // takesGzip reads Accept-Encoding: whether gzip is named, or everything is, and
 // not with a weight of zero.
 func takesGzip(values []string) bool {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // Bounds of the bytes of requests and answers that are held at one time, and of how
@@ -16,8 +17,12 @@ import (
 const (
 	RoomEach = 16 << 20 // for one token
 	RoomAll  = 64 << 20 // for all
-	RoomPace = 4 << 20  // for one token, a second, after the first RoomEach
-	maxPaced = 1_000    // tokens whose pace is remembered, before those that are at rest are forgotten
+	// RoomSure is what each token may have although all others have RoomAll, up to RoomMost in all:
+	// no few of them keep another from asking.
+	RoomSure = 2 << 20
+	RoomMost = 256 << 20
+	RoomPace = 4 << 20 // for one token, a second, after the first RoomEach
+	maxPaced = 1_000   // tokens whose pace is remembered, before those that are at rest are forgotten
 )
 
 // Room is the memory that the daemon has for what clients send and are sent whole: a
@@ -42,9 +47,14 @@ type share struct {
 	room  *Room
 	owner string
 
-	mu    sync.Mutex // guards taken
+	mu    sync.Mutex // guards both; taken before the room's
 	taken int64
+	left  bool
 }
+
+// Visitors is whose room visitors of an owner's published ports take: there may be very many of
+// them, who must not keep the owner itself from asking.
+func Visitors(owner string) string { return "visitors of " + owner }
 
 // Enter has a request take from an owner's room: a token, or a sandbox that belongs to
 // none. leave gives back what was taken.
@@ -64,16 +74,62 @@ func Take(ctx context.Context, n int) error {
 	return s.take(int64(n))
 }
 
+// Account is the room of the request of ctx for what is counted elsewhere; nil: it has entered
+// none. It gives back no more than it has taken.
+func Account(ctx context.Context) httphead.Account {
+	if s, ok := ctx.Value(roomKey{}).(*share); ok {
+		return account{s}
+	}
+	return nil
+}
+
+// account implements httphead.Account.
+type account struct{ of *share }
+
+// Take takes bytes; false: there is no room.
+func (a account) Take(bytes int64) bool { return a.of.take(bytes) == nil }
+
+// Give gives some back.
+func (a account) Give(bytes int64) { a.of.give(bytes) }
+
+// Give gives back n bytes of what the request of ctx has taken.
+func Give(ctx context.Context, n int) {
+	if s, ok := ctx.Value(roomKey{}).(*share); ok {
+		s.give(int64(n))
+	}
+}
+
+func (s *share) give(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = min(n, s.taken) // who has left has nothing to give
+	s.taken -= n
+	s.room.give(s.owner, n)
+}
+
+// give gives back what an owner had.
+func (r *Room) give(owner string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all -= n
+	if r.used[owner] -= n; r.used[owner] == 0 {
+		delete(r.used, owner)
+	}
+}
+
 func (s *share) take(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.used[s.owner]+n > RoomEach:
+	used := r.used[s.owner] + n
+	switch sure := used <= RoomSure && r.all+n <= RoomMost; {
+	case s.left:
+		return fault.New(fault.ErrExhausted, "the request is over")
+	case used > RoomEach:
 		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less at one time", RoomEach>>20)
-	case r.all+n > RoomAll:
+	case r.all+n > RoomAll && !sure:
 		return fault.New(fault.ErrExhausted, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
 	}
 	r.used[s.owner] += n
@@ -86,21 +142,23 @@ func (s *share) take(n int64) error {
 // none of that any more.
 func Release(ctx context.Context) {
 	if s, ok := ctx.Value(roomKey{}).(*share); ok {
-		s.leave()
+		s.release()
 	}
 }
 
-func (s *share) leave() {
+func (s *share) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.room
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all -= s.taken
-	if r.used[s.owner] -= s.taken; r.used[s.owner] == 0 {
-		delete(r.used, s.owner)
-	}
+	s.room.give(s.owner, s.taken)
 	s.taken = 0
+}
+
+// leave has the request take no more, since nobody would give that back.
+func (s *share) leave() {
+	s.release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left = true
 }
 
 // paceOf is how fast an owner's requests may be read: each byte is work, and the

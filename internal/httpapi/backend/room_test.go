@@ -42,10 +42,18 @@ func TestRoom(t *testing.T) {
 	}
 	late, leaveLate := room.Enter(t.Context(), "late")
 	defer leaveLate()
+	if err := backend.Take(late, backend.RoomSure); err != nil {
+		t.Errorf("what is sure, beside some that have all: %v", err)
+	}
 	if err := backend.Take(late, 1); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("more than there is for all: %v", err)
 	}
+	backend.Give(late, backend.RoomSure)
 	leave[0]()
+	if err := backend.Take(late, backend.RoomEach); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+	backend.Give(late, 2*backend.RoomEach) // gives back no more than was taken
 	body := backend.Held(late, bytes.NewReader(make([]byte, backend.RoomEach)))
 	if n, err := io.Copy(io.Discard, body); err != nil || n != backend.RoomEach {
 		t.Errorf("a body that fits: %d, %v", n, err)
@@ -93,4 +101,25 @@ func TestRoomHasAPace(t *testing.T) {
 			t.Errorf("nobody waits any more, and the read told %v", err)
 		}
 	})
+}
+
+// TestWhoHasLeftTakesNothing: what nobody would give back, and however late it comes.
+func TestWhoHasLeftTakesNothing(t *testing.T) {
+	t.Parallel()
+	room := backend.NewRoom()
+	ctx, leave := room.Enter(t.Context(), "ann")
+	account := backend.Account(ctx)
+	if !account.Take(1) {
+		t.Fatal("there is no room")
+	}
+	leave()
+	account.Give(1)
+	if account.Take(1) || backend.Take(ctx, 1) == nil {
+		t.Error("a request that is over took room")
+	}
+	again, leaveAgain := room.Enter(t.Context(), "ann")
+	defer leaveAgain()
+	if err := backend.Take(again, backend.RoomEach); err != nil {
+		t.Errorf("all of it is there: %v", err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Sandboxes is what the control plane needs of the sandboxes' manager.
@@ -69,8 +70,9 @@ type Config struct {
 
 // Control is the control plane's handler.
 type Control struct {
-	cfg    Config
-	routes *http.ServeMux
+	cfg      Config
+	routes   *http.ServeMux
+	logReads *turns.Shares // of logs, by tokens
 }
 
 // client is a request of a caller who has shown a key.

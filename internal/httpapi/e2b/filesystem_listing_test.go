@@ -1,14 +1,17 @@
 package e2b
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // longList is a guest's list of links whose names and targets have so many letters;
@@ -95,7 +98,7 @@ func TestWatchersOfASandboxShare(t *testing.T) {
 	big := []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes/2)}}
 	kept := 0
 	for i := range maxWatchers {
-		w := &watcher{sandbox: boxID}
+		w := &watcher{sandbox: boxID, room: t.Context()}
 		all.add(string(rune('a'+i)), w)
 		all.keep(w, big, channel.FileEvents{}, nil)
 		kept += w.bytes
@@ -103,9 +106,72 @@ func TestWatchersOfASandboxShare(t *testing.T) {
 	if kept > maxWatchedBytes || kept == 0 {
 		t.Errorf("%d bytes are kept", kept)
 	}
-	other := &watcher{sandbox: "sb02"}
+	other := &watcher{sandbox: "sb02", room: t.Context()}
 	all.add("other", other)
 	if all.keep(other, big, channel.FileEvents{}, nil); other.lost {
 		t.Error("another sandbox's watcher lost its events")
+	}
+}
+
+// TestWatchersOfATokenShare: what the watchers of all its sandboxes keep is the token's room, and is
+// given back when it is read.
+func TestWatchersOfATokenShare(t *testing.T) {
+	var all watchers
+	room := backend.NewRoom()
+	big := []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes/2)}}
+	fill := func(owner string, most int) (kept int) {
+		for i := range most {
+			within, leave := room.Enter(t.Context(), owner)
+			id := fmt.Sprint(owner, i)
+			w := &watcher{sandbox: id, room: within, stop: leave, expiry: time.NewTimer(time.Hour)}
+			if !all.add(id, w) {
+				t.Fatal("it is one too many")
+			}
+			all.keep(w, big, channel.FileEvents{}, nil)
+			kept += w.bytes
+		}
+		return kept
+	}
+	if kept := fill("ann", 100); kept > backend.RoomEach || kept < backend.RoomEach/2 {
+		t.Errorf("a token's keep %d bytes", kept)
+	}
+	if kept := fill("bob", 2); kept < maxWatcherBytes {
+		t.Errorf("another's keep %d bytes", kept)
+	}
+	for i := range 100 {
+		_, _ = all.poll(fmt.Sprint("ann", i), fmt.Sprint("ann", i)) // some have lost theirs
+		if i%2 == 0 {
+			all.remove(fmt.Sprint("ann", i))
+		}
+	}
+	within, leave := room.Enter(t.Context(), "ann")
+	defer leave()
+	if err := backend.Take(within, backend.RoomEach); err != nil {
+		t.Errorf("after all was read: %v", err)
+	}
+}
+
+// TestWatchersAreCountedBeforeTheyOpen: of many that are asked for at once no more are made than
+// one sandbox may have.
+func TestWatchersAreCountedBeforeTheyOpen(t *testing.T) {
+	s := newDataStage(t)
+	s.got(filesystemService+"MakeDir", `{"path":"w"}`)
+	var made, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 3 * maxWatchers {
+		all.Go(func() {
+			switch status, body := s.ask(filesystemService+"CreateWatcher", `{"path":"w"}`); status {
+			case http.StatusOK:
+				made.Add(1)
+			case http.StatusTooManyRequests:
+				refused.Add(1)
+			default:
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+	all.Wait()
+	if made.Load() != maxWatchers || refused.Load() != 2*maxWatchers {
+		t.Errorf("%d were made and %d refused", made.Load(), refused.Load())
 	}
 }

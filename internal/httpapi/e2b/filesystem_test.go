@@ -123,7 +123,7 @@ func TestPolledWatcher(t *testing.T) {
 }
 
 func TestWatchersKeepSoMuch(t *testing.T) {
-	var w watcher
+	w := watcher{room: t.Context()}
 	w.add(make([]watchEvent, maxWatcherEvents), false, nil)
 	if w.lost {
 		t.Error("lost too early")
@@ -132,12 +132,12 @@ func TestWatchersKeepSoMuch(t *testing.T) {
 	if !w.lost || w.events != nil {
 		t.Error("too many were kept")
 	}
-	w = watcher{}
+	w = watcher{room: t.Context()}
 	w.add([]watchEvent{{Name: strings.Repeat("x", maxWatcherBytes+1)}}, false, nil)
 	if !w.lost {
 		t.Error("too much was kept")
 	}
-	w = watcher{}
+	w = watcher{room: t.Context()}
 	w.add([]watchEvent{{Entry: &entry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}}, false, nil)
 	if !w.lost {
 		t.Error("too much was kept of what an entry tells")
@@ -148,7 +148,7 @@ func TestWatchersExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all watchers
 		stopped := false
-		w := &watcher{sandbox: boxID, stop: func() { stopped = true }}
+		w := &watcher{sandbox: boxID, room: t.Context(), stop: func() { stopped = true }}
 		w.expiry = time.AfterFunc(watcherLife, func() { all.remove("id") })
 		all.add("id", w)
 		for range 3 {

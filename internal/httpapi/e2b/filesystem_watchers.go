@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // Watchers that clients poll. Bounds of one sandbox's.
@@ -35,6 +36,7 @@ type watchers struct {
 // does, and with its sandbox.
 type watcher struct {
 	sandbox string
+	room    context.Context //nolint:containedctx // in which it takes room for what it keeps
 	stop    context.CancelFunc
 	expiry  *time.Timer
 	unread  chan struct{} // has one element when there is something that nobody asked for yet
@@ -55,20 +57,26 @@ func (d *Data) createWatcher(w http.ResponseWriter, c *call) error {
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	if d.watchers.count(c.id) >= maxWatchers {
-		return refuse(codeExhausted, "the sandbox has %d watchers already: remove one", maxWatchers)
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
-	watching, err := d.openWatch(ctx, c, req)
-	if err != nil {
-		cancel()
-		return err
-	}
+	room, leave := d.cfg.Room.Enter(ctx, roomOf(c.box)) // for as long as it is there, which is longer than this request
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // it never fails
 	id := hex.EncodeToString(random[:])
-	kept := &watcher{sandbox: c.id, stop: cancel, unread: make(chan struct{}, 1), expiry: errand.After(watcherLife, func() { d.watchers.remove(id) })}
-	d.watchers.add(id, kept)
+	kept := &watcher{sandbox: c.id, room: room, unread: make(chan struct{}, 1), stop: func() {
+		leave()
+		cancel()
+	}}
+	kept.expiry = errand.After(watcherLife, func() { d.watchers.remove(id) })
+	if !d.watchers.add(id, kept) { // before it is opened: that takes as long as the guest likes
+		kept.expiry.Stop()
+		kept.stop()
+		return refuse(codeExhausted, "the sandbox has %d watchers already: remove one", maxWatchers)
+	}
+	watching, err := d.openWatch(ctx, c, req)
+	if err != nil {
+		d.watchers.remove(id)
+		return err
+	}
 	errand.When(ctx, func() { _ = watching.conn.Close() })
 	errand.Go(func() { d.watchers.collect(kept, watching) })
 	errand.Go(func() {
@@ -103,7 +111,8 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 func (ws *watchers) keep(kept *watcher, events []watchEvent, changes channel.FileEvents, ended error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	tooMuch := ws.held(kept.sandbox)+sizeOf(events) > maxWatchedBytes
+	size := sizeOf(events)
+	tooMuch := ws.held(kept.sandbox)+size > maxWatchedBytes || backend.Take(kept.room, size) != nil
 	kept.add(events, changes.Lost || tooMuch, ended)
 	select {
 	case kept.unread <- struct{}{}:
@@ -137,8 +146,14 @@ func (w *watcher) add(events []watchEvent, lost bool, ended error) {
 	w.ended = ended
 	w.lost = w.lost || lost || len(w.events) > maxWatcherEvents || w.bytes > maxWatcherBytes
 	if w.lost {
-		w.events, w.bytes = nil, 0
+		w.forget()
 	}
+}
+
+// forget lets go of what it keeps. It needs watchers.mu.
+func (w *watcher) forget() {
+	w.events, w.bytes = nil, 0
+	backend.Release(w.room)
 }
 
 // watcherEvents answers a poll with what changed since the last one. Changes that
@@ -188,7 +203,7 @@ func (ws *watchers) poll(sandbox, id string) ([]watchEvent, error) {
 	}
 	kept.expiry.Reset(watcherLife)
 	events := kept.events
-	kept.events, kept.bytes = nil, 0
+	kept.forget() // the answer is no more than one watcher may keep
 	select {
 	case <-kept.unread:
 	default:
@@ -217,13 +232,18 @@ func (d *Data) removeWatcher(w http.ResponseWriter, c *call) error {
 	return writeUnary(w, c, struct{}{})
 }
 
-func (ws *watchers) add(id string, kept *watcher) {
+// add takes a watcher in; false: its sandbox has as many as it may.
+func (ws *watchers) add(id string, kept *watcher) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	if ws.count(kept.sandbox) >= maxWatchers {
+		return false
+	}
 	if ws.all == nil {
 		ws.all = map[string]*watcher{}
 	}
 	ws.all[id] = kept
+	return true
 }
 
 func (ws *watchers) has(sandbox, id string) bool {
@@ -243,9 +263,8 @@ func (ws *watchers) remove(id string) {
 	}
 }
 
+// count needs mu.
 func (ws *watchers) count(sandbox string) int {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
 	n := 0
 	for _, kept := range ws.all {
 		if kept.sandbox == sandbox {

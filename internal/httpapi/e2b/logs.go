@@ -2,6 +2,8 @@ package e2b
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,7 +13,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // A sandbox's log, as clients of this wire read it, is what became of its commands:
@@ -20,7 +24,15 @@ import (
 
 const (
 	maxLogs     = 1000
-	maxLogBytes = 4 << 20 // of text in one answer
+	maxLogBytes = 2 << 20 // of text in one answer, as JSON has it
+	// mostKept is what is kept of one command's output at most, and readCopies how often it is in
+	// memory while it is read: as it came and with what was blocked left out, or that and as text.
+	mostKept   = 4 << 20
+	readCopies = 2
+	// readEntries is what the entries of one command take meanwhile, beside their text.
+	readEntries = 2 * maxLogs * entryCost
+	readsLine   = 256              // requests of one token that wait for those before to be answered
+	logsTime    = 30 * time.Second // in which an answer has to be taken
 )
 
 // logQuery is which entries a client wants.
@@ -95,22 +107,71 @@ func (c *Control) entries(r *client, want logQuery) ([]logEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, now := []logEntry{}, time.Now()
+	if want.limit == 0 {
+		return []logEntry{}, nil
+	}
+	chosen := chosen{want: want, ctx: r.Context(), all: []logEntry{}}
+	now := time.Now()
 	for _, k := range commands {
 		if !want.reaches(k) {
 			continue
 		}
-		some, err := c.entriesOf(r.Context(), sb.Info(), k)
+		reading := readEntries + int(readCopies*min(k.Offset, mostKept))
+		if err := backend.Take(r.Context(), reading); err != nil {
+			return nil, err
+		}
+		some, err := c.entriesOf(r.Context(), sb.Info(), k, func(e logEntry) bool { return want.has(e) && e.over(now) }, want)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, slices.DeleteFunc(some, func(e logEntry) bool { return !want.has(e) || !e.over(now) })...)
+		err = chosen.add(some)
+		backend.Give(r.Context(), reading)
+		if err != nil {
+			return nil, err
+		}
 	}
-	slices.SortStableFunc(all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
-	if want.backward {
-		slices.Reverse(all)
+	return chosen.list(), nil
+}
+
+// chosen are those of the entries read so far that the answer has, the oldest first. They take
+// room, and the others are let go of before the next command's are read.
+type chosen struct {
+	want  logQuery
+	ctx   context.Context //nolint:containedctx // of the one request that they answer
+	all   []logEntry
+	taken int
+}
+
+// list is in the order of the answer.
+func (c *chosen) list() []logEntry {
+	if c.want.backward {
+		slices.Reverse(c.all)
 	}
-	return all[:room(all, want.limit)], nil
+	return c.all
+}
+
+func (c *chosen) add(some []logEntry) error {
+	c.all = append(c.all, some...)
+	slices.SortStableFunc(c.all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	answer := c.list()
+	c.all = slices.Clone(answer[:room(answer, c.want.limit)]) // the rest is let go of
+	c.all = c.list()
+	backend.Give(c.ctx, c.taken)
+	c.taken = 0
+	size := sizeOfLogs(c.all)
+	if err := backend.Take(c.ctx, size); err != nil {
+		return err
+	}
+	c.taken = size
+	return nil
+}
+
+func sizeOfLogs(all []logEntry) int {
+	size := 0
+	for _, e := range all {
+		size += e.size()
+	}
+	return size
 }
 
 // over tells whether an entry's millisecond is over. Clients go on from the millisecond
@@ -130,6 +191,33 @@ func room(all []logEntry, limit int) int {
 	return len(all)
 }
 
+// How often the entries of an answer are in memory when it is written, in a buffer that grows:
+// alone, and with them as lines, in which each quote has one more character.
+const (
+	writtenCopies = 2
+	linedCopies   = 6
+)
+
+// inTurn answers with logs when it is the request's turn: one of a token at a time, since each takes
+// much of its room. A client that does not read its answer holds up its own token, and not for long.
+func (c *Control) inTurn(answer handler) handler {
+	return func(w http.ResponseWriter, r *client) error {
+		_, leave, err := c.logReads.Take(turns.For(r.Context(), r.token.ID))
+		if errors.Is(err, turns.ErrCrowded) {
+			return fault.Exhausted(time.Second, "%d requests of this token wait for logs already", readsLine)
+		}
+		if err != nil {
+			return err
+		}
+		defer leave()
+		control := http.NewResponseController(w)
+		if control.SetWriteDeadline(time.Now().Add(logsTime)) == nil { // a writer of tests has none
+			defer control.SetWriteDeadline(time.Time{}) //nolint:errcheck // the connection is gone then
+		}
+		return answer(w, r)
+	}
+}
+
 // logs is the first version's: the same twice, as lines and as entries.
 func (c *Control) logs(w http.ResponseWriter, r *client) error {
 	want, err := logQueryOf(r.URL.Query(), "start")
@@ -138,6 +226,9 @@ func (c *Control) logs(w http.ResponseWriter, r *client) error {
 	}
 	entries, err := c.entries(r, want)
 	if err != nil {
+		return err
+	}
+	if err := backend.Take(r.Context(), linedCopies*sizeOfLogs(entries)); err != nil {
 		return err
 	}
 	lines := make([]logLine, 0, len(entries))
@@ -159,6 +250,9 @@ func (c *Control) logs2(w http.ResponseWriter, r *client) error {
 	}
 	entries, err := c.entries(r, want)
 	if err != nil {
+		return err
+	}
+	if err := backend.Take(r.Context(), writtenCopies*sizeOfLogs(entries)); err != nil {
 		return err
 	}
 	writeObject(w, http.StatusOK, map[string]any{"logs": entries})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,11 +49,28 @@ func (e logEntry) says(text string) bool {
 	return strings.Contains(e.Message, text) || strings.Contains(e.Fields["cmd"], text) || strings.Contains(e.Fields[fieldData], text)
 }
 
-// size is about how much room it takes.
+// entryCost is what an entry takes beside its text: its map, its times, and the quotes around.
+const entryCost = 768
+
+// size is about how much room it takes, as JSON has it: a guest chooses what is escaped.
 func (e logEntry) size() int {
-	size := len(e.Message)
+	size := entryCost + quotedSize(e.Message)
 	for name, value := range e.Fields {
-		size += len(name) + len(value)
+		size += len(name) + quotedSize(value)
+	}
+	return size
+}
+
+// quotedSize is how long a text is as JSON has it.
+func quotedSize(text string) int {
+	size := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c == '<' || c == '>' || c == '&':
+			size += len(`\u0000`) - 1
+		case c == '"' || c == '\\':
+			size++
+		}
 	}
 	return size
 }
@@ -74,20 +92,28 @@ func (e logEntry) line() (logLine, error) {
 type story struct {
 	command keeper.Command
 	shared  map[string]string // fields of each
-	all     []logEntry
+	has     func(logEntry) bool
+	want    logQuery
+	all     []logEntry // that are wanted: no more than an answer has, and twice that while they come
 }
 
 func (s *story) add(at time.Time, level, event, message string, fields map[string]string) {
 	e := logEntry{Timestamp: stamp(at), at: at, Level: level, Message: message, Fields: maps.Clone(s.shared)}
 	e.Fields[fieldEvent] = event
 	maps.Copy(e.Fields, fields)
+	switch {
+	case !s.has(e) || !s.want.backward && len(s.all) >= s.want.limit: // those before it are older
+		return
+	case s.want.backward && len(s.all) >= 2*s.want.limit:
+		s.all = slices.Delete(s.all, 0, s.want.limit)
+	}
 	s.all = append(s.all, e)
 }
 
 // entriesOf tells of a command: its beginning, what is kept of its output, and, if it
 // has ended, its end. What goes to a terminal is not told: there it is mixed with what
-// was typed, passwords too.
-func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Command) ([]logEntry, error) {
+// was typed, passwords too. Of those that has lets through it has as many as want has.
+func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Command, has func(logEntry) bool, want logQuery) ([]logEntry, error) {
 	out, err := c.cfg.Sandboxes.Written(ctx, info.ID, k.ID)
 	if err != nil && !errors.Is(err, fault.ErrNotFound) && !errors.Is(err, fault.ErrUnavailable) { // forgotten meanwhile; or its keeper is of an older release
 		return nil, err
@@ -95,7 +121,7 @@ func (c *Control) entriesOf(ctx context.Context, info sandbox.Info, k keeper.Com
 	if out.User == "" {
 		out.User = runsAs(info.Account)
 	}
-	s := &story{command: k, shared: map[string]string{"logger": logOfProcess, "user": out.User}}
+	s := &story{command: k, has: has, want: want, shared: map[string]string{"logger": logOfProcess, "user": out.User}}
 	name := "Process"
 	if k.PID != 0 {
 		s.shared["pid"] = strconv.Itoa(k.PID)

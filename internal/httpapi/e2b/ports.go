@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -25,13 +26,14 @@ import (
 // is never resolved.
 const portHost = ".sandbox.invalid"
 
-// maxPortHeader bounds the header of an answer from inside.
-const maxPortHeader = 256 << 10
+// visitCost is what a visit of a port takes, in bytes, beside the heads of its request and its
+// answer: its goroutines, and the buffers by which both ways are passed on.
+const visitCost = 64 << 10
 
 // portTransport speaks HTTP to servers inside of sandboxes. Connections are kept for
 // a little while, a few of each port: each is a stream of the guest's.
 func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
-	return &http.Transport{
+	return &httphead.Transport{To: &http.Transport{
 		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)
 			if err != nil {
@@ -41,14 +43,18 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 			if err != nil {
 				return nil, err
 			}
-			return sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
+			conn, err := sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
+			if err != nil {
+				return nil, err
+			}
+			return &httphead.Conn{Conn: conn}, nil
 		}),
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    4,
 		MaxConnsPerHost:        64,
 		IdleConnTimeout:        15 * time.Second,
-		MaxResponseHeaderBytes: maxPortHeader,
-	}
+		MaxResponseHeaderBytes: httphead.Most,
+	}}
 }
 
 // servePort passes a request to a server inside: any method, streams, and what is
@@ -61,6 +67,13 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
 		d.cfg.Sandboxes.Touch(to.sandbox)
 	}
+	ctx, leave := d.cfg.Room.Enter(r.Context(), backend.Visitors(roomOf(box)))
+	defer leave()
+	if err := backend.Take(ctx, visitCost+int(httphead.Cost(len(r.RequestURI)+len(r.Host), r.Header))); err != nil {
+		writeFull(w)
+		return
+	}
+	r = r.WithContext(httphead.With(ctx, backend.Account(ctx)))
 	own := d.cfg.Access.Token(to.sandbox)
 	proxy := &httputil.ReverseProxy{
 		Transport:     d.ports,
@@ -75,7 +88,15 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { d.portError(w, r, to, err) },
 		ErrorLog:     slog.NewLogLogger(d.cfg.Log.Handler(), slog.LevelDebug),
 	}
-	proxy.ServeHTTP(w, r)
+	out := &httphead.Answer{ResponseWriter: w}
+	proxy.ServeHTTP(out, r)
+	out.Settle() // before what it takes is given back
+}
+
+// writeFull tells a visitor that there is no room for its request or for the answer to it.
+func writeFull(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	writeError(w, http.StatusTooManyRequests, fmt.Sprintf("the visits of this sandbox's ports that are under way hold as much of the daemon's memory as they may (%d MiB with those of all sandboxes of its owner); try again", backend.RoomEach>>20))
 }
 
 // apiKey is the form of this daemon's own tokens.
@@ -87,7 +108,7 @@ func stripSecrets(h http.Header, own string) {
 	for _, name := range []string{headerSandbox, headerPort, headerTraffic} {
 		h.Del(name)
 	}
-	if own != "" && h.Get("X-Access-Token") == own {
+	if own != "" && slices.Contains(h.Values("X-Access-Token"), own) { // whichever of several it is
 		h.Del("X-Access-Token")
 	}
 	for _, name := range []string{"X-API-Key", "Authorization"} {
@@ -113,6 +134,8 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 	case r.Context().Err() != nil: // nobody is there to be told
 	case gone != nil:
 		writeGone(w, to.sandbox, gone)
+	case errors.Is(err, httphead.ErrFull):
+		writeFull(w)
 	case errors.Is(err, fault.ErrForbidden):
 		writeError(w, http.StatusForbidden, portRefusal(failureOf(err).Message, to.port))
 	case errors.Is(err, fault.ErrConflict):
@@ -123,6 +146,9 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 		writeError(w, http.StatusConflict, message)
 	default:
 		message := fmt.Sprintf("The sandbox is running but port %d is not open", to.port)
+		if !errors.Is(err, fault.ErrUnavailable) { // it is, and speaks no HTTP, or has gone in the middle
+			message = fmt.Sprintf("The sandbox is running and port %d is open, but what listens there gave no whole answer of HTTP with a header of at most %d KiB", to.port, httphead.Most>>10)
+		}
 		writeObject(w, http.StatusBadGateway, map[string]any{"sandboxId": to.sandbox, "message": message, "port": to.port, "code": http.StatusBadGateway})
 	}
 }

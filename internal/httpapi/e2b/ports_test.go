@@ -6,8 +6,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // serves lets a handler be a server on a port of the box.
@@ -122,5 +127,113 @@ func TestUpgrades(t *testing.T) {
 	}
 	if line, err := answer.ReadString('\n'); err != nil || line != "echo of hello\n" {
 		t.Errorf("%v %q", err, line)
+	}
+}
+
+// TestPortsTakeRoom: heads of answers that a server inside begins and never ends are its owner's
+// visitors' room, and no more is in the daemon's memory. Others' visitors, and the owner itself,
+// are served meanwhile.
+func TestPortsTakeRoom(t *testing.T) {
+	s := newDataStage(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head strings.Builder
+	head.WriteString("HTTP/1.1 200 OK\r\n")
+	for i := range 8_000 {
+		head.WriteString(strconv.FormatInt(int64(36*36*36+i), 36) + ":\r\n")
+	}
+	var open sync.WaitGroup
+	over := make(chan struct{})
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer conn.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					_, _ = io.WriteString(conn, head.String()) // who hangs up needs no more
+					<-over
+				}
+			})
+		}
+	})
+	s.box.Ports[3000] = l.Addr().String()
+	other := s.add("sb02")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	t.Cleanup(server.Close)
+	other.Ports[3000] = server.Listener.Addr().String()
+	inUse := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	const visits = 60
+	statuses := make(chan string, visits)
+	var visitors sync.WaitGroup
+	for range visits {
+		visitors.Go(func() {
+			r := s.port("3000", "/")
+			r.Close = true
+			status, body := s.do(r)
+			statuses <- strconv.Itoa(status) + " " + body
+		})
+	}
+	for range visits / 2 {
+		if said := <-statuses; !strings.HasPrefix(said, "429 ") || !strings.Contains(said, "hold as much of the daemon's memory as they may (16 MiB") {
+			t.Errorf("a visit for which there is no room: %s", said)
+		}
+	}
+	if took := inUse() - before; took > 2*backend.RoomEach {
+		t.Errorf("visits of one owner take %d MiB", took>>20)
+	}
+	r := s.port("3000", "/")
+	r.Host = "3000-sb02.box.example"
+	if status, body := s.do(r); status != http.StatusNoContent {
+		t.Errorf("a visit of another's: %d %s", status, body)
+	}
+	s.got(filesystemService+"MakeDir", `{"path":"w"}`)
+	close(over)
+	_ = l.Close()
+	visitors.Wait()
+	open.Wait()
+}
+
+// TestWhatIsNoHTTP: a port that is open is not told to be closed.
+func TestWhatIsNoHTTP(t *testing.T) {
+	s := newDataStage(t)
+	long := strings.Repeat("x", 70<<10)
+	s.serves(3000, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			w.Header().Set("X-Long", long)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "SSH-2.0-x\r\n")
+		_ = conn.Close()
+	})
+	for _, path := range []string{"/long", "/other"} {
+		status, body := s.do(s.port("3000", path))
+		if status != http.StatusBadGateway || strings.Contains(body, "is not open") || !strings.Contains(body, "gave no whole answer of HTTP with a header of at most 64 KiB") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+// TestOwnTokenOfSeveral: the sandbox's own token is for the daemon, whichever of several it is.
+func TestOwnTokenOfSeveral(t *testing.T) {
+	h := http.Header{"X-Access-Token": {"another", "own"}}
+	stripSecrets(h, "own")
+	if len(h) != 0 {
+		t.Errorf("the server inside gets %v", h)
 	}
 }

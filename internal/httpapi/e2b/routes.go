@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // NewControl makes the handler.
@@ -15,7 +16,7 @@ func NewControl(cfg Config) *Control {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
-	c := &Control{cfg: cfg, routes: http.NewServeMux()}
+	c := &Control{cfg: cfg, routes: http.NewServeMux(), logReads: turns.New(turns.Limits{All: 2, Each: 1, Sure: 1, Most: 64, Line: readsLine})}
 	for pattern, h := range c.handlers() {
 		c.routes.HandleFunc(pattern, c.serve(h))
 	}
@@ -65,8 +66,8 @@ func (c *Control) handlers() map[string]handler {
 		"DELETE /templates/{id}":          templates.removeTemplate,
 		"GET /templates/{id}/{part}":      templates.partOfTemplate,
 		"GET /templates/aliases/{alias}":  templates.aliasOf,
-		"GET /sandboxes/{id}/logs":        c.logs,
-		"GET /v2/sandboxes/{id}/logs":     c.logs2,
+		"GET /sandboxes/{id}/logs":        c.inTurn(c.logs),
+		"GET /v2/sandboxes/{id}/logs":     c.inTurn(c.logs2),
 	}
 }
 

@@ -137,11 +137,17 @@ func newStage(t *testing.T, open ...string) *stage {
 
 func stageOn(t *testing.T, shelf *Shelf, saved *Saved, open ...string) *stage {
 	t.Helper()
+	return stageOf(t, "", shelf, saved, open...)
+}
+
+// stageOf is an owner's.
+func stageOf(t *testing.T, owner string, shelf *Shelf, saved *Saved, open ...string) *stage {
+	t.Helper()
 	s := &stage{t: t, body: &body{frozen: saved != nil}, q: newQueue(open...)}
 	ctx, end := context.WithCancel(t.Context())
 	s.end = end
 	cfg := Config{
-		Sandbox: "sb-1", Body: s.body, Queue: s.q, Shelf: shelf, After: grace, Log: slog.New(slog.DiscardHandler),
+		Sandbox: "sb-1", Owner: owner, Body: s.body, Queue: s.q, Shelf: shelf, After: grace, Log: slog.New(slog.DiscardHandler),
 		Clocks: func(_ context.Context, stopped bool) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()

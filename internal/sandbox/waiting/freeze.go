@@ -42,7 +42,7 @@ func (l *List) freeze(ctx context.Context, pausing, files bool) error {
 	if l.cfg.Body == nil {
 		return &trouble{note: "its engine can't freeze sandboxes"}
 	}
-	done, err := l.cfg.Shelf.turn(ctx)
+	done, err := turn(ctx, l.cfg.Shelf.freezes, l.cfg.Owner)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (l *List) tryThaw(ctx context.Context) error {
 }
 
 func (l *List) thawOnce(ctx context.Context) error {
-	done, err := l.cfg.Shelf.turn(ctx)
+	done, err := turn(ctx, l.cfg.Shelf.thaws, l.cfg.Owner)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,8 @@ type Change struct {
 // and Still.
 type Config struct {
 	Sandbox string
-	Body    Body // nil: its engine can't freeze
+	Owner   string // whose share of freezes and thaws it takes: a token; or the sandbox itself, of the host's
+	Body    Body   // nil: its engine can't freeze
 	Queue   Queue
 	Shelf   *Shelf
 	After   time.Duration // the grace

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Room is how much frozen sandboxes may take of the host. Zero fields allow
@@ -20,16 +22,18 @@ type Room struct {
 	Reserve int64 // bytes that stay free on the file system
 }
 
-// atOnce is how many sandboxes are written or read at one time: more would only
-// slow each other down.
-const atOnce = 2
+// atOnce is how many sandboxes are written at one time, and read at one time: more would only slow
+// each other down. So each owner has so many, of which some are sure whatever the others have: a
+// guest that can't be frozen holds one of its owner's.
+func atOnce() turns.Limits { return turns.Limits{All: 6, Each: 3, Sure: 1, Most: 16} }
 
 // Shelf is where the images of frozen sandboxes lie: one directory each. Safe for
 // concurrent use.
 type Shelf struct {
-	dir   string
-	room  Room
-	turns chan struct{}
+	dir  string
+	room Room
+	// A thaw never waits for freezes: a person has answered, and the sandbox is to go on.
+	freezes, thaws *turns.Shares
 
 	mu     sync.Mutex       // guards images
 	images map[string]int64 // bytes on disk, or as many as are expected
@@ -37,7 +41,7 @@ type Shelf struct {
 
 // NewShelf makes a shelf in dir, which must exist and belong to this user alone.
 func NewShelf(dir string, room Room) *Shelf {
-	return &Shelf{dir: dir, room: room, turns: make(chan struct{}, atOnce), images: map[string]int64{}}
+	return &Shelf{dir: dir, room: room, freezes: turns.New(atOnce()), thaws: turns.New(atOnce()), images: map[string]int64{}}
 }
 
 // Path is where a sandbox's image lies, or would.
@@ -124,14 +128,10 @@ func (s *Shelf) check(about int64) error {
 	return nil
 }
 
-// turn waits for one of the few places of those that are written or read.
-func (s *Shelf) turn(ctx context.Context) (done func(), err error) {
-	select {
-	case s.turns <- struct{}{}:
-		return func() { <-s.turns }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// turn waits for one of the few places of an owner's sandboxes that are written, or read.
+func turn(ctx context.Context, of *turns.Shares, owner string) (done func(), err error) {
+	_, done, err = of.Take(turns.For(ctx, owner))
+	return done, err
 }
 
 // diskUse is how many bytes of the disk a directory's files take; holes are none.

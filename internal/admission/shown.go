@@ -33,6 +33,17 @@ func (c *Controller) Show(ctx context.Context, s door.Showing) error {
 	return t.book.Show(ctx, r)
 }
 
+// Asking implements Door.
+func (c *Controller) Asking(ctx context.Context, q door.Question) error {
+	t, err := c.admit(ctx, q.Sandbox)
+	if err != nil {
+		return err
+	}
+	r := audit.Record{Kind: audit.KindPackage, Outcome: audit.Asked, File: q.File, SourceURL: q.URL}
+	records.SetRef(&r, q.Package)
+	return t.book.Ask(ctx, r)
+}
+
 // shownPage is the record of a page that is shown whole.
 func shownPage(ask door.IndexAsk) audit.Record {
 	r := audit.Record{

@@ -193,7 +193,7 @@ func (s *summary) add(r audit.Record) {
 		if r.Kind == audit.KindNetwork {
 			s.hosts.add(r)
 		}
-	case audit.Aborted, audit.Built, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Aborted, audit.Asked, audit.Built, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Used, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}

@@ -132,7 +132,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
-	settle, err := p.guests.ask(sandbox, name.String(), false, ctx.Done())
+	settle, err := p.guests.ask(sandbox, naming{project: name.String()}, ctx.Done())
 	if err != nil {
 		return nil, refused, err
 	}

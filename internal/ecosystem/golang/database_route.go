@@ -69,7 +69,7 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 		return ecosystem.Route{}, err
 	}
 	version, err := module.UnescapeVersion(stem)
-	if err != nil || escapeVersion(version) != stem || !isRelease(project, version) {
+	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion || !isRelease(project, version) {
 		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", excerpt.Of(stem, maxQuoted), excerpt.Of(project, maxQuoted))
 	}
 	route.Project, route.Version = project, version

@@ -21,6 +21,10 @@ const (
 	folder     = "@v"
 )
 
+// maxVersion bounds a version and a query, which upstreams hear, in bytes. A pseudo-version
+// of a tag with a long name has some 60.
+const maxVersion = 128
+
 // queryText is what of a branch's, a tag's or a commit's name is passed on.
 var queryText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,127}$`)
 
@@ -99,7 +103,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 		return ecosystem.Route{}, noRoute()
 	}
 	version, err := module.UnescapeVersion(stem)
-	if err != nil || escapeVersion(version) != stem {
+	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion {
 		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", excerpt.Of(stem, maxQuoted))
 	}
 	route.Version, route.File = version, version+ext

@@ -23,6 +23,7 @@ func layers() []struct {
 		{"internal/excerpt", 0},
 		{"internal/printable", 0},
 		{"internal/autorun", 0},
+		{"internal/loglimit", 0},
 		{"internal/lru", 0},
 		{"internal/linediff", 0},
 		{"internal/fault", 0},

@@ -1,11 +1,14 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
+	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
@@ -221,4 +225,43 @@ func TestNoRecordNoQuestion(t *testing.T) {
 	if paths := b.heard(0); len(paths) != 1 { // the control
 		t.Errorf("the upstream heard %q", paths)
 	}
+}
+
+// TestAGuestFillsNoLog: a guest that asks for the same missing package again and again has a
+// few lines of the operator's log. The control is a log that is made in another way.
+func TestAGuestFillsNoLog(t *testing.T) {
+	for limited, most := range map[bool]int{true: 20, false: 1_000} {
+		var out lockedBuffer
+		b := newBench(t, func(c *gateway.Config) {
+			c.Log = slog.New(slog.NewTextHandler(&out, nil))
+			if limited {
+				c.Log = telemetry.NewLogger(&out, "", "")
+			}
+		})
+		for range 100 {
+			b.get("/simple/missing/")
+		}
+		n := strings.Count(out.String(), "missing")
+		if n > most || !limited && n < 100 {
+			t.Errorf("limited %t: %d lines", limited, n)
+		}
+	}
+}
+
+// lockedBuffer is a buffer that several write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

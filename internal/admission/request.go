@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -84,9 +84,9 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 		_, err := t.book.Append(ctx, r)
 		return t.requests.undone(own, err)
 	}
-	r.Outcome, r.Rule, r.Reason = audit.Finished, excerpt.Of(request.Rule, 300), excerpt.Of(request.Problem, 1_024)
+	r.Outcome, r.Rule, r.Reason = audit.Finished, masking.Cut(request.Rule, 300), masking.Cut(request.Problem, 1_024)
 	r.Detail = map[string]string{
-		records.DetailRequest: excerpt.Of(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
+		records.DetailRequest: masking.Cut(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
 		records.DetailBytesOut: strconv.FormatInt(request.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(request.BytesIn, 10),
 		detailTook: strconv.FormatInt(request.Milliseconds, 10),
 	}

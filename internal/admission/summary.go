@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -101,7 +101,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error
 		s.add(r)
 	}
 	if !found {
-		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(run, 200))
+		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
 	}
 	return s.finish(), nil
 }

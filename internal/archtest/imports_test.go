@@ -25,6 +25,7 @@ func layers() []struct {
 		{"internal/autorun", 0},
 		{"internal/loglimit", 0},
 		{"internal/lru", 0},
+		{"internal/masking", 0},
 		{"internal/linediff", 0},
 		{"internal/fault", 0},
 		{"internal/filelock", 0},

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -152,7 +152,7 @@ func (b *Book) Open(ctx context.Context) error {
 // says so: a record that fails now is tried again with the next request.
 func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
-		excerpt.Of(b.config.Run, 64), b.config.Limits.Records)
+		masking.Cut(b.config.Run, 64), b.config.Limits.Records)
 	b.mu.Lock()
 	known := b.cutLogged
 	b.cutLogged = true

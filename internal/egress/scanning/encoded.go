@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Bounds of encoded bodies that are looked into. What is longer is unseen.
@@ -30,7 +30,7 @@ func codingOf(h http.Header) (coding, why string) {
 	for _, field := range []string{"Grpc-Encoding", "Connect-Content-Encoding"} {
 		for _, c := range h.Values(field) {
 			if c != "" && !strings.EqualFold(strings.TrimSpace(c), "identity") {
-				return "", "its messages are encoded (" + excerpt.Of(c, 40) + ")"
+				return "", "its messages are encoded (" + masking.Cut(c, 40) + ")"
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func codingOf(h http.Header) (coding, why string) {
 	case len(all) == 0:
 		return "", ""
 	case len(all) > 1 || !slices.Contains([]string{"gzip", "x-gzip", "deflate", "zstd"}, all[0]):
-		return "", "it is encoded (" + excerpt.Of(strings.Join(all, ", "), 40) + ")"
+		return "", "it is encoded (" + masking.Cut(strings.Join(all, ", "), 40) + ")"
 	}
 	return all[0], ""
 }

@@ -13,6 +13,9 @@ import (
 // anything is asked of anybody.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
+	if conn != nil {
+		conn.told.Store(true)
+	}
 	if conn == nil || !g.flights.Begin() {
 		http.Error(w, "the gateway is stopping", http.StatusServiceUnavailable)
 		return
@@ -22,7 +25,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {
-		q.refuseForm(status, reason)
+		g.refuseForm(q, status, reason)
 		return
 	}
 	g.dispatch(q)
@@ -70,8 +73,9 @@ func (q *query) notRead() (status int, reason string) {
 	return http.StatusMethodNotAllowed, "the gateway is read only: GET and HEAD"
 }
 
-// refuseForm answers what was not even understood.
-func (q *query) refuseForm(status int, reason string) {
+// refuseForm answers what was not even understood, and records it.
+func (g *Gateway) refuseForm(q *query, status int, reason string) {
+	g.refuseUnread(q.sandbox, reason)
 	if q.r.ContentLength != 0 || q.r.Close {
 		q.w.Header().Set("Connection", "close") // whatever its body is, it is not read
 	}
@@ -82,7 +86,7 @@ func (q *query) refuseForm(status int, reason string) {
 func (g *Gateway) dispatch(q *query) {
 	if q.conn.name == DownloadsName {
 		if status, reason := q.unreadable(); status != 0 {
-			q.refuseForm(status, reason)
+			g.refuseForm(q, status, reason)
 			return
 		}
 		g.serveDownload(q)
@@ -91,7 +95,7 @@ func (g *Gateway) dispatch(q *query) {
 	m := q.match(g.names.at(q.conn.name))
 	if m.page == nil || m.page.route.Kind != ecosystem.RouteAnswered {
 		if status, reason := q.unreadable(); status != 0 {
-			q.refuseForm(status, reason)
+			g.refuseForm(q, status, reason)
 			return
 		}
 	}
@@ -104,7 +108,7 @@ func (g *Gateway) dispatch(q *query) {
 		q.source = m.asked
 		g.refuseRoute(q, m.failed)
 	default: // not reached: every name but that of side downloads stands for a source
-		q.refuseForm(http.StatusNotFound, "the gateway has no such page")
+		g.refuseForm(q, http.StatusNotFound, "the gateway has no such page")
 	}
 }
 

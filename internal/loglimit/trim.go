@@ -28,7 +28,7 @@ func Trim(path string) error {
 	if err != nil {
 		return fmt.Errorf("open a log to set it aside: %w", err)
 	}
-	defer from.Close() //nolint:errcheck // nothing was written to it
+	defer from.Close() // nothing was written to it
 	aside := path + ".1"
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("set a log aside: %w", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/controls/probe"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
+	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
 )
 
 func main() {
@@ -58,6 +59,6 @@ func agent() error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	log := slog.New(loglimit.Limit(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	return guest.New(guest.Config{Session: session, Log: log}).Run(context.Background())
 }

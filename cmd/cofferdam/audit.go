@@ -44,7 +44,7 @@ func newAuditList() *cobra.Command {
 the text in them; characters that a terminal would take for instructions are shown as
 escapes. With --json each record is one line, with the personal data that the log
 keeps next to its lines. The table leaves out the many records of pages and metadata
-that were only shown; --outcome shown lists them.
+that were only shown, and of questions to upstreams; --outcome asked,shown lists them.
 
 Outcomes: ` + strings.Join(outcomes(), ", ") + `.
 Kinds: ` + strings.Join(kinds(), ", ") + `.`,
@@ -113,7 +113,7 @@ func (f auditFlags) list(ctx context.Context) error {
 		if err := json.Unmarshal(line, &record); err != nil {
 			return fmt.Errorf("read a record: %w", err)
 		}
-		if record.Outcome == audit.Shown && len(f.filter.Outcomes) == 0 {
+		if (record.Outcome == audit.Shown || record.Outcome == audit.Asked) && len(f.filter.Outcomes) == 0 {
 			leftOut++
 			continue
 		}
@@ -123,7 +123,7 @@ func (f auditFlags) list(ctx context.Context) error {
 		return nil
 	}
 	if leftOut > 0 {
-		fmt.Fprintf(os.Stderr, "%d records of pages and metadata that were shown are left out; --outcome shown lists them\n", leftOut)
+		fmt.Fprintf(os.Stderr, "%d records of what upstreams were asked, and of pages and metadata that were shown, are left out; --outcome asked,shown lists them\n", leftOut)
 	}
 	return ui.WriteTable(os.Stdout, rows)
 }

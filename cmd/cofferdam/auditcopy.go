@@ -131,7 +131,7 @@ func (l *logCopy) report(ctx context.Context, name string, asked api.AuditQuesti
 	if err != nil {
 		return api.AuditReport{}, err
 	}
-	answer, err := report.New(report.Config{Index: l.index, Verify: func(context.Context) (audit.Verdict, error) { return l.verdict, nil }}).Answer(ctx, name, q)
+	answer, err := report.New(report.Config{Index: l.index, Own: true, Verify: func(context.Context) (audit.Verdict, error) { return l.verdict, nil }}).Answer(ctx, name, q)
 	return httpapi.ViewReport(answer), err
 }
 

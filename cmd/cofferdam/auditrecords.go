@@ -75,6 +75,9 @@ func recordWhy(r audit.Record) string {
 	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
 		parts = append(parts, r.Reason)
 	}
+	if r.Outcome == audit.Asked {
+		parts = append(parts, r.SourceURL)
+	}
 	if r.Outcome == audit.Shown {
 		parts = append(parts, cmp.Or(r.File, "the page"), cmp.Or(r.SHA256, r.Detail["index_digest"]))
 	}

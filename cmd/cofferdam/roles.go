@@ -138,7 +138,7 @@ func leaveNoCore() {
 
 // logger writes to standard error, which the daemon's starter leads to a file.
 func logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(maskedLog(os.Stderr), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	return telemetry.NewLogger(maskedLog(os.Stderr), "", "")
 }
 
 // maskedLog is where a log goes, without the secrets that others put into names.

@@ -12,7 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -203,7 +203,7 @@ func (t *tenant) noteShown(q question, given bool) {
 
 func artifactRecord(q question, outcome audit.Outcome, d policy.Decision) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: excerpt.Of(q.SourceURL, 2_048),
+		Kind: audit.KindPackage, Outcome: outcome, File: q.File.Name, SourceURL: masking.Cut(q.SourceURL, 2_048),
 		SHA256: q.sha256(), Size: q.size(), ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason, Approval: d.Approval,
 	}
 	records.SetRef(&r, q.Package)
@@ -229,7 +229,7 @@ func (t *tenant) servedRecord(q question, part string, d policy.Decision) audit.
 		detailPart: part, records.DetailConsists: q.Contents,
 	} {
 		if text != "" {
-			r.Detail[key] = excerpt.Of(text, 8_192)
+			r.Detail[key] = masking.Cut(text, 8_192)
 		}
 	}
 	if len(r.Detail) == 0 {
@@ -264,7 +264,7 @@ func findings(q question) []string {
 // else of any that it satisfies, else by what a command said, which is a claim.
 func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, claimed bool) {
 	if d.Pinned != "" {
-		return excerpt.Of(d.Pinned, 512), false
+		return masking.Cut(d.Pinned, 512), false
 	}
 	for _, e := range d.WantedBy {
 		if e.Specifier != "" && (specifier == "" || d.Through != "" && e.Through == d.Through) {
@@ -275,7 +275,7 @@ func (t *tenant) requested(p pkgref.Ref, d policy.Decision) (specifier string, c
 		}
 	}
 	if specifier != "" {
-		return excerpt.Of(specifier, 512), false
+		return masking.Cut(specifier, 512), false
 	}
 	project := p
 	project.Version = ""

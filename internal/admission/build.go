@@ -17,8 +17,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -185,7 +185,7 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 		return refuseBuild(ctx, t, q, buildRefusal(q, told(failed)), failed)
 	}
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+excerpt.Of(f.Sentence, 500)), nil)
+		return refuseBuild(ctx, t, q, buildRefusal(q, "it could not be made: "+masking.Cut(f.Sentence, 500)), nil)
 	}
 	if err != nil {
 		return door.BuildAnswer{}, err
@@ -202,7 +202,7 @@ func buildRefusal(q question, reason string) policy.Decision {
 func told(f *building.Failure) string {
 	reason := f.Sentence
 	if says := telling(f); says != "" {
-		reason += ": " + strconv.QuoteToASCII(excerpt.Of(says, mostLine))
+		reason += ": " + strconv.QuoteToASCII(masking.Cut(says, mostLine))
 	}
 	if f.Run != "" {
 		reason += "; on the host, see: cofferdam why --run " + f.Run
@@ -233,7 +233,7 @@ func refuseBuild(ctx context.Context, t *tenant, q question, d policy.Decision, 
 		if record.Detail == nil {
 			record.Detail = map[string]string{}
 		}
-		for name, value := range map[string]string{records.DetailBuildRun: failed.Run, records.DetailBuildOutput: excerpt.Of(failed.Output, 4_096)} {
+		for name, value := range map[string]string{records.DetailBuildRun: failed.Run, records.DetailBuildOutput: masking.Cut(failed.Output, 4_096)} {
 			if value != "" {
 				record.Detail[name] = value
 			}
@@ -251,11 +251,11 @@ func builtRecord(q question, ask door.BuildAsk, made building.Result) audit.Reco
 		rule, reason = "packages.install_scripts", "its install scripts ran in a sandbox of their own, and it has none any more"
 	}
 	r := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Built, File: q.File.Name, SourceURL: excerpt.Of(ask.URL, 2_048), SHA256: made.SHA256, Size: made.Size,
+		Kind: audit.KindPackage, Outcome: audit.Built, File: q.File.Name, SourceURL: masking.Cut(ask.URL, 2_048), SHA256: made.SHA256, Size: made.Size,
 		Rule: rule, Reason: reason,
 		Detail: map[string]string{
 			records.DetailSource: ask.Source, records.DetailSourceDigest: "sha256:" + ask.SHA256, records.DetailBuildRun: made.Run,
-			records.DetailTemplate: made.Template, records.DetailEngine: made.Engine, records.DetailBuiltAs: excerpt.Of(made.File, 256),
+			records.DetailTemplate: made.Template, records.DetailEngine: made.Engine, records.DetailBuiltAs: masking.Cut(made.File, 256),
 		},
 	}
 	records.SetRef(&r, q.Package)

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -113,7 +114,7 @@ func (c *toolCall) pending(request approval.Request, d policy.Decision) audit.Re
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Pending, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule,
-		Reason: excerpt.Of(printable(d.Reason), 1_024), Approval: request.ID,
+		Reason: masking.Cut(printable(d.Reason), 1_024), Approval: request.ID,
 		Detail: map[string]string{records.DetailTool: c.tool.Name, detailArgumentsSize: strconv.Itoa(len(text)), detailArgumentsSHA256: digestOf(text)},
 	}
 	records.Explain(&r, d)

@@ -13,7 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -55,7 +55,7 @@ func (r Refused) decision() policy.Decision {
 		}
 		return '-'
 	}, r.Rule)
-	return policy.Decision{Effect: policy.Deny, Rule: "caller." + excerpt.Of(rule, 80), ResolvedBy: ByCaller, Reason: excerpt.Of(printable(r.Reason), 500)}
+	return policy.Decision{Effect: policy.Deny, Rule: "caller." + masking.Cut(rule, 80), ResolvedBy: ByCaller, Reason: masking.Cut(printable(r.Reason), 500)}
 }
 
 // CommandAs is Command for a command of which more is known than its words.
@@ -208,7 +208,7 @@ func exitDetail(id string, exit channel.Exit) map[string]string {
 		records.DetailCommand: id,
 		"stdout_bytes":        strconv.FormatInt(exit.StdoutBytes, 10), "stderr_bytes": strconv.FormatInt(exit.StderrBytes, 10),
 	}
-	for key, value := range map[string]string{"signal": excerpt.Of(exit.Signal, 32), "error": excerpt.Of(exit.Error, 1_024)} {
+	for key, value := range map[string]string{"signal": masking.Cut(exit.Signal, 32), "error": masking.Cut(exit.Error, 1_024)} {
 		if value != "" {
 			d[key] = value
 		}

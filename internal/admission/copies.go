@@ -9,8 +9,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -46,7 +46,7 @@ type Copy struct {
 
 func (c Copy) detail() map[string]string {
 	d := map[string]string{detailContents: c.Contents}
-	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: excerpt.Of(c.Name, 256)} {
+	for key, text := range map[string]string{detailSnapshot: c.Snapshot, detailDigest: c.Digest, detailCopyOf: c.Of, records.DetailName: masking.Cut(c.Name, 256)} {
 		if text != "" {
 			d[key] = text
 		}
@@ -92,7 +92,7 @@ func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names 
 		detail[records.DetailEvent], what = "snapshot_named", "is also called"
 	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, excerpt.Of(of.Name, 256)),
+		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, masking.Cut(of.Name, 256)),
 	})
 	return err
 }

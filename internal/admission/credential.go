@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
@@ -58,7 +58,7 @@ func onlyTLS(all []policy.Credential, host string) string {
 	if i < 0 {
 		return ""
 	}
-	return "the policy gives " + host + " the secret " + excerpt.Of(all[i].Secret, 128) + ", so plain HTTP to it is refused; use https"
+	return "the policy gives " + host + " the secret " + masking.Cut(all[i].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
 // others adds what the answer of a host must not have beside what its request gets.
@@ -99,7 +99,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {
 		if !slices.ContainsFunc(given, func(c policy.Credential) bool { return c.Secret == use.Secret && c.For(ask.Request.Git) }) {
-			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", excerpt.Of(use.Secret, 128), ask.Name)
+			return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "the policy does not give the secret %q to %s any more", masking.Cut(use.Secret, 128), ask.Name)
 		}
 		if err := i.give(ctx, t, ask.Name, use, &answer); err != nil {
 			return door.SecretsAnswer{}, err
@@ -127,8 +127,8 @@ func recordUse(ctx context.Context, t *tenant, ask door.SecretsAsk, use exchange
 
 func requestDetail(h door.HostPort, r exchange.Request, secret, where string) map[string]string {
 	detail := hostDetail(h.Name, h.Port)
-	detail[records.DetailRequest] = excerpt.Of(r.Method+" "+r.Path, 256)
-	detail[records.DetailSecret], detail[records.DetailWhere] = excerpt.Of(secret, 128), excerpt.Of(where, 128)
+	detail[records.DetailRequest] = masking.Cut(r.Method+" "+r.Path, 256)
+	detail[records.DetailSecret], detail[records.DetailWhere] = masking.Cut(secret, 128), masking.Cut(where, 128)
 	return detail
 }
 
@@ -155,8 +155,8 @@ func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, 
 	}
 	d := policy.Decision{
 		Effect: policy.Deny, Rule: door.RuleHostPlaceholder, ResolvedBy: policy.ByNetwork, Alarm: true,
-		Reason: "a request to " + excerpt.Of(ask.Name, 253) + " has the placeholder of the secret " + excerpt.Of(ask.Leak.Secret, 128) +
-			" (" + excerpt.Of(ask.Leak.Where, 128) + "), where that secret does not go",
+		Reason: "a request to " + masking.Cut(ask.Name, 253) + " has the placeholder of the secret " + masking.Cut(ask.Leak.Secret, 128) +
+			" (" + masking.Cut(ask.Leak.Where, 128) + "), where that secret does not go",
 	}
 	r := audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,

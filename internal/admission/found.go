@@ -10,7 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
@@ -67,7 +67,7 @@ func (c *Findings) finding(t *tenant, place Place, where string, f scan.Finding)
 	r := audit.Record{
 		Kind: audit.KindFinding, Outcome: outcome, User: t.run.User, Rule: ruleScanning + string(place), Reason: foundSentence(place, where, f),
 		Detail: map[string]string{
-			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: excerpt.Of(where, 1_024), records.DetailAction: f.Outcome.String(),
+			records.DetailWhat: "finding", records.DetailName: f.Rule, records.DetailWhere: masking.Cut(where, 1_024), records.DetailAction: f.Outcome.String(),
 			records.DetailAt: strconv.FormatInt(f.At, 10), records.DetailLength: strconv.Itoa(f.Length), records.DetailDigest: c.keyed(f.Sum),
 		},
 	}
@@ -110,7 +110,7 @@ func foundSentence(place Place, where string, f scan.Finding) string {
 	if f.Late && f.Outcome > scan.Report {
 		became += "; a part of it had gone before the rest came"
 	}
-	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], excerpt.Of(where, 200), became)
+	return fmt.Sprintf("%s (%s) was found in %s%s: %s", what, f.Rule, ways[place], masking.Cut(where, 200), became)
 }
 
 // keyed is what stands for a value on record: half of a keyed digest is enough to tell two

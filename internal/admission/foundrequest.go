@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
@@ -37,7 +37,7 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 	if err != nil {
 		return door.FoundAnswer{}, err
 	}
-	where := fmt.Sprintf("%s:%d %s", excerpt.Of(ask.Name, 253), ask.Port, excerpt.Of(ask.Where, 128))
+	where := fmt.Sprintf("%s:%d %s", masking.Cut(ask.Name, 253), ask.Port, masking.Cut(ask.Where, 128))
 	var all []audit.Record
 	for _, f := range ask.Findings[:min(len(ask.Findings), door.MaxFindings)] {
 		one, err := findingOf(f)
@@ -51,7 +51,7 @@ func (c *Findings) FoundInRequest(ctx context.Context, ask door.FoundAsk) (door.
 	}
 	var answer door.FoundAnswer
 	for _, r := range all {
-		r.Detail[records.DetailRequest] = excerpt.Of(strings.TrimSpace(ask.Request.Method+" "+ask.Request.Path), 256)
+		r.Detail[records.DetailRequest] = masking.Cut(strings.TrimSpace(ask.Request.Method+" "+ask.Request.Path), 256)
 		r, err := c.take(ctx, t, r)
 		if err != nil {
 			return door.FoundAnswer{}, err
@@ -67,7 +67,7 @@ func findingOf(f door.Finding) (scan.Finding, error) {
 		return scan.Finding{}, fault.Invalid("a finding is told of that is none")
 	}
 	return scan.Finding{
-		Rule: excerpt.Of(f.Rule, 64), Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: [sha256.Size]byte(f.Sum), Late: f.Late,
+		Rule: masking.Cut(f.Rule, 64), Class: f.Class, Outcome: f.Outcome, At: f.At, Length: f.Length, Sum: [sha256.Size]byte(f.Sum), Late: f.Late,
 	}, nil
 }
 
@@ -75,7 +75,7 @@ func findingOf(f door.Finding) (scan.Finding, error) {
 func unseenRecord(t *tenant, where string, ask door.FoundAsk) audit.Record {
 	r := audit.Record{
 		Kind: audit.KindFinding, Outcome: audit.Found, User: t.run.User, Rule: door.RuleScanning,
-		Reason: "what a request to " + where + " carries was not scanned: " + excerpt.Of(ask.Unseen, 200) + ": it went out",
+		Reason: "what a request to " + where + " carries was not scanned: " + masking.Cut(ask.Unseen, 200) + ": it went out",
 		Detail: map[string]string{
 			records.DetailWhat: "finding", records.DetailName: nameUnseen, records.DetailWhere: where, records.DetailAction: scan.Report.String(),
 		},

@@ -12,8 +12,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -87,7 +87,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		return door.Answer{}, err
 	}
 	detail := hostDetail(ask.Name, ask.Port)
-	detail[records.DetailProtocol], detail[records.DetailAddresses] = excerpt.Of(ask.Protocol, 16), addressesText(ask.Addresses)
+	detail[records.DetailProtocol], detail[records.DetailAddresses] = masking.Cut(ask.Protocol, 16), addressesText(ask.Addresses)
 	if ask.Judged {
 		detail[detailRequests] = requestsJudged
 	}
@@ -115,7 +115,7 @@ func (h hostRequests) awaited(ctx context.Context, seq uint64) error {
 }
 
 func hostDetail(name string, port int) map[string]string {
-	detail := map[string]string{records.DetailName: excerpt.Of(name, 253)}
+	detail := map[string]string{records.DetailName: masking.Cut(name, 253)}
 	if port != 0 {
 		detail[records.DetailPort] = strconv.Itoa(port)
 	}
@@ -157,7 +157,7 @@ func (h hostRequests) refuse(ctx context.Context, d policy.Decision, outcome aud
 	t := h.t
 	r := hostRecord(d, outcome, name, port)
 	if request != "" {
-		r.Detail[records.DetailRequest] = excerpt.Of(request, 256)
+		r.Detail[records.DetailRequest] = masking.Cut(request, 256)
 	}
 	return t.book.Refuse(ctx, withinQuota(t.book, r))
 }
@@ -181,7 +181,7 @@ func withinQuota(b *records.Book, r audit.Record) audit.Record {
 // hostRecord is the record of a refusal about a name, or of what would be one.
 func hostRecord(d policy.Decision, outcome audit.Outcome, name string, port int) audit.Record {
 	r := audit.Record{
-		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(d.Reason, 1_024), Detail: hostDetail(name, port),
+		Kind: audit.KindNetwork, Outcome: outcome, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: masking.Cut(d.Reason, 1_024), Detail: hostDetail(name, port),
 		Approval: d.Approval,
 	}
 	records.Explain(&r, d)
@@ -194,7 +194,7 @@ func (c *Controller) HostRefused(ctx context.Context, h door.HostRefusal) (door.
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := policy.Decision{Effect: policy.Deny, Rule: excerpt.Of(h.Rule, 64), ResolvedBy: policy.ByNetwork, Reason: h.Reason}
+	d := policy.Decision{Effect: policy.Deny, Rule: masking.Cut(h.Rule, 64), ResolvedBy: policy.ByNetwork, Reason: h.Reason}
 	outcome := audit.Blocked
 	if h.Rule == door.RuleHostUnresolved || h.Rule == door.RuleHostUnreached {
 		outcome = audit.Failed
@@ -246,7 +246,7 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 		how[detailDials] = strconv.FormatInt(d.Dials, 10)
 	}
 	if d.Address != "" {
-		how[records.DetailAddress] = excerpt.Of(d.Address, 64)
+		how[records.DetailAddress] = masking.Cut(d.Address, 64)
 	}
 	if began.Detail[detailRequests] != "" {
 		how[detailRequests] = strconv.FormatInt(d.Requests, 10)
@@ -259,7 +259,7 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 			return err
 		}
 	}
-	if err := t.endConnection(ctx, began, excerpt.Of(d.Problem, 1_024), how); err != nil {
+	if err := t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how); err != nil {
 		return err
 	}
 	t.hosts.Carry(d.BytesOut)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -27,7 +27,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	detail := map[string]string{"template": t.run.Template, "policy_source": excerpt.Of(t.policy().Source(), 4_096)}
+	detail := map[string]string{"template": t.run.Template, "policy_source": masking.Cut(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
 	}
@@ -45,7 +45,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 		detail[detailNarrowing] = narrowingText(t.run.Narrowing)
 	}
 	_, err = t.book.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: excerpt.Of(t.run.Task, 8_192), Detail: detail,
+		Kind: audit.KindSandbox, Outcome: audit.Started, User: t.run.User, Task: masking.Cut(t.run.Task, 8_192), Detail: detail,
 	})
 	return err
 }
@@ -72,7 +72,7 @@ func toolNames(tools []tool.Tool) string {
 	for _, one := range tools {
 		names = append(names, one.Name)
 	}
-	return excerpt.Of(strings.Join(names, " "), 8_192)
+	return masking.Cut(strings.Join(names, " "), 8_192)
 }
 
 // detailLock tells which lockfiles a run is held to, and whether they are
@@ -84,9 +84,9 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	}
 	var files []string
 	for _, f := range set.Files() {
-		files = append(files, f.Digest+" "+excerpt.Of(f.Name, 1_024))
+		files = append(files, f.Digest+" "+masking.Cut(f.Name, 1_024))
 	}
-	detail["lockfiles"] = excerpt.Of(strings.Join(files, "\n"), 16_384)
+	detail["lockfiles"] = masking.Cut(strings.Join(files, "\n"), 16_384)
 }
 
 // SandboxEnded records how often refusals were repeated and that the sandbox is
@@ -106,7 +106,7 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
 		return err
 	}
-	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: excerpt.Of(reason, 1_024)})
+	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: masking.Cut(reason, 1_024)})
 	return err
 }
 
@@ -178,7 +178,7 @@ func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint
 		return nil
 	}
 	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Token: began.OwnerToken(), Reason: excerpt.Of(reason, 1_024),
+		Kind: audit.KindSandbox, Outcome: audit.Finished, Run: began.Run, Sandbox: sandbox, Policy: began.Policy, User: began.User, Token: began.OwnerToken(), Reason: masking.Cut(reason, 1_024),
 	})
 	return err
 }

@@ -88,15 +88,12 @@ func TestWhatIsObserved(t *testing.T) {
 		"would_deny flask 3.0 packages.default  x0",
 		"served flask 3.0 mode deny x0",
 		"blocked evil 1.0 blocked_packages.python.evil  x0",
+		"blocked evil 1.0 blocked_packages.python.evil  x0", // of bytes whose digest is known
 		"blocked burnt 1.0 advisory.MAL-1  x0",
-		"blocked burnt 1.0 advisory.MAL-1  x1",
-		"blocked evil 1.0 blocked_packages.python.evil  x1",
+		"blocked burnt 1.0 advisory.MAL-1  x0",
 		"would_deny numpy 2.0.0 allowed_packages.python.numpy.max_version  x1",
 	}
 	got := h.said(t)
-	if len(got) == len(want) { // repeats are written side by side
-		slices.Sort(got[len(got)-3:])
-	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

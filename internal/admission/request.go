@@ -8,8 +8,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -56,6 +56,11 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 	defer t.requests.telling.Unlock()
 	one, known := t.hosts.Known(done.Connection)
 	if !known {
+		if one, known, err = (hostRequests{t}).recall(ctx, done.Connection); err != nil {
+			return err
+		}
+	}
+	if !known {
 		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox of which more is taken", done.Connection)
 	}
 	for _, request := range done.Requests {
@@ -68,6 +73,21 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 		t.hosts.Tell(one, request.Number)
 	}
 	return nil
+}
+
+// recall is a connection of which only the log knows by now. However many others of its guest's
+// have ended since, what became of its requests comes on record.
+func (h hostRequests) recall(ctx context.Context, seq uint64) (one records.Connection, known bool, err error) {
+	t := h.t
+	for r, err := range t.known.config.Log.Records(ctx, audit.Filter{Sandbox: t.run.Sandbox, Kinds: []audit.Kind{audit.KindNetwork}, Outcomes: []audit.Outcome{audit.Started}, Seqs: []uint64{seq}}) {
+		if err != nil {
+			return one, false, err
+		}
+		if r.Seq == seq {
+			return t.hosts.Recall(r), true, nil
+		}
+	}
+	return one, false, nil
 }
 
 // record records what became of a request, unless there are too many.
@@ -84,9 +104,9 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 		_, err := t.book.Append(ctx, r)
 		return t.requests.undone(own, err)
 	}
-	r.Outcome, r.Rule, r.Reason = audit.Finished, excerpt.Of(request.Rule, 300), excerpt.Of(request.Problem, 1_024)
+	r.Outcome, r.Rule, r.Reason = audit.Finished, masking.Cut(request.Rule, 300), masking.Cut(request.Problem, 1_024)
 	r.Detail = map[string]string{
-		records.DetailRequest: excerpt.Of(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
+		records.DetailRequest: masking.Cut(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
 		records.DetailBytesOut: strconv.FormatInt(request.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(request.BytesIn, 10),
 		detailTook: strconv.FormatInt(request.Milliseconds, 10),
 	}

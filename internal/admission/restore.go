@@ -99,6 +99,8 @@ func (t *tenant) replayAsk(r audit.Record) {
 	case audit.Blocked, audit.Withheld, audit.Failed, audit.Exceeded, audit.Pending, audit.WouldDeny, audit.WouldHold:
 		t.disk.Take(r) // of the disk's, too many packages
 		t.book.ReplayRefusal(r)
+	case audit.Asked:
+		t.book.ReplayAsked(r)
 	case audit.Finished:
 		if r.Detail[records.DetailRequest] != "" {
 			break // its connection's end has its bytes, too

@@ -11,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -101,7 +101,7 @@ func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error
 		s.add(r)
 	}
 	if !found {
-		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", excerpt.Of(run, 200))
+		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
 	}
 	return s.finish(), nil
 }
@@ -193,7 +193,7 @@ func (s *summary) add(r audit.Record) {
 		if r.Kind == audit.KindNetwork {
 			s.hosts.add(r)
 		}
-	case audit.Aborted, audit.Built, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
+	case audit.Aborted, audit.Asked, audit.Built, audit.Approved, audit.Denied, audit.Expired, audit.Superseded, audit.Planned,
 		audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Adopted, audit.Extended, audit.Used, audit.Narrowed,
 		audit.Sealed, audit.Erased, audit.Rotated: // no lines of their own
 	}

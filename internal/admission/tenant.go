@@ -13,8 +13,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
@@ -116,7 +116,7 @@ func (s *tenants) get(sandbox string) (*tenant, error) {
 	if t := s.by[sandbox]; t != nil {
 		return t, nil
 	}
-	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", excerpt.Of(sandbox, 64))
+	return nil, fault.New(fault.ErrForbidden, "sandbox %q is not known here, so everything is refused", masking.Cut(sandbox, 64))
 }
 
 // admit returns a sandbox that may still ask.

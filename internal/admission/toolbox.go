@@ -16,8 +16,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
 )
@@ -207,13 +207,13 @@ func (c *toolCall) begun() audit.Record {
 	text := c.arguments.Text()
 	r := audit.Record{
 		Kind: audit.KindTool, Outcome: audit.Started, User: c.t.run.User,
-		ResolvedBy: string(c.decision.ResolvedBy), Rule: c.decision.Rule, Reason: excerpt.Of(c.decision.Reason, 1_024), Approval: c.decision.Approval,
+		ResolvedBy: string(c.decision.ResolvedBy), Rule: c.decision.Rule, Reason: masking.Cut(c.decision.Reason, 1_024), Approval: c.decision.Approval,
 		Detail: map[string]string{
 			records.DetailTool: c.tool.Name, detailArgumentsSize: strconv.Itoa(len(text)), detailArgumentsSHA256: digestOf(text),
 		},
 	}
 	if c.tool.Record {
-		r.Detail[detailArguments] = excerpt.Of(text, maxArgumentsKept)
+		r.Detail[detailArguments] = masking.Cut(text, maxArgumentsKept)
 	}
 	return r
 }
@@ -226,7 +226,7 @@ func (c *toolCall) ended(began audit.Record, result string, failed error, took t
 		},
 	}
 	if failed != nil {
-		r.Outcome, r.Reason = audit.Failed, excerpt.Of(sentenceOf(failed), 1_024)
+		r.Outcome, r.Reason = audit.Failed, masking.Cut(sentenceOf(failed), 1_024)
 		if f, ok := errors.AsType[*tool.Failure](failed); ok {
 			r.Exit = f.Exit
 		}
@@ -259,7 +259,7 @@ func sentenceOf(err error) string {
 // refuse records that a call was refused, or counts it.
 func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name string, d policy.Decision) (door.ToolAnswer, error) {
 	r := audit.Record{
-		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: excerpt.Of(printable(d.Reason), 1_024),
+		Kind: audit.KindTool, Outcome: audit.Blocked, User: c.t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: masking.Cut(printable(d.Reason), 1_024),
 		Approval: d.Approval, Detail: map[string]string{records.DetailTool: printable(name)},
 	}
 	records.Explain(&r, d)
@@ -270,7 +270,7 @@ func (c caller) refuse(ctx context.Context, outcome door.ToolOutcome, name strin
 
 // printable is a guest's word for a record: short, and in ASCII that draws nothing.
 func printable(s string) string {
-	kept := []byte(excerpt.Of(s, 1_024))
+	kept := []byte(masking.Cut(s, 1_024))
 	for i, c := range kept {
 		if c < ' ' || c > '~' {
 			kept[i] = '?'

@@ -138,13 +138,15 @@ func TestCalls(t *testing.T) {
 		`blocked no-such tool_allowlist tool_allowlist does not name this tool`,
 		`blocked nowhere tool.unknown the policy lists the tool nowhere, and this installation has none of that name`,
 		`blocked order tool.arguments the arguments are not what the tool takes: missing property 'id'`,
+		`blocked order tool.arguments the arguments are not what the tool takes: id: got number, want string`,
+		`blocked order tool.arguments the arguments are no JSON object`,
 		`blocked order rules.small rule small denies it: ask for fewer`,
 		`started order defaults.action 17 no rule matches, and defaults.action is allow`,
-		`finished order defaults.action 16 7`,
+		`finished order defaults.action 16 9`,
 		`started broken defaults.action 2 no rule matches, and defaults.action is allow`,
-		`failed broken defaults.action 9 the tool failed: its program ended with the code 3`,
+		`failed broken defaults.action 11 the tool failed: its program ended with the code 3`,
 		`started keeps defaults.action {"a":1} 7 no rule matches, and defaults.action is allow`,
-		`finished keeps defaults.action 2 11`,
+		`finished keeps defaults.action 2 13`,
 	}
 	if diff := cmp.Diff(want, toolTexts(b.log)); diff != "" {
 		t.Error(diff)
@@ -160,7 +162,7 @@ func TestCalls(t *testing.T) {
 	for _, r := range told {
 		shown = append(shown, fmt.Sprint(r.What, " ", r.Name, " ", r.Rule, " ", r.Count, " ", r.Suggest != ""))
 	}
-	if diff := cmp.Diff([]string{"tool others tool_allowlist 1 true", "tool no-such tool_allowlist 1 true", "tool nowhere tool.unknown 1 false", "tool order tool.arguments 3 false", "tool order rules.small 1 false"}, shown); diff != "" {
+	if diff := cmp.Diff([]string{"tool others tool_allowlist 1 true", "tool no-such tool_allowlist 1 true", "tool nowhere tool.unknown 1 false", "tool order tool.arguments 1 false", "tool order tool.arguments 1 false", "tool order tool.arguments 1 false", "tool order rules.small 1 false"}, shown); diff != "" {
 		t.Error(diff)
 	}
 	summed, err := b.Summary(t.Context(), "run1")
@@ -169,7 +171,7 @@ func TestCalls(t *testing.T) {
 	for _, u := range summed.Tools {
 		used = append(used, fmt.Sprint(u.Name, " ", u.Calls, " ", u.Failed, " ", u.Refused))
 	}
-	if diff := cmp.Diff([]string{"broken 1 1 0", "keeps 1 0 0", "no-such 0 0 1", "nowhere 0 0 1", "order 2 0 2", "others 0 0 1"}, used); diff != "" {
+	if diff := cmp.Diff([]string{"broken 1 1 0", "keeps 1 0 0", "no-such 0 0 1", "nowhere 0 0 1", "order 2 0 4", "others 0 0 1"}, used); diff != "" {
 		t.Error(diff)
 	}
 	list, err := b.Tools(t.Context(), "sb1")

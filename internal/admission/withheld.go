@@ -6,7 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -104,8 +104,8 @@ func inOrder(byRule map[rangeKey]*versionRange) ([]audit.WithheldRange, policy.D
 	out := make([]audit.WithheldRange, len(ranges))
 	for i, r := range ranges {
 		out[i] = audit.WithheldRange{
-			Rule: excerpt.Of(r.rule, 512), From: excerpt.Of(r.from.String(), 256), To: excerpt.Of(r.to.String(), 256),
-			Versions: len(r.versions), Files: r.files, Reason: excerpt.Of(r.highest.Reason, 1_024),
+			Rule: masking.Cut(r.rule, 512), From: masking.Cut(r.from.String(), 256), To: masking.Cut(r.to.String(), 256),
+			Versions: len(r.versions), Files: r.files, Reason: masking.Cut(r.highest.Reason, 1_024),
 		}
 	}
 	return out, highest

@@ -27,6 +27,7 @@ const reviewedName = "reviewed"
 const (
 	mostAlarms    = 10_000
 	mostAlarmRuns = 20
+	mostShares    = 1_000 // owners who are told of an alarm by a record of their own
 )
 
 // sighting is one release, one advisory, and when it was let in.
@@ -41,12 +42,19 @@ type review struct {
 	verdict verdict
 	alarms  map[sighting]*api.AdvisoryAlarm
 	order   []sighting
-	owners  map[string]owner // of the runs that alarms name
-	more    bool             // than could be kept
+	shares  map[sighting][]*share // of each alarm, by owner
+	more    bool                  // than could be kept
 }
 
 // owner is whose a run is, as its records say.
 type owner struct{ user, token string }
+
+// share is what of an alarm is one owner's, who is told of that by a record of his own.
+type share struct {
+	owner
+	runs    []string // the first of them
+	records int
+}
 
 // ReviewDue reports whether malware was imported that the log was not reviewed
 // by.
@@ -76,7 +84,7 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 	}
 	alarms := []api.AdvisoryAlarm{}
 	for more := true; more; {
-		r := &review{facts: g, verdict: v, alarms: map[sighting]*api.AdvisoryAlarm{}, owners: map[string]owner{}}
+		r := &review{facts: g, verdict: v, alarms: map[sighting]*api.AdvisoryAlarm{}, shares: map[sighting][]*share{}}
 		if err := r.read(ctx, log); err != nil {
 			return alarms, err
 		}
@@ -114,8 +122,10 @@ func (r *review) read(ctx context.Context, log audit.Log) error {
 func (r *review) take(record audit.Record) error {
 	release := pkgref.Ref{Ecosystem: pkgref.Ecosystem(record.Ecosystem), Name: record.Package, Version: record.InstalledVersion}
 	if record.Outcome == audit.Alarm {
-		if record.Detail["event"] == alarmEvent {
-			delete(r.alarms, sighting{release, record.Detail["advisory"]})
+		if record.Detail["event"] == alarmEvent && record.Detail[detailMore] == "" {
+			s := sighting{release, record.Detail["advisory"]}
+			delete(r.alarms, s)
+			delete(r.shares, s)
 		}
 		return nil
 	}
@@ -148,14 +158,40 @@ func (r *review) see(s sighting, record audit.Record) {
 	a.Last = record.Time
 	if record.Run != "" && len(a.Runs) < mostAlarmRuns && !slices.Contains(a.Runs, record.Run) {
 		a.Runs = append(a.Runs, record.Run)
-		r.owners[record.Run] = owner{record.User, record.OwnerToken()}
 	}
+	r.share(s, record)
 	if record.SHA256 != "" && len(a.SHA256) < mostAlarmRuns && !slices.Contains(a.SHA256, record.SHA256) {
 		a.SHA256 = append(a.SHA256, record.SHA256)
 	}
 }
 
-// raise appends the alarms, in the order in which the releases were let in.
+// share counts a record for whose run it is of.
+func (r *review) share(s sighting, record audit.Record) {
+	of := owner{record.User, record.OwnerToken()}
+	i := slices.IndexFunc(r.shares[s], func(one *share) bool { return one.owner == of })
+	if i < 0 {
+		if len(r.shares[s]) == mostShares {
+			of = owner{} // of all others
+			i = slices.IndexFunc(r.shares[s], func(one *share) bool { return one.owner == of })
+		}
+		if i < 0 {
+			r.shares[s] = append(r.shares[s], &share{owner: of})
+			i = len(r.shares[s]) - 1
+		}
+	}
+	one := r.shares[s][i]
+	one.records++
+	if record.Run != "" && len(one.runs) < mostAlarmRuns && !slices.Contains(one.runs, record.Run) {
+		one.runs = append(one.runs, record.Run)
+	}
+}
+
+// detailMore is of all records of an alarm but the last: others follow. Where they do not, since
+// the daemon was killed in between, the next review raises the alarm once more.
+const detailMore = "more"
+
+// raise appends the alarms, in the order in which the releases were let in: of each a record
+// for every owner of runs that it was let into.
 func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, error) {
 	raised := []api.AdvisoryAlarm{}
 	for _, s := range r.order {
@@ -164,27 +200,32 @@ func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm,
 			continue
 		}
 		delete(r.alarms, s) // an alarm between two sightings puts it in the order twice
-		if _, err := log.Append(ctx, r.alarmRecord(*a)); err != nil {
-			return raised, err
+		for i, one := range r.shares[s] {
+			record := alarmRecord(*a, one)
+			if i < len(r.shares[s])-1 {
+				record.Detail[detailMore] = "true"
+			}
+			if _, err := log.Append(ctx, record); err != nil {
+				return raised, err
+			}
 		}
 		raised = append(raised, *a)
 	}
 	return raised, nil
 }
 
-func (r *review) alarmRecord(a api.AdvisoryAlarm) audit.Record {
+func alarmRecord(a api.AdvisoryAlarm, of *share) audit.Record {
 	record := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: a.Ecosystem, Package: a.Name, InstalledVersion: a.Version,
-		ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
+		User: of.user, Token: of.token, ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
 		Reason: fmt.Sprintf("This release was let in before %s said that it is malicious.", a.Advisory),
-		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, "runs": strings.Join(a.Runs, " "), "records": strconv.Itoa(a.Records)},
+		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, "runs": strings.Join(of.runs, " "), "records": strconv.Itoa(of.records)},
 	}
 	if len(a.SHA256) == 1 {
 		record.SHA256 = a.SHA256[0]
 	}
-	if len(a.Runs) == 1 {
-		record.Run = a.Runs[0]
-		record.User, record.Token = r.owners[record.Run].user, r.owners[record.Run].token
+	if len(of.runs) == 1 {
+		record.Run = of.runs[0]
 	}
 	return record
 }

@@ -51,6 +51,7 @@ type Outcome string
 const (
 	Served    Outcome = "served"    // an artifact, recorded before its first byte is sent
 	Aborted   Outcome = "aborted"   // served, but the client went away before the last byte
+	Asked     Outcome = "asked"     // an upstream, recorded before the question leaves; once per question and run, with its repeats
 	Shown     Outcome = "shown"     // metadata or an index page, recorded before its first byte is sent; once per digest and run
 	Built     Outcome = "built"     // of a source distribution, in a sandbox of its own; Detail has the source and its digest
 	Installed Outcome = "installed" // the inventory found it on the sandbox's disk
@@ -97,7 +98,7 @@ const (
 // Outcomes are all that a record can have.
 func Outcomes() []Outcome {
 	return []Outcome{
-		Served, Aborted, Shown, Built, Installed, Blocked, Withheld, Pending, WouldDeny, WouldHold, Failed, Started, Finished, Exceeded, Alarm, Found,
+		Served, Aborted, Asked, Shown, Built, Installed, Blocked, Withheld, Pending, WouldDeny, WouldHold, Failed, Started, Finished, Exceeded, Alarm, Found,
 		Approved, Denied, Expired, Superseded, Planned,
 		Frozen, Thawed, Paused, Resumed, Snapshotted, Restored, Adopted, Extended, Narrowed, Used,
 		Sealed, Erased, Rotated,

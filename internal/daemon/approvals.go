@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
@@ -128,8 +129,5 @@ func hooksOf(c config.Approvals) ([]webhook.Hook, error) {
 
 // withoutSecrets makes a text one without the secrets that a set finds in it.
 func withoutSecrets(forms *scan.Set) func(text string) string {
-	return func(text string) string {
-		clean, _ := forms.Text(text, scan.Plan{Secrets: scan.Redact})
-		return clean
-	}
+	return masking.New(forms).Text
 }

@@ -329,6 +329,7 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 				d.seen.rememberNowAndThen()
 				d.sandboxes.ReapAbandoned(ctx)
 				d.sandboxes.EndLeases()
+				trimLogs(d.opts.Paths, d.opts.Log)
 				return nil
 			})
 			if d.opts.EndWhenIdle && d.idle() {

@@ -56,6 +56,15 @@ const (
 	ShownRelayed  = "relayed"  // what its client verifies itself: attestations, a transparency log's parts
 )
 
+// Question is one to an upstream, because of a sandbox: for a page, a file, or what
+// describes a release.
+type Question struct {
+	Sandbox string     `json:"sandbox"`
+	Package pkgref.Ref `json:"package,omitzero"` // without a version: all of a project; zero: of none
+	File    string     `json:"file,omitempty"`
+	URL     string     `json:"url"` // without credentials
+}
+
 // Showing is metadata that is about to be sent to a sandbox.
 type Showing struct {
 	Sandbox   string     `json:"sandbox"`

@@ -176,6 +176,11 @@ func (c *Client) Aborted(ctx context.Context, sandbox string, recordSeq uint64, 
 	return c.tell(ctx, sandbox, callAborted, abortedCall{sandbox, recordSeq, sent})
 }
 
+// Asking implements Door.
+func (c *Client) Asking(ctx context.Context, q Question) error {
+	return c.tell(ctx, q.Sandbox, callAsking, q)
+}
+
 // Show implements Door.
 func (c *Client) Show(ctx context.Context, s Showing) error {
 	return c.tell(ctx, s.Sandbox, callShow, s)

@@ -27,6 +27,11 @@ type Door interface {
 	// the sandbox, a placeholder or by its policy a secret, is refused with an error.
 	Owner(ctx context.Context, ask OwnerAsk) (OwnerAnswer, error)
 
+	// Asking records that an upstream is about to be asked because of a sandbox, durably
+	// when it returns, whoever still waits for the answer by then: once for each question,
+	// with the number of its repeats. After an error nothing may be asked.
+	Asking(ctx context.Context, q Question) error
+
 	// Judge judges one file, before anything is fetched or again later: a denial is
 	// recorded, an allowance is not, and a hold is answered at once as what it is, so
 	// that the gateway goes on and learns the file's digests.

@@ -276,6 +276,7 @@ func handlers(d Door) map[method]handler {
 		callStopReaching: noting(d.StopReaching),
 		callPropose:      answering(d.Propose),
 		callShow:         noting(d.Show),
+		callAsking:       noting(d.Asking),
 		callSent:         noting(func(ctx context.Context, q sentCall) error { return d.Sent(ctx, q.Sandbox, q.Seq) }),
 		callAborted:      noting(func(ctx context.Context, q abortedCall) error { return d.Aborted(ctx, q.Sandbox, q.Seq, q.Sent) }),
 		callRefusals: answering(func(ctx context.Context, q refusalsCall) ([]Refusal, error) {

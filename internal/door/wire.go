@@ -68,6 +68,7 @@ const (
 	callAwaitPush
 	callBuild
 	callReadBuilt
+	callAsking
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -80,7 +81,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt, callAsking:
 	}
 	return smallMessage
 }

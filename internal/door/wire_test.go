@@ -226,6 +226,11 @@ func (d *plainDoor) Propose(ctx context.Context, ask ProposalAsk) ([]Proposed, e
 	return []Proposed{}, nil
 }
 
+func (d *plainDoor) Asking(ctx context.Context, q Question) error {
+	d.note(ctx, q.Sandbox)
+	return nil
+}
+
 func (d *plainDoor) Show(ctx context.Context, ask Showing) error {
 	d.note(ctx, ask.Sandbox)
 	return nil

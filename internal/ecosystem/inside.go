@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Inside is what a file brings, for a person who is asked about it: names as the
@@ -62,7 +62,7 @@ func (in *Inside) Sorted() {
 }
 
 func add(list *[]string, name string) {
-	name = excerpt.Of(Line(name), maxInsideName)
+	name = masking.Cut(Line(name), maxInsideName)
 	if name != "" && len(*list) < maxInside && !slices.Contains(*list, name) {
 		*list = append(*list, name)
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // The name by which refusals call this product.
@@ -91,5 +91,5 @@ func Line(s string) string {
 }
 
 func clipLine(s string, most int) string {
-	return excerpt.Of(Line(s), most)
+	return masking.Cut(Line(s), most)
 }

@@ -67,7 +67,7 @@ func (s *stream) serveTools(ctx context.Context) {
 		MaxHeaderBytes:    maxCallHead,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
-	_ = server.Serve(requests.Listen(s.conn)) // it ends with the connection
+	requests.ServeOne(s.conn, server, func(problem string) { s.malformed(ctx, problem) })
 }
 
 func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,10 @@ func (s *stream) answerTools(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && path == "/call_tool":
 		s.callTool(w, r)
 	case path == "/" || path == "/tools" || path == "/call_tool":
+		s.malformed(r.Context(), "a request is neither for the list of tools nor a call of one")
 		s.say(w, http.StatusMethodNotAllowed, "error", "tools are listed with GET /tools and called with POST /call_tool")
 	default:
+		s.malformed(r.Context(), "a request is neither for the list of tools nor a call of one")
 		s.say(w, http.StatusNotFound, "error", "there is nothing here but /tools and /call_tool")
 	}
 }

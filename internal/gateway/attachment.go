@@ -127,7 +127,7 @@ func readAttachment(ctx context.Context, s *source, attacher ecosystem.Attacher,
 // fetch asks the upstream, and keeps what was verified.
 func (as *attachments) fetch(ctx context.Context, s *source, attacher ecosystem.Attacher, r ecosystem.Route, key cache.Key) (keptAttachment, error) {
 	ask := attacher.AttachmentAsk(s.Index, r)
-	body, err := small(ctx, s.Client, ask, maxAttachment)
+	body, err := small(ctx, s.Client, ask, maxAttachment, subjectOf(s, r))
 	if err != nil {
 		return keptAttachment{}, err
 	}
@@ -144,13 +144,18 @@ func (as *attachments) fetch(ctx context.Context, s *source, attacher ecosystem.
 }
 
 // small asks an upstream for an answer that is held in memory.
-func small(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64) ([]byte, error) {
+func small(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64, about upstream.Subject) ([]byte, error) {
 	if ask.Most > 0 {
 		most = ask.Most
 	}
 	var body upstream.Memory
-	if _, err := client.Page(ctx, upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: most}, &body); err != nil {
+	if _, err := client.Page(ctx, upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: most, Subject: about}, &body); err != nil {
 		return nil, err
 	}
 	return body.Bytes(), nil
+}
+
+// subjectOf is what is on record of a question for what a route names.
+func subjectOf(s *source, r ecosystem.Route) upstream.Subject {
+	return upstream.Subject{Package: pkgref.Ref{Ecosystem: s.Ecosystem(), Name: r.Project, Version: r.Version}, File: r.File}
 }

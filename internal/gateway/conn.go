@@ -24,9 +24,31 @@ type guestConn struct {
 	memory  httphead.Account // the sandbox's; nil: nobody counts
 	name    string           // that TLS was made for
 	phrase  phrase
+	told    atomic.Bool             // of the request that was read last serve was told
+	failed  atomic.Pointer[problem] // with which reading has failed last; nil: it did not
 
 	once sync.Once
 	gone chan struct{}
+}
+
+// problem is an error.
+type problem struct{ err error }
+
+// Read implements net.Conn.
+func (c *guestConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.failed.Store(nil); err != nil {
+		c.failed.Store(&problem{err})
+	}
+	return n, err
+}
+
+// failure is with what the last reading failed; nil: it did not.
+func (c *guestConn) failure() error {
+	if p := c.failed.Load(); p != nil {
+		return p.err
+	}
+	return nil
 }
 
 // Close implements net.Conn.

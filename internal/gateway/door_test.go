@@ -48,6 +48,9 @@ type fakeDoor struct {
 	onServed func()                                     // when a serving was recorded; mu is held
 	wait     func(context.Context, door.AwaitAsk) error // before Await answers
 	failures []door.Failure
+	asked    []door.Question // what upstreams were asked
+	unasked  error           // what Asking answers
+	named    []string        // names that the policy admits
 	edges    map[string][]door.Requirement
 	aborted  []int64
 	shows    []door.Showing
@@ -212,7 +215,14 @@ func (d *fakeDoor) Owner(_ context.Context, ask door.OwnerAsk) (door.OwnerAnswer
 	if d.unsaid != "" && strings.Contains(ask.Package.Name+" "+ask.Version+" "+ask.Asked, d.unsaid) {
 		return door.OwnerAnswer{}, fault.New(fault.ErrForbidden, "it may not leave; request r-7; see: cofferdam why")
 	}
-	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox], Builder: d.builder, Makes: d.makes}, nil
+	return door.OwnerAnswer{Upstream: d.owner, Apart: d.apart[ask.Sandbox], Builder: d.builder, Makes: d.makes, Admitted: slices.Contains(d.named, ask.Package.Name)}, nil
+}
+
+// admits has the policy name some packages.
+func (d *fakeDoor) admits(names ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.named = names
 }
 
 // askedFor tells whether the owner of a name was asked for.
@@ -366,6 +376,18 @@ func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error
 	d.failures = append(d.failures, f)
 	d.note("failed %s %s", f.Package.Name, f.File)
 	return door.Answer{RequestID: fmt.Sprint("f-", len(d.failures))}, nil
+}
+
+func (d *fakeDoor) Asking(_ context.Context, q door.Question) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.works(); err != nil {
+		return err
+	}
+	if d.unasked == nil {
+		d.asked = append(d.asked, q)
+	}
+	return d.unasked
 }
 
 func (d *fakeDoor) Show(_ context.Context, s door.Showing) error {

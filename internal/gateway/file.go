@@ -48,7 +48,7 @@ func (g *Gateway) serveFile(q *query, candidates []fileCandidate) {
 // whether the file may be had: that a name exists tells nothing of that, since
 // anybody can make names that exist.
 func (g *Gateway) find(q *query) (l located, settle func(outcome), err error) {
-	settle, err = g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
+	settle, err = g.askNames(q)
 	if err != nil {
 		return l, nil, err
 	}

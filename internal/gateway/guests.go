@@ -128,19 +128,48 @@ func outcomeOf(d policy.Decision) outcome {
 	return nameRefused
 }
 
+// naming is what an upstream would hear of a guest's.
+type naming struct {
+	project  string
+	admitted bool // the policy, or what was read, names the project
+	// text is what it would hear beside the project's name that no page was seen to list: a
+	// version, or the name of a branch; "": nothing.
+	text string
+}
+
+// key names the text among those of all projects.
+func (n naming) key() string { return n.project + "\x00" + n.text }
+
+// knows tells whether the guest has asked for the project before, or may without being
+// counted; guests.mu is held.
+func (g *guest) knows(n naming) bool {
+	return n.admitted || g.admitted[n.project] || g.shown[n.project] || g.refused[n.project] || g.asking[n.project] > 0 || g.above(n.project)
+}
+
+// unit is what a naming is counted as: a project with all that is asked of it at first, or
+// a text that is new. known tells that it need not be counted; guests.mu is held.
+func (g *guest) unit(n naming) (name string, known bool) {
+	if !g.knows(n) || n.text == "" {
+		return n.project, g.knows(n)
+	}
+	key := n.key()
+	return key, g.admitted[key] || g.refused[key] || g.asking[key] > 0
+}
+
 // ask begins a request about a project. A guest that has used up the names
 // that may be refused, or shown to it unadmitted, is refused all names that it has not
 // asked for before, but those that the policy or what was read names (admitted); while
-// their number is not settled it waits. done settles it.
-func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (done func(outcome), err error) {
+// their number is not settled it waits. Texts beside the name count as names do. done
+// settles it.
+func (gs *guests) ask(id string, n naming, stop <-chan struct{}) (done func(outcome), err error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for {
 		g := gs.get(id)
-		known := admitted || g.admitted[project] || g.shown[project] || g.refused[project] || g.asking[project] > 0 || g.above(project)
+		unit, known := g.unit(n)
 		if known || len(g.refused)+len(g.asking) < gs.limits.RefusedNames && len(g.shown)+len(g.asking) < gs.limits.ShownNames {
-			g.asking[project]++
-			return func(o outcome) { gs.settle(g, project, o, admitted) }, nil
+			g.asking[unit]++
+			return func(o outcome) { gs.settle(g, n, unit, o) }, nil
 		}
 		if len(g.asking) == 0 && len(g.refused) >= gs.limits.RefusedNames {
 			return nil, errRefusedNames
@@ -163,6 +192,14 @@ func (gs *guests) ask(id, project string, admitted bool, stop <-chan struct{}) (
 	}
 }
 
+// mayName tells whether a guest may have the project named to an upstream without being
+// counted.
+func (gs *guests) mayName(id string, n naming) bool {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.get(id).knows(n)
+}
+
 // above tells whether a name is the beginning of one that is shown, up to a
 // slash: resolvers that know an import and not its module try all of these, and
 // they tell nobody more than that name itself does.
@@ -177,26 +214,47 @@ func (g *guest) above(project string) bool {
 	return false
 }
 
-func (gs *guests) settle(g *guest, project string, result outcome, admitted bool) {
+func (gs *guests) settle(g *guest, n naming, unit string, result outcome) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if g.asking[project]--; g.asking[project] <= 0 {
-		delete(g.asking, project)
+	if g.asking[unit]--; g.asking[unit] <= 0 {
+		delete(g.asking, unit)
 	}
+	project := n.project
 	switch {
 	case result == nameAdmitted:
 		g.admitted[project] = true
 		delete(g.shown, project)
 	case result == nameShown && !g.admitted[project]:
 		g.shown[project] = true
-	case result == nameRefused && !admitted && !g.admitted[project] && !g.shown[project] && !g.above(project):
+	case result == nameRefused && !n.admitted && !g.admitted[project] && !g.shown[project] && !g.above(project):
 		g.refused[project] = true
 	}
 	if result != nameRefused {
 		maps.DeleteFunc(g.refused, func(s string, _ bool) bool { return s == project || strings.HasPrefix(project, s+"/") })
 	}
+	if n.text != "" {
+		g.settleText(n, result)
+	}
 	close(g.asked)
 	g.asked = make(chan struct{})
+}
+
+// settleText takes what came of the text beside a project's name; guests.mu is held. One that
+// leads to something names what exists, and counts no more. Resolvers that know an import
+// and not its module ask all that its name begins with for the same text.
+func (g *guest) settleText(n naming, result outcome) {
+	key := n.key()
+	switch {
+	case result != nameRefused:
+		g.admitted[key] = true
+		maps.DeleteFunc(g.refused, func(s string, _ bool) bool {
+			project, text, ok := strings.Cut(s, "\x00")
+			return ok && text == n.text && (project == n.project || strings.HasPrefix(n.project, project+"/"))
+		})
+	case !g.admitted[key] && !g.refused[n.project]: // else it was counted with the project
+		g.refused[key] = true
+	}
 }
 
 // walkOf is a guest's walk in an ecosystem.

@@ -13,7 +13,7 @@ import (
 // serveIndex answers with a project's page, judged for the guest's run.
 func (g *Gateway) serveIndex(q *query) {
 	ref := pkgref.Ref{Ecosystem: q.source.Ecosystem(), Name: q.route.Project}
-	settle, err := g.guests.ask(q.sandbox, ref.String(), q.admitted, q.r.Context().Done())
+	settle, err := g.askNames(q)
 	if err != nil {
 		g.refusePage(q, ref, err)
 		return

@@ -135,7 +135,7 @@ func (g *Gateway) askByName(q *query, l located) (settle func(error), ok bool) {
 	if !ok {
 		return nil, false
 	}
-	asking, err := g.guests.ask(q.sandbox, q.ref("").String(), q.admitted, q.r.Context().Done())
+	asking, err := g.askNames(q)
 	if err != nil {
 		g.refuseFile(q, l, err)
 		return nil, false
@@ -197,7 +197,11 @@ func (g *Gateway) servePass(q *query) {
 			return
 		}
 	}
-	body, err := g.relays.get(q.r.Context(), q.source.log, client, ask, q.route)
+	err := g.listed(q)
+	var body []byte
+	if err == nil {
+		body, err = g.relays.get(q.r.Context(), q.source, client, ask, q.route)
+	}
 	settle(err)
 	switch {
 	case errors.Is(err, fault.ErrNotFound):

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
@@ -100,7 +100,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 	ref, err := pkgref.New(pkgref.Ecosystem(item.Ecosystem), item.Name, item.Version)
 	refused = &door.Proposed{Effect: policy.Deny}
 	if err != nil {
-		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", excerpt.Of(item.Ecosystem, 32))
+		return nil, refused, fault.Wrap(fault.ErrInvalid, err, "no valid package name of %s", masking.Cut(item.Ecosystem, 32))
 	}
 	refused.Package = ref
 	if !p.guests.admit(ctx, sandbox) {
@@ -132,7 +132,7 @@ func (p *proposals) find(ctx context.Context, sandbox string, item channel.Reque
 func (p *proposals) findAt(ctx context.Context, s *source, sandbox string, ref pkgref.Ref) (found *door.ProposedAsk, refused policy.Decision, err error) {
 	name := ref
 	name.Version = ""
-	settle, err := p.guests.ask(sandbox, name.String(), false, ctx.Done())
+	settle, err := p.guests.ask(sandbox, naming{project: name.String()}, ctx.Done())
 	if err != nil {
 		return nil, refused, err
 	}

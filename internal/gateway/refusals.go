@@ -44,6 +44,10 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	if q.r.Context().Err() != nil {
 		return // nobody is there to be answered, and nothing was refused
 	}
+	if errors.Is(err, upstream.ErrUnrecorded) {
+		g.refuseUndecided(q, ref, err)
+		return
+	}
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
 	r.RequestID = g.failed(q, door.Failure{
@@ -57,6 +61,10 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 func (g *Gateway) refuseFile(q *query, l located, err error) {
 	if q.r.Context().Err() != nil {
 		return // nobody is there to be answered; the fetch goes on
+	}
+	if errors.Is(err, upstream.ErrUnrecorded) {
+		g.refuseUndecided(q, l.ref, err)
+		return
 	}
 	g.log.Warn("a file is refused", "sandbox", q.sandbox, "file", q.route.File, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: sentence(err)}

@@ -10,7 +10,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
-	"github.com/cofferdam-dev/cofferdam/internal/gateway/logbook"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -48,8 +47,9 @@ func newRelays(cfg Config, store *cache.Store, flights *flight.Group) (*relays, 
 // get gives the answer to an ask. A kept one stands for it if it never
 // changes, or while the upstream is down: what is relayed proves itself or
 // nothing, however old it is. Only whole answers of the upstream's are kept.
-// l is the log that the answer is of; nil if it is of none.
-func (rs *relays) get(ctx context.Context, l *logbook.Book, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
+// The answer may be of the source's log, which is asked by a client of its own.
+func (rs *relays) get(ctx context.Context, s *source, client *upstream.Client, ask ecosystem.Ask, r ecosystem.Route) ([]byte, error) {
+	l := s.log
 	old, have := rs.old(ask, r)
 	if have && r.Immutable {
 		return old, nil
@@ -60,7 +60,7 @@ func (rs *relays) get(ctx context.Context, l *logbook.Book, client *upstream.Cli
 		}
 	}
 	body, err := flight.Once(ctx, rs.flights, passing{ask.URL}, func(ctx context.Context) ([]byte, error) {
-		body, err := small(ctx, client, ask, maxPassed)
+		body, err := small(ctx, client, ask, maxPassed, subjectOf(s, r))
 		if err != nil {
 			return nil, err
 		}

@@ -13,6 +13,9 @@ import (
 // anything is asked of anybody.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
+	if conn != nil {
+		conn.told.Store(true)
+	}
 	if conn == nil || !g.flights.Begin() {
 		http.Error(w, "the gateway is stopping", http.StatusServiceUnavailable)
 		return
@@ -23,7 +26,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if status, reason := g.malformed(q); status != 0 {
-		q.refuseForm(status, reason)
+		g.refuseForm(q, status, reason)
 		return
 	}
 	g.dispatch(q)
@@ -71,8 +74,9 @@ func (q *query) notRead() (status int, reason string) {
 	return http.StatusMethodNotAllowed, "the gateway is read only: GET and HEAD"
 }
 
-// refuseForm answers what was not even understood.
-func (q *query) refuseForm(status int, reason string) {
+// refuseForm answers what was not even understood, and records it.
+func (g *Gateway) refuseForm(q *query, status int, reason string) {
+	g.refuseUnread(q.sandbox, reason)
 	if q.r.ContentLength != 0 || q.r.Close {
 		q.w.Header().Set("Connection", "close") // whatever its body is, it is not read
 	}
@@ -83,7 +87,7 @@ func (q *query) refuseForm(status int, reason string) {
 func (g *Gateway) dispatch(q *query) {
 	if q.conn.name == DownloadsName {
 		if status, reason := q.unreadable(); status != 0 {
-			q.refuseForm(status, reason)
+			g.refuseForm(q, status, reason)
 			return
 		}
 		g.serveDownload(q)
@@ -92,7 +96,7 @@ func (g *Gateway) dispatch(q *query) {
 	m := q.match(g.names.at(q.conn.name))
 	if m.page == nil || m.page.route.Kind != ecosystem.RouteAnswered {
 		if status, reason := q.unreadable(); status != 0 {
-			q.refuseForm(status, reason)
+			g.refuseForm(q, status, reason)
 			return
 		}
 	}
@@ -105,7 +109,7 @@ func (g *Gateway) dispatch(q *query) {
 		q.source = m.asked
 		g.refuseRoute(q, m.failed)
 	default: // not reached: every name but that of side downloads stands for a source
-		q.refuseForm(http.StatusNotFound, "the gateway has no such page")
+		g.refuseForm(q, http.StatusNotFound, "the gateway has no such page")
 	}
 }
 

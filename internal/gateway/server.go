@@ -3,9 +3,11 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -80,6 +82,47 @@ func (g *Gateway) refuseHello(ctx context.Context, sandbox, name string) {
 	}
 }
 
+// watch has it put on record what the server answers by itself, since it is no request. It is
+// told of each request that was begun, and of the end after all.
+func (g *Gateway) watch(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*guestConn)
+	if !ok {
+		return // not reached: the feed has no others
+	}
+	switch state { //nolint:exhaustive // the others are no request's
+	case http.StateNew:
+		c.told.Store(true)
+	case http.StateActive:
+		c.told.Store(false)
+	case http.StateIdle:
+		c.failed.Store(nil) // net/http breaks off its reading ahead
+	case http.StateClosed:
+		if c.told.Load() {
+			return
+		}
+		g.refuseUnread(c.sandbox, unreadReason(c.failure()))
+	}
+}
+
+// unreadReason says what is wrong with what is no request, by the error with which reading it
+// has ended.
+func unreadReason(err error) string {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "the header of a request to a registry did not come in time"
+	case err == nil:
+		return "what came to a registry is no request that can be read in one way, or one with too large a header"
+	}
+	return "a request to a registry broke off in its header"
+}
+
+// refuseUnread records what is no request of this gateway's form, whoever waits for that.
+func (g *Gateway) refuseUnread(sandbox, reason string) {
+	if _, err := g.door.Failed(context.Background(), door.Failure{Sandbox: sandbox, ResolvedBy: policy.ByCanonical, Reason: reason}); err != nil {
+		g.log.Error("what is no request to a registry could not be recorded", "sandbox", sandbox, "error", err)
+	}
+}
+
 func (g *Gateway) httpServer() *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(g.serve),
@@ -87,7 +130,11 @@ func (g *Gateway) httpServer() *http.Server {
 		ReadTimeout:       g.cfg.Limits.RequestTime, // there are no bodies
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    8 << 10, // what becomes of one is within what a connection takes of the sandbox's budget
-		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
+
+		DisableGeneralOptionsHandler: true, // what is no request of ours is on record
+
+		ConnState: g.watch,
+		ErrorLog:  slog.NewLogLogger(g.log.Handler(), slog.LevelWarn),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			if guest, ok := c.(*guestConn); ok { // not reached otherwise: the feed has no others
 				ctx = turns.For(ctx, guest.sandbox)

@@ -59,7 +59,7 @@ func (s *source) forRun(of door.OwnerAnswer) *source {
 	return &with
 }
 
-func newSource(u upstream.Config, cfg Config, store *cache.Store, flights *flight.Group) (*source, error) {
+func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, flights *flight.Group) (*source, error) {
 	i := slices.IndexFunc(cfg.Protocols, func(p ecosystem.Protocol) bool { return p.Ecosystem() == u.Ecosystem })
 	if i < 0 {
 		return nil, fault.Invalid("no protocol for the upstream's ecosystem %q", u.Ecosystem)
@@ -69,7 +69,7 @@ func newSource(u upstream.Config, cfg Config, store *cache.Store, flights *fligh
 			return nil, fault.Invalid("the upstream %s has an address and no name; sandboxes reach upstreams by name, so give it one", u.Index)
 		}
 	}
-	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Dial: cfg.Dial, Limits: cfg.Limits.Upstream}
+	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Dial: cfg.Dial, Limits: cfg.Limits.Upstream, Recorder: recorder{d}}
 	client, err := upstream.New(u, options)
 	if err != nil {
 		return nil, err
@@ -88,6 +88,14 @@ func newSource(u upstream.Config, cfg Config, store *cache.Store, flights *fligh
 	}
 	s.Times = s.log.Times
 	return s, nil
+}
+
+// recorder has the door put on record what is asked of upstreams.
+type recorder struct{ door door.Door }
+
+// Asked implements upstream.Recorder.
+func (r recorder) Asked(ctx context.Context, q upstream.Question) error {
+	return r.door.Asking(ctx, door.Question{Sandbox: q.Sandbox, Package: q.Package, File: q.File, URL: q.URL})
 }
 
 func (s *source) close() {

@@ -58,7 +58,7 @@ func (g *Gateway) compose(store *cache.Store) (err error) {
 		return err
 	}
 	for _, u := range cfg.Upstreams {
-		s, err := newSource(u, cfg, store, g.flights)
+		s, err := newSource(u, cfg, g.door, store, g.flights)
 		if err != nil {
 			return err
 		}

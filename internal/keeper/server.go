@@ -110,6 +110,11 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.stop()
 	reaping := s.startReaping()
 	defer reaping()
+	trimmed := s.keepLogsSmall(ctx)
+	defer func() {
+		s.stop()
+		trimmed()
+	}()
 
 	stopAccept := errand.When(ctx, func() { _ = listener.Close() })
 	defer stopAccept()

@@ -202,6 +202,14 @@ func (d watchedDoor) Propose(ctx context.Context, ask door.ProposalAsk) ([]door.
 	return list, err
 }
 
+// Asking implements door.Door.
+func (d watchedDoor) Asking(ctx context.Context, q door.Question) error {
+	ctx, a := d.ask(ctx, "asking", q.Sandbox, q.Package)
+	err := d.Door.Asking(ctx, q)
+	a.answered("ok", err)
+	return err
+}
+
 // Show implements door.Door.
 func (d watchedDoor) Show(ctx context.Context, s door.Showing) error {
 	ctx, a := d.ask(ctx, "show", s.Sandbox, s.Package)

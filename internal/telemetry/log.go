@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
@@ -19,15 +20,16 @@ const (
 )
 
 // NewLogger makes a logger of a level (debug, info, warn, error; "": info) and a
-// format (text, json; "": text).
+// format (text, json; "": text). How many lines there are is nobody else's to choose: see
+// package loglimit.
 func NewLogger(to io.Writer, level, format string) *slog.Logger {
 	var at slog.Level // info
 	_ = at.UnmarshalText([]byte(level))
 	options := &slog.HandlerOptions{Level: at}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
+		return slog.New(loglimit.Limit(slog.NewJSONHandler(to, options)))
 	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return slog.New(loglimit.Limit(slog.NewTextHandler(to, options)))
 }
 
 // Masked writes what is written to it without the secrets that a set finds in it: others'

@@ -27,17 +27,26 @@ type retryable struct {
 func (r *retryable) Error() string { return r.err.Error() }
 func (r *retryable) Unwrap() error { return r.err }
 
-// hop is how far an attempt came: the host that it asked last.
-type hop struct {
-	host      string // host:port
-	connected bool   // there was a connection to it
+// question is what is to be asked, and what its record says; receipt is of the record, if
+// there is one already.
+type question struct {
+	location string
+	about    Subject
+	receipt  Receipt
 }
 
-// retry runs attempts at a URL until one succeeds or fails for good. It takes a
-// turn out of the shares of those for whom it is done, and tells the breaker of
-// the host how it went.
-func (c *Client) retry(ctx context.Context, location string, attempt func(ctx context.Context, at *hop) error) error {
-	u, err := url.Parse(location)
+// hop is how far an attempt came: the host that it asked last.
+type hop struct {
+	receipt   Receipt // that the question is on record: without it nothing is sent
+	host      string  // host:port
+	connected bool    // there was a connection to it
+}
+
+// retry runs attempts at a question until one succeeds or fails for good. It takes a
+// turn out of the shares of those for whom it is done, has the question put on record, and
+// tells the breaker of the host how it went.
+func (c *Client) retry(ctx context.Context, q question, attempt func(ctx context.Context, at *hop) error) error {
+	u, err := url.Parse(q.location)
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
 	}
@@ -52,8 +61,12 @@ func (c *Client) retry(ctx context.Context, location string, attempt func(ctx co
 		return fault.Wrap(fault.ErrUnavailable, err, "the request was given up")
 	}
 	defer release()
+	receipt, err := c.receipt(ctx, q.receipt, q.about, q.location)
+	if err != nil {
+		return err
+	}
 	for n := 1; ; n++ {
-		var at hop
+		at := hop{receipt: receipt}
 		err := attempt(ctx, &at)
 		again, ok := errors.AsType[*retryable](err)
 		if !ok {
@@ -121,7 +134,10 @@ func (c *Client) get(ctx context.Context, at *hop, location string, header http.
 }
 
 func (c *Client) once(ctx context.Context, at *hop, u *url.URL, header http.Header) (*http.Response, error) {
-	*at = hop{host: hostPort(u)}
+	if at.receipt.of != c {
+		return nil, fault.Invalid("an upstream is asked what is not on record")
+	}
+	*at = hop{receipt: at.receipt, host: hostPort(u)}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { at.connected = true }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -79,6 +79,7 @@ func TestBreakerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried int
 		c, err := upstream.New(upstream.Config{Ecosystem: "python", Index: "https://index.example/simple/"}, upstream.Options{
+			Recorder: &ledger{},
 			Resolver: resolver(func() ([]netip.Addr, error) { tried++; return nil, errors.New("down") }),
 			Limits:   upstream.Limits{BreakAfter: 2, BreakFor: time.Minute, Attempts: 1},
 		})
@@ -124,7 +125,7 @@ func TestFailingNamesStopNobody(t *testing.T) {
 					t.Fatalf("%s: %v", project, err)
 				}
 			}
-			for _, guest := range []string{"good", "bad", ""} {
+			for _, guest := range []string{"good", "bad", upstream.Itself} {
 				if err := pageFor(t, c, guest, s.URL(index, "/simple/good/")); err != nil {
 					t.Errorf("%q after another's failing names: %v", guest, err)
 				}
@@ -164,11 +165,11 @@ func TestAFileHostThatIsDown(t *testing.T) {
 	s.Resolve(files)
 	c := client(t, s, breaking)
 	for range 5 {
-		if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f")}, &upstream.Memory{}); !errors.Is(err, fault.ErrUnavailable) {
+		if err := c.File(asking(t), upstream.FileAsk{URL: s.URL(files, "/f")}, &upstream.Memory{}); !errors.Is(err, fault.ErrUnavailable) {
 			t.Fatal(err)
 		}
 	}
-	if err := pageFor(t, c, "", s.URL(index, "/simple/a/")); err != nil {
+	if err := pageFor(t, c, upstream.Itself, s.URL(index, "/simple/a/")); err != nil {
 		t.Errorf("the index: %v", err)
 	}
 }
@@ -182,7 +183,7 @@ func TestSlowNamesDelayOnlyTheirGuest(t *testing.T) {
 	c := client(t, s, func(_ *upstream.Config, o *upstream.Options) {
 		o.Limits.HeaderWait, o.Limits.PageTime = time.Hour, time.Hour
 	})
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(asking(t))
 	asked := make(chan error)
 	const slow = 64
 	for range slow {

@@ -22,6 +22,8 @@ type Options struct {
 	// Dial connects to an IP address and a port; default: this process does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Limits Limits
+	// Recorder puts on record what is asked because of a sandbox, before it leaves.
+	Recorder Recorder
 }
 
 // Limits bound what a client takes and how long it waits.
@@ -95,6 +97,7 @@ type Client struct {
 	limits   Limits
 	breakers *breakers
 	shares   *turns.Shares
+	recorder Recorder
 }
 
 // New makes a client. FileHosts of the configuration are taken as learnt;
@@ -104,6 +107,9 @@ func New(cfg Config, o Options) (*Client, error) {
 	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Hostname() == "" ||
 		base.User != nil || base.RawQuery != "" || base.Fragment != "" || !strings.HasSuffix(base.EscapedPath(), "/") {
 		return nil, fault.Invalid("an upstream's index is an https URL that ends in a slash, without credentials, query and fragment")
+	}
+	if o.Recorder == nil {
+		return nil, fault.Invalid("an upstream's client is made without anybody who puts on record what is asked")
 	}
 	if o.Version == "" {
 		o.Version = "dev"
@@ -134,6 +140,7 @@ func New(cfg Config, o Options) (*Client, error) {
 		http:     t,
 		breakers: &breakers{after: limits.BreakAfter, pause: limits.BreakFor, byHost: map[string]*breaker{}},
 		shares:   turns.New(limits.Turns),
+		recorder: o.Recorder,
 	}, nil
 }
 

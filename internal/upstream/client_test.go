@@ -2,15 +2,18 @@ package upstream_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
@@ -32,7 +35,7 @@ func shortLimits() upstream.Limits {
 func client(t *testing.T, s *liar.Server, change func(*upstream.Config, *upstream.Options)) *upstream.Client {
 	t.Helper()
 	cfg := upstream.Config{Ecosystem: "python", Index: s.URL(index, "/simple/"), CAPEM: s.CAPEM, FileHosts: []string{s.Host(files)}}
-	o := upstream.Options{Version: "test", Resolver: s, Limits: shortLimits()}
+	o := upstream.Options{Version: "test", Resolver: s, Limits: shortLimits(), Recorder: &ledger{}}
 	if change != nil {
 		change(&cfg, &o)
 	}
@@ -47,6 +50,29 @@ func client(t *testing.T, s *liar.Server, change func(*upstream.Config, *upstrea
 // patient is a client's change for large answers on a machine that is busy.
 func patient(_ *upstream.Config, o *upstream.Options) {
 	o.Limits.PageTime, o.Limits.PaceWindow = time.Minute, time.Minute
+}
+
+// ledger is a Recorder that remembers, or refuses.
+type ledger struct {
+	mu      sync.Mutex
+	asked   []upstream.Question
+	refuses map[string]error // by sandbox
+}
+
+func (l *ledger) Asked(_ context.Context, q upstream.Question) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refuses[q.Sandbox]; err != nil {
+		return err
+	}
+	l.asked = append(l.asked, q)
+	return nil
+}
+
+// asking is for a sandbox, for which upstreams are asked.
+func asking(t *testing.T) context.Context {
+	t.Helper()
+	return turns.For(t.Context(), "sb-1")
 }
 
 func registry(t *testing.T) *liar.Server {
@@ -69,7 +95,7 @@ func TestHonest(t *testing.T) {
 		t.Fatalf("Page = %+v, %v", p, err)
 	}
 	var b sink
-	if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/a.whl"), Size: 4}, &b); err != nil || b.String() != "file" {
+	if err := c.File(asking(t), upstream.FileAsk{URL: s.URL(files, "/a.whl"), Size: 4}, &b); err != nil || b.String() != "file" {
 		t.Fatalf("File = %q, %v", b.String(), err)
 	}
 	for _, r := range s.Requests() {
@@ -88,7 +114,7 @@ type fetched struct {
 func getPage(t *testing.T, c *upstream.Client, ask upstream.PageAsk) (fetched, error) {
 	t.Helper()
 	var m upstream.Memory
-	p, err := c.Page(t.Context(), ask, &m)
+	p, err := c.Page(asking(t), ask, &m)
 	return fetched{p, m.Bytes()}, err
 }
 
@@ -169,7 +195,7 @@ func TestUnframedFiles(t *testing.T) {
 	for _, ask := range []upstream.FileAsk{{Size: 4}, {Known: true}, {}} {
 		ask.URL = s.URL(files, "/f")
 		var b sink
-		err := c.File(t.Context(), ask, &b)
+		err := c.File(asking(t), ask, &b)
 		if whole := ask.Size > 0 || ask.Known; whole && (err != nil || b.String() != "file") || !whole && !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%+v: %q, %v", ask, b.String(), err)
 		}
@@ -194,7 +220,7 @@ func TestTheIndexKeepsItsClass(t *testing.T) {
 			t.Errorf("the index at %s: %v", rebound, err)
 		}
 		s.Resolve(files, "10.0.0.1")
-		if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f")}, &sink{}); !errors.Is(err, fault.ErrInvalid) {
+		if err := c.File(asking(t), upstream.FileAsk{URL: s.URL(files, "/f")}, &sink{}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("a file host at 10.0.0.1, the index at %s: %v", rebound, err)
 		}
 	}
@@ -285,7 +311,7 @@ func TestAddresses(t *testing.T) {
 			s.Resolve(files, strings.Fields(c.files)...)
 			cl := client(t, s, nil)
 			var b sink
-			if err := cl.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f")}, &b); !errors.Is(err, c.want) {
+			if err := cl.File(asking(t), upstream.FileAsk{URL: s.URL(files, "/f")}, &b); !errors.Is(err, c.want) {
 				t.Errorf("File: %v, want %v", err, c.want)
 			}
 			fresh := client(t, s, func(cfg *upstream.Config, _ *upstream.Options) { cfg.FileHosts = nil })
@@ -328,7 +354,7 @@ func TestLyingFiles(t *testing.T) {
 			s := registry(t)
 			s.Script("files.example/f", c.reply)
 			var b sink
-			err := client(t, s, nil).File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f"), Size: 1000}, &b)
+			err := client(t, s, nil).File(asking(t), upstream.FileAsk{URL: s.URL(files, "/f"), Size: 1000}, &b)
 			if !errors.Is(err, c.want) {
 				t.Errorf("File = %d bytes, %v; want %v", b.Len(), err, c.want)
 			}
@@ -342,7 +368,7 @@ func TestRetriesMendWhatCanBeMended(t *testing.T) {
 	s.Script("index.example/simple/a/", liar.Status(500), liar.Busy(503, 0), liar.Body("text/x", []byte("page")))
 	c := client(t, s, nil)
 	var b sink
-	if err := c.File(t.Context(), upstream.FileAsk{URL: s.URL(files, "/f"), Size: 4}, &b); err != nil || b.String() != "file" {
+	if err := c.File(asking(t), upstream.FileAsk{URL: s.URL(files, "/f"), Size: 4}, &b); err != nil || b.String() != "file" {
 		t.Errorf("File = %q, %v", b.String(), err)
 	}
 	if p, err := getPage(t, c, upstream.PageAsk{URL: s.URL(index, "/simple/a/")}); err != nil || string(p.Body) != "page" {
@@ -372,7 +398,7 @@ func TestPageSinks(t *testing.T) {
 		t.Errorf("Page = %q, %v", p.Body, err)
 	}
 	s.Script("index.example/simple/a/", page)
-	if _, err := c.Page(t.Context(), ask, &full{}); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := c.Page(asking(t), ask, &full{}); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("a full sink: %v", err)
 	}
 	if n := s.Count("index.example/simple/a/"); n != 4 {
@@ -401,12 +427,12 @@ func TestExpiredCertificate(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for _, bad := range []string{"", "index.example/simple/", "ftp://index.example/", "https:///simple/", "https://index.example/simple", "https://u:p@index.example/", "https://index.example/?q=1", "https://index.example/#f"} {
-		if _, err := upstream.New(upstream.Config{Index: bad}, upstream.Options{}); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := upstream.New(upstream.Config{Index: bad}, upstream.Options{Recorder: &ledger{}}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%q: %v, want fault.ErrInvalid", bad, err)
 		}
 	}
 	for _, bad := range []string{"a/b", "u@h", "h:x", "", "h?q"} {
-		if _, err := upstream.New(upstream.Config{Index: "https://index.example/", FileHosts: []string{bad}}, upstream.Options{}); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := upstream.New(upstream.Config{Index: "https://index.example/", FileHosts: []string{bad}}, upstream.Options{Recorder: &ledger{}}); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("file host %q: %v, want fault.ErrInvalid", bad, err)
 		}
 	}

@@ -43,12 +43,14 @@ type FileAsk struct {
 	Size int64 // what the index says; 0: nothing
 	// Known tells that the caller can tell by a digest whether the bytes are whole.
 	Known bool
+	// Subject is for the record that the question leaves.
+	Subject Subject
 }
 
 // File fetches a file into a sink, as it is: neither packed nor in part. What
 // the bytes are is for the caller to verify.
 func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
-	return c.retry(ctx, ask.URL, func(ctx context.Context, at *hop) error {
+	return c.retry(ctx, question{location: ask.URL, about: ask.Subject}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}

@@ -27,6 +27,9 @@ type PageAsk struct {
 	Types  []string // media types that the answer may have; empty: any
 	ETag   string   // of the page that we have; then it may be NotModified
 	Most   int64    // bytes after inflating; 0 or more than the client's limit: that limit
+	// Subject is for the record that the question leaves, unless Receipt says that there is one.
+	Subject Subject
+	Receipt Receipt
 }
 
 // Page is an answer, whose bytes are in the sink.
@@ -42,7 +45,7 @@ type Page struct {
 // the sink is nothing.
 func (c *Client) Page(ctx context.Context, ask PageAsk, sink Sink) (Page, error) {
 	var page Page
-	err := c.retry(ctx, ask.URL, func(ctx context.Context, at *hop) error {
+	err := c.retry(ctx, question{ask.URL, ask.Subject, ask.Receipt}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -165,7 +165,7 @@ func (f finding) key() entryKey { return entryKey{f.release, f.how} }
 func (f finding) record() audit.Record {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Installed, GuestClaimed: true,
-		Detail: map[string]string{detailPath: excerpt.Of(f.Path, 4_096), detailClaimed: claimedFields},
+		Detail: map[string]string{detailPath: masking.Cut(f.Path, 4_096), detailClaimed: claimedFields},
 	}
 	records.SetRef(&r, f.ref)
 	if f.how != howServed {
@@ -188,7 +188,7 @@ func (f finding) record() audit.Record {
 		r.Reason = "it is a copy of what the template brings"
 	case howLocal:
 		if f.origin != "" {
-			r.Detail[detailFrom] = excerpt.Of(f.origin, 4_096)
+			r.Detail[detailFrom] = masking.Cut(f.origin, 4_096)
 		}
 		r.Reason = "it is written here: it came from a directory of the sandbox, and from no registry"
 	case howUncertain:

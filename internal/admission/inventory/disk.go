@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -130,7 +130,7 @@ func (s *sorting) isUncertain(p item) bool {
 func installedRef(p channel.InstalledPackage) pkgref.Ref {
 	ref, err := pkgref.New(pkgref.Ecosystem(p.Ecosystem), p.Name, p.Version)
 	if err != nil {
-		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(excerpt.Of(p.Ecosystem, 32)), Name: excerpt.Of(p.Name, 256), Version: excerpt.Of(p.Version, 256)}
+		ref = pkgref.Ref{Ecosystem: pkgref.Ecosystem(masking.Cut(p.Ecosystem, 32)), Name: masking.Cut(p.Name, 256), Version: masking.Cut(p.Version, 256)}
 	}
 	return ref
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -61,11 +61,11 @@ func (a *Accounts) Record(ctx context.Context, disk Disk) error {
 func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Failed, Rule: RuleUnaccounted, GuestClaimed: true,
-		Reason: "the sandbox ended before its packages were listed: " + excerpt.Of(cause, 512),
+		Reason: "the sandbox ended before its packages were listed: " + masking.Cut(cause, 512),
 	}
 	if lives && a.config.Policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Outcome, r.Detail = audit.Alarm, map[string]string{records.DetailAlarm: "true"}
-		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + excerpt.Of(cause, 512)
+		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + masking.Cut(cause, 512)
 		a.mayEnd(&r)
 	}
 	if _, err := a.config.Book.Append(ctx, r); err != nil {

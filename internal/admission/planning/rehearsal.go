@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
@@ -183,7 +183,7 @@ func (s *Rehearsals) Whole(ctx context.Context, p pkgref.Ref) (notes []string, e
 	return notes, nil
 }
 
-func quoted(command string) string { return fmt.Sprintf("%q", excerpt.Of(command, maxCommandSay)) }
+func quoted(command string) string { return fmt.Sprintf("%q", masking.Cut(command, maxCommandSay)) }
 
 // rehearse finds out what an install brings, and files it.
 func (s *Rehearsals) rehearse(r *rehearsal) {
@@ -230,9 +230,9 @@ func (s *Rehearsals) resolve(r *rehearsal) error {
 // sentenceOf is what a person is told of an error.
 func sentenceOf(err error) string {
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return excerpt.Of(f.Sentence, 500)
+		return masking.Cut(f.Sentence, 500)
 	}
-	return excerpt.Of(err.Error(), 500)
+	return masking.Cut(err.Error(), 500)
 }
 
 // fileTree asks for all releases of a plan that wait, by the run that the install is of.
@@ -244,7 +244,7 @@ func (s *Rehearsals) fileTree(ctx context.Context, r *rehearsal, p Plan, notes [
 		w := placed.Weighed
 		switch why := apartFrom(w); {
 		case why != "":
-			notes = append(notes, excerpt.Of(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
+			notes = append(notes, masking.Cut(w.Package.Name+" "+w.Package.Version+" is not in it: "+why, 500))
 		case w.Verdict.Effect == policy.Allow:
 			have++
 		default:

@@ -10,8 +10,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -141,7 +141,7 @@ type shownFile struct {
 func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, counts bool, err error) {
 	out = Weighed{Package: choice.Package}
 	if !pkgref.IsCanonicalName(choice.Package.Ecosystem, choice.Package.Name) || choice.Package.Version == "" {
-		return out, false, fault.Invalid("%q is not a release by its canonical name and version", excerpt.Of(choice.Package.String(), 200))
+		return out, false, fault.Invalid("%q is not a release by its canonical name and version", masking.Cut(choice.Package.String(), 200))
 	}
 	files := w.shown(choice.Package)
 	if choice.IfRead && !slices.ContainsFunc(files, func(f shownFile) bool { return f.was }) {
@@ -331,7 +331,7 @@ func (w *weighing) readOnly() []pkgref.Ref {
 func (w Wanted) Text(child pkgref.Ref) string {
 	text := w.Parent.Name + " " + w.Parent.Version + " requires " + child.Name
 	if w.Specifier != "" {
-		text += " " + excerpt.Of(w.Specifier, 100)
+		text += " " + masking.Cut(w.Specifier, 100)
 	}
 	return text
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -41,23 +41,26 @@ type Config struct {
 type Book struct {
 	config Config
 
+	summing sync.Mutex // held while repeats are written; taken before mu
+
 	mu          sync.Mutex      // guards all below
-	used        int             // records that the guest caused
+	used        int             // records that the guest caused, without the next
+	questions   int             // records of what upstreams were asked for it, which have the same quota
 	begun       bool            // there is a record of it
 	first, last uint64          // the numbers of its first and last record
 	cut         bool            // used passed the quota; for ever
 	cutLogged   bool            // and the log says so
 	ids         map[string]bool // request ids that are taken
 	refusals    map[refusalKey]*refusal
-	displayed   map[shownKey]*showing    // what was shown of metadata and pages; nil: it is on record
-	shown       []*refusal               // for `cofferdam why`, oldest first
-	names       map[Kind]map[string]bool // refused names and their like that have a record of their own
-	findings    int                      // that have one
+	displayed   map[shownKey]*showing  // what was shown of metadata and pages; nil: it is on record
+	shown       []*refusal             // for `cofferdam why`, oldest first
+	names       map[Kind]map[told]bool // refused names and their like that have a record of their own
+	findings    int                    // that have one
 }
 
 // NewBook makes an empty Book.
 func NewBook(config Config) *Book {
-	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[Kind]map[string]bool{}}
+	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[Kind]map[told]bool{}}
 }
 
 // Range is the numbers of the first record and of the last one; begun is false if there
@@ -96,10 +99,11 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	if r.RequestID == "" {
 		r.RequestID = b.newID()
 	}
-	b.cut = b.cut || counted && b.used >= b.config.Limits.Records
+	used := b.quotaOf(r)
+	b.cut = b.cut || counted && *used >= b.config.Limits.Records
 	refused := counted && b.cut
 	if counted && !refused {
-		b.used++
+		*used++
 	}
 	b.mu.Unlock()
 	if refused {
@@ -112,9 +116,17 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	case err == nil:
 		b.noted(r.Seq)
 	case counted:
-		b.used--
+		*used--
 	}
 	return r, err
+}
+
+// quotaOf is what a record that counts is counted in; mu is held.
+func (b *Book) quotaOf(r audit.Record) *int {
+	if r.Outcome == audit.Asked {
+		return &b.questions
+	}
+	return &b.used
 }
 
 // noted takes a record's number; mu is held.
@@ -140,7 +152,7 @@ func (b *Book) Open(ctx context.Context) error {
 // says so: a record that fails now is tried again with the next request.
 func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
-		excerpt.Of(b.config.Run, 64), b.config.Limits.Records)
+		masking.Cut(b.config.Run, 64), b.config.Limits.Records)
 	b.mu.Lock()
 	known := b.cutLogged
 	b.cutLogged = true
@@ -199,28 +211,28 @@ func kindOf(r audit.Record) Kind {
 // Takes reports whether a refused name, request or tool may have a record of its own, and
 // counts it if it is new. If not, kind is which quota is used up.
 func (b *Book) Takes(r audit.Record) (kind Kind, takes bool) {
-	key, kind := keyOf(r), kindOf(r)
+	key, kind := b.keyOf(r), kindOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusals[key] != nil {
 		return kind, true
 	}
-	if b.names[kind][key.more] {
+	if b.names[kind][key.told] {
 		return kind, true // it is being recorded, or that failed and is tried again
 	}
 	if len(b.names[kind]) >= b.config.Limits.Names {
 		return kind, false
 	}
-	b.take(kind, key.more)
+	b.take(kind, key.told)
 	return kind, true
 }
 
 // take counts one; mu is held.
-func (b *Book) take(kind Kind, text string) {
+func (b *Book) take(kind Kind, one told) {
 	if b.names[kind] == nil {
-		b.names[kind] = map[string]bool{}
+		b.names[kind] = map[told]bool{}
 	}
-	b.names[kind][text] = true
+	b.names[kind][one] = true
 }
 
 // maxFindings bounds the findings of one sandbox that have a record of their own.
@@ -229,9 +241,10 @@ const maxFindings = 500
 // TakesFinding reports whether a finding may have a record of its own, and counts it if it
 // is new.
 func (b *Book) TakesFinding(r audit.Record) bool {
+	key := b.keyOf(r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.refusals[keyOf(r)] != nil {
+	if b.refusals[key] != nil {
 		return true
 	}
 	b.findings++
@@ -273,7 +286,7 @@ func (b *Book) Replay(r audit.Record) {
 		b.ids[r.RequestID] = true
 	}
 	if counts(r) {
-		b.used++
+		*b.quotaOf(r)++
 	}
 	if r.Kind == audit.KindPackage && r.Outcome == audit.Shown {
 		b.displayed[shownKeyOf(r)] = nil
@@ -291,19 +304,43 @@ func (b *Book) ReplayCut() {
 func (b *Book) ReplayRefusal(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if known := b.refusals[keyOf(r)]; known != nil {
-		n := max(1, r.Count)
-		known.count, known.logged = known.count+n, known.logged+n
+	if b.counted(r) {
 		return
 	}
 	refused := r.Kind == audit.KindTool && r.Outcome == audit.Blocked || r.Kind == audit.KindNetwork && (r.Outcome == audit.Blocked || r.Outcome == audit.Failed)
 	if refused && r.Detail[DetailSecret] == "" { // placeholders that went astray are under no quota but that of records
-		b.take(kindOf(r), keyOf(r).more)
+		b.take(kindOf(r), toldBy(r))
 	}
+	b.show(b.keep(r))
+}
+
+// ReplayAsked takes a question to an upstream from the log.
+func (b *Book) ReplayAsked(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.counted(r) {
+		b.keep(r)
+	}
+}
+
+// counted counts a record from the log with the one that it repeats, if there is one; mu is
+// held.
+func (b *Book) counted(r audit.Record) bool {
+	known := b.refusals[b.keyOf(r)]
+	if known == nil {
+		return false
+	}
+	n := max(1, r.Count)
+	known.count, known.logged = known.count+n, known.logged+n
+	return true
+}
+
+// keep keeps a record from the log for its repeats; mu is held.
+func (b *Book) keep(r audit.Record) *refusal {
 	f := &refusal{ready: make(chan struct{}), record: r, count: 1, logged: 1}
 	close(f.ready)
-	b.refusals[keyOf(r)] = f
-	b.show(f)
+	b.refusals[b.keyOf(r)] = f
+	return f
 }
 
 // Inherit shows a refusal of a sandbox that this one is a copy of. The first of the copy

@@ -32,7 +32,7 @@ type Connection struct {
 }
 
 // keptEnded is how many connections that have ended are kept for what is told of their
-// requests later.
+// requests later. Of earlier ones the log has what is needed: see Recall.
 const keptEnded = 256
 
 // NewConnections makes those of a sandbox that has none.
@@ -134,6 +134,17 @@ func (c *Connections) Known(seq uint64) (Connection, bool) {
 		}
 	}
 	return Connection{}, false
+}
+
+// Recall takes that a connection began, and has ended, by its record in the log: what is told of
+// its requests may come later than it is kept here.
+func (c *Connections) Recall(r audit.Record) Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := Connection{Record: r, sleeps: c.sleeps, told: new(uint64)}
+	c.ended = append(c.ended, one)
+	c.ended = c.ended[max(0, len(c.ended)-keptEnded):]
+	return one
 }
 
 // Open are the records of what goes on, in their order.

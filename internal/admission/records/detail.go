@@ -9,7 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -109,7 +109,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 		detail = map[string]string{}
 	}
 	if d.Suggest != "" {
-		detail[DetailSuggest] = excerpt.Of(d.Suggest, 4_096)
+		detail[DetailSuggest] = masking.Cut(d.Suggest, 4_096)
 	}
 	if wanted := wantedBy(d.WantedBy); wanted != "" {
 		detail[DetailWantedBy] = wanted
@@ -118,7 +118,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 			detail[DetailExtras] = unasked
 		}
 		if specifiers := wants(d.WantedBy); specifiers != "" {
-			detail[DetailWants] = excerpt.Of(specifiers, 1_024)
+			detail[DetailWants] = masking.Cut(specifiers, 1_024)
 		}
 	}
 	if d.Alarm {
@@ -127,7 +127,7 @@ func Explain(r *audit.Record, d policy.Decision) {
 	if len(detail) > 0 {
 		r.Detail = detail
 	}
-	r.RequestedVersion = excerpt.Of(d.Pinned, 512)
+	r.RequestedVersion = masking.Cut(d.Pinned, 512)
 }
 
 // wantedBy names the first few parents: "rich 13.0.1 (pygments >=2.13)".
@@ -143,7 +143,7 @@ func wantedBy(edges []policy.Edge) string {
 		}
 		text += e.Parent.Name + " " + e.Parent.Version
 		if e.Specifier != "" {
-			text += " (" + e.Name + " " + excerpt.Of(e.Specifier, 100) + ")"
+			text += " (" + e.Name + " " + masking.Cut(e.Specifier, 100) + ")"
 		}
 	}
 	return text

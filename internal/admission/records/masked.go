@@ -3,30 +3,33 @@ package records
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
 // maskedLog is an audit log that has no secrets in the text which others wrote.
 type maskedLog struct {
 	audit.Log
-	set *scan.Set
+	masker masking.Masker
 }
 
-// Masked masks secrets of known forms in the free text of what is appended to a log:
-// commands, reasons, tasks, names of files and addresses, details. No policy is asked: a log
+// Masked masks secrets of known forms in the free text of what is appended to a log, however
+// they are escaped or encoded there: commands, reasons, tasks, names of files and addresses,
+// details. Who cuts such a text before does that with masking.Cut. No policy is asked: a log
 // can't forget. What is found there is no finding of its own.
-func Masked(log audit.Log, set *scan.Set) audit.Log { return maskedLog{log, set} }
+func Masked(log audit.Log, set *scan.Set) audit.Log { return maskedLog{log, masking.New(set)} }
 
 // Append implements audit.Log.
 func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
 	for _, text := range []*string{&r.Reason, &r.Task, &r.File, &r.SourceURL, &r.RequestedVersion, &r.InstalledVersion, &r.Package, &r.Rule} {
-		*text = l.mask(*text)
+		*text = l.masker.Text(*text)
 	}
 	for i, arg := range r.Command {
-		if masked := l.mask(arg); masked != arg {
+		if masked := l.masker.Text(arg); masked != arg {
 			r.Command = slices.Clone(r.Command) // it is the caller's
 			r.Command[i] = masked
 		}
@@ -34,7 +37,7 @@ func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, er
 	for i, of := range r.Withheld {
 		masked := of
 		for _, text := range []*string{&masked.Reason, &masked.From, &masked.To, &masked.Rule} {
-			*text = l.mask(*text)
+			*text = l.masker.Text(*text)
 		}
 		if masked != of {
 			r.Withheld = slices.Clone(r.Withheld)
@@ -43,7 +46,7 @@ func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, er
 	}
 	var detail map[string]string
 	for key, text := range r.Detail {
-		masked := l.mask(text)
+		masked := l.maskDetail(text)
 		if masked == text {
 			continue
 		}
@@ -58,7 +61,12 @@ func (l maskedLog) Append(ctx context.Context, r audit.Record) (audit.Record, er
 	return l.Log.Append(ctx, r)
 }
 
-func (l maskedLog) mask(text string) string {
-	masked, _ := l.set.Text(text, scan.Plan{Secrets: scan.Redact})
-	return masked
+// digestText is a digest, which is nothing that others wrote.
+var digestText = regexp.MustCompile(`^(sha(256|512):)?([0-9a-f]{32}){1,4}$`)
+
+func (l maskedLog) maskDetail(text string) string {
+	if digestText.MatchString(text) {
+		return text
+	}
+	return l.masker.Text(text)
 }

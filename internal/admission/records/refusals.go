@@ -3,12 +3,13 @@ package records
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -17,34 +18,43 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// refusalKey tells which refusals are one: the first is recorded, the others
-// are counted. It is made from the record alone, so that a log restores it.
+// refusalKey tells which refusals are one: the first is recorded, the others are counted. It
+// is of all that a reader is told of them, so that no record stands for another reason, and
+// it is made from the record alone, so that a log restores it.
 type refusalKey struct {
-	outcome audit.Outcome
-	pkg     pkgref.Ref
-	file    string
-	rule    string
-	more    string
+	told   told
+	policy string // the digest of the one in force
 }
 
-func keyOf(r audit.Record) refusalKey {
-	key := refusalKey{outcome: r.Outcome, pkg: RefOf(r), file: r.File, rule: r.Rule}
-	switch {
-	case r.Outcome == audit.Withheld:
-		key.more = r.Detail[DetailIndex] + rangesKey(r.Withheld)
-	case r.Outcome == audit.Pending:
-		key.file, key.more = "", r.Approval
-	case r.Kind == audit.KindFinding:
-		key.more = r.Detail[DetailName] + " " + r.Detail[DetailWhere] + " " + r.Detail[DetailDigest]
-	case r.Kind == audit.KindNetwork:
-		key.more = hostText(r)
-		if secret := r.Detail[DetailSecret]; secret != "" {
-			key.more += " " + secret
+// told is all that a reader is told of a refusal but when it was, and of which sandbox.
+type told [sha256.Size]byte
+
+// toldBy is what a record tells.
+func toldBy(r audit.Record) told {
+	r.Seq, r.Time, r.Clock, r.Count, r.RequestID = 0, time.Time{}, time.Time{}, 0, "" // of this one time
+	r.Run, r.Sandbox, r.User, r.Token, r.Policy, r.Erased = "", "", "", "", "", false // one for all of a sandbox
+	detail := maps.Clone(r.Detail)
+	delete(detail, DetailEvent)
+	if r.Kind == audit.KindFinding { // the same value is found at many places of one output, and in many requests
+		for _, key := range []string{DetailAt, DetailLength, DetailRequest} {
+			delete(detail, key)
 		}
-	case r.Kind == audit.KindTool:
-		key.more = "tool " + r.Detail[DetailTool] + " " + r.Approval // an answer is about some arguments
-	case r.Outcome == audit.Failed, r.Kind == audit.KindPackage && r.Package == "":
-		key.more = r.Reason
+	}
+	if r.Detail = nil; len(detail) > 0 {
+		r.Detail = detail
+	}
+	text, err := json.Marshal(r, json.Deterministic(true))
+	if err != nil { // not reached: a record is text and numbers
+		text = []byte(err.Error() + r.Reason)
+	}
+	return sha256.Sum256(text)
+}
+
+// keyOf is the key of a record of this sandbox, made or still to be made.
+func (b *Book) keyOf(r audit.Record) refusalKey {
+	key := refusalKey{told: toldBy(r), policy: r.Policy}
+	if key.policy == "" {
+		key.policy = b.config.Policy()
 	}
 	return key
 }
@@ -59,15 +69,6 @@ func hostText(r audit.Record) string {
 		name += " " + request
 	}
 	return name
-}
-
-// rangesKey names what a record withholds; the reasons follow from it.
-func rangesKey(ranges []audit.WithheldRange) string {
-	b, err := json.Marshal(ranges)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }
 
 // refusal is one recorded refusal. Only the goroutine that made it writes
@@ -85,7 +86,19 @@ type refusal struct {
 
 // Refuse records a refusal, or counts it if the same was recorded before.
 func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error) {
-	key := keyOf(r)
+	return b.once(ctx, r, b.show)
+}
+
+// Ask records that an upstream is about to be asked, or counts it if that was asked before.
+func (b *Book) Ask(ctx context.Context, r audit.Record) error {
+	_, err := b.once(ctx, r, func(*refusal) {})
+	return err
+}
+
+// once records what is on record once, or counts it. recorded is called, with mu held, with
+// what was recorded now.
+func (b *Book) once(ctx context.Context, r audit.Record, recorded func(*refusal)) (audit.Record, error) {
+	key := b.keyOf(r)
 	b.mu.Lock()
 	if known := b.refusals[key]; known != nil {
 		b.mu.Unlock()
@@ -101,7 +114,7 @@ func (b *Book) Refuse(ctx context.Context, r audit.Record) (audit.Record, error)
 		if mine.err != nil {
 			delete(b.refusals, key)
 		} else {
-			b.show(mine)
+			recorded(mine)
 		}
 		b.mu.Unlock()
 		close(mine.ready)
@@ -137,8 +150,8 @@ func (b *Book) show(r *refusal) {
 		b.hidePending(RefOf(r.record))
 	}
 	if !r.inherited {
-		key := keyOf(r.record)
-		b.shown = slices.DeleteFunc(b.shown, func(old *refusal) bool { return old.inherited && keyOf(old.record) == key })
+		same := toldBy(r.record)
+		b.shown = slices.DeleteFunc(b.shown, func(old *refusal) bool { return old.inherited && toldBy(old.record) == same })
 	}
 	b.shown = append(b.shown, r)
 	if most := b.config.Limits.Refusals; len(b.shown) > most {
@@ -217,7 +230,7 @@ func (b *Book) Refusals(request string, most int, served []audit.Record) []door.
 func (b *Book) under(request string) []*refusal {
 	var found []*refusal
 	take := func(r *refusal) {
-		if r.recorded() && (r.record.RequestID == request || r.record.Approval == request) && !slices.Contains(found, r) {
+		if r.recorded() && r.record.Outcome != audit.Asked && (r.record.RequestID == request || r.record.Approval == request) && !slices.Contains(found, r) {
 			found = append(found, r)
 		}
 	}
@@ -275,15 +288,22 @@ func (r *refusal) public() door.Refusal {
 	return out
 }
 
-// Summarise records how often refusals were repeated since they were recorded,
-// a record for each.
+// Summarise records how often refusals, and questions to upstreams, were repeated since they
+// were recorded, a record for each. Those that can't be written now are counted on.
 func (b *Book) Summarise(ctx context.Context) error {
+	b.summing.Lock() // or two would write the same repeats
+	defer b.summing.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(64) // so that many share one write to the disk
-	for _, r := range b.repeats() {
+	for _, one := range b.repeats() {
 		group.Go(func() error {
 			return errand.Try(func() error {
-				_, err := b.Append(ctx, r)
+				_, err := b.Append(ctx, one.record)
+				if err == nil {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					one.of.logged += one.record.Count
+				}
 				return err
 			})
 		})
@@ -291,10 +311,16 @@ func (b *Book) Summarise(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (b *Book) repeats() []audit.Record {
+// repeated are repeats that the log does not know, and their record.
+type repeated struct {
+	of     *refusal
+	record audit.Record
+}
+
+func (b *Book) repeats() []repeated {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []audit.Record
+	var all []repeated
 	for _, r := range b.refusals {
 		if r.count == r.logged {
 			continue
@@ -306,9 +332,8 @@ func (b *Book) repeats() []audit.Record {
 			rec.Detail = map[string]string{}
 		}
 		rec.Detail[DetailEvent] = EventRepeats
-		all = append(all, rec)
-		r.logged = r.count
+		all = append(all, repeated{r, rec})
 	}
-	slices.SortFunc(all, func(a, b audit.Record) int { return cmp.Compare(a.RequestID, b.RequestID) })
+	slices.SortFunc(all, func(a, b repeated) int { return cmp.Compare(a.record.RequestID, b.record.RequestID) })
 	return all
 }

@@ -43,8 +43,12 @@ type Config struct {
 	// Checkpoint is the newest log checkpoint in a line; nil or "": there is none.
 	Checkpoint func() string
 	// Verify verifies the log that the index is of, before each answer; nil: nobody does, and
-	// the report says so. Of a log that is not sound no report is made.
+	// the report says so. Of a log that is not sound no report is made, and of one that is it is
+	// made over an index of its own: see index.Anew.
 	Verify func(ctx context.Context) (audit.Verdict, error)
+	// Own tells that Index was made of the verified log for these reports, where nobody else
+	// writes.
+	Own bool
 }
 
 // Reporter answers. It is safe for concurrent use.
@@ -115,7 +119,11 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 			return Report{}, err
 		}
 		var report Report
-		err = r.config.Index.View(ctx, func(v *index.View) error {
+		view := r.config.Index.View
+		if verdict != nil && !r.config.Own {
+			view = r.config.Index.Anew
+		}
+		err = view(ctx, func(v *index.View) error {
 			a := &asking{config: r.config, question: q, view: v, texts: map[int64]string{}, baselines: map[int64]Baseline{}}
 			a.report = Report{Report: name, Tables: []Table{}}
 			if err := a.begin(ctx); err != nil {

@@ -100,6 +100,7 @@ func newPage() *page {
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
+	add("Asked upstream", kind(audit.KindPackage, audit.Asked), "package", "version", timesColumn, "file", "source")
 	add("Shown", kind(audit.KindPackage, audit.Shown), "package", "version", "kind", "file", "sha256", "source")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")

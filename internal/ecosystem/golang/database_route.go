@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // databases is the folder of a proxy below which it relays databases.
@@ -69,8 +69,8 @@ func lookupRoute(route ecosystem.Route, release string) (ecosystem.Route, error)
 		return ecosystem.Route{}, err
 	}
 	version, err := module.UnescapeVersion(stem)
-	if err != nil || escapeVersion(version) != stem || !isRelease(project, version) {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", excerpt.Of(stem, maxQuoted), excerpt.Of(project, maxQuoted))
+	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion || !isRelease(project, version) {
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(stem, maxQuoted), masking.Cut(project, maxQuoted))
 	}
 	route.Project, route.Version = project, version
 	return route, nil

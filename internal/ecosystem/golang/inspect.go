@@ -11,8 +11,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Inspect reads a module's zip as strictly as the go command does before it
@@ -98,7 +98,7 @@ func (t *tree) inside() (in ecosystem.Inside) {
 func (t *tree) begin(first, version string) error {
 	before, _, ok := strings.Cut(first, "@"+version+"/")
 	if !ok || !isRelease(before, version) {
-		return fault.Invalid("the zip's files do not lie below a module's path and %s", excerpt.Of(version, maxQuoted))
+		return fault.Invalid("the zip's files do not lie below a module's path and %s", masking.Cut(version, maxQuoted))
 	}
 	t.project, t.prefix = before, before+"@"+version+"/"
 	return nil

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -20,6 +20,10 @@ const (
 	fileLatest = "@latest"
 	folder     = "@v"
 )
+
+// maxVersion bounds a version and a query, which upstreams hear, in bytes. A pseudo-version
+// of a tag with a long name has some 60.
+const maxVersion = 128
 
 // queryText is what of a branch's, a tag's or a commit's name is passed on.
 var queryText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+~-]{0,127}$`)
@@ -99,8 +103,8 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 		return ecosystem.Route{}, noRoute()
 	}
 	version, err := module.UnescapeVersion(stem)
-	if err != nil || escapeVersion(version) != stem {
-		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", excerpt.Of(stem, maxQuoted))
+	if err != nil || escapeVersion(version) != stem || len(version) > maxVersion {
+		return ecosystem.Route{}, fault.Invalid("%q is not a version as module proxies spell it", masking.Cut(stem, maxQuoted))
 	}
 	route.Version, route.File = version, version+ext
 	switch {
@@ -108,7 +112,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 	case ext == extInfo && queryText.MatchString(version):
 		route.Query = true
 	default:
-		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", excerpt.Of(version, maxQuoted), excerpt.Of(project, maxQuoted))
+		return ecosystem.Route{}, fault.Invalid("%q is not a version that %s can have", masking.Cut(version, maxQuoted), masking.Cut(project, maxQuoted))
 	}
 	return route, nil
 }
@@ -117,7 +121,7 @@ func versionRoute(project, last, path string) (ecosystem.Route, error) {
 func unescapeModule(escaped string) (string, error) {
 	project, err := module.UnescapePath(escaped)
 	if err != nil || escapePath(project) != escaped || !pkgref.IsCanonicalName(pkgref.Go, project) {
-		return "", fault.Invalid("%q is not a module's path as module proxies spell it", excerpt.Of(escaped, maxQuoted))
+		return "", fault.Invalid("%q is not a module's path as module proxies spell it", masking.Cut(escaped, maxQuoted))
 	}
 	return project, nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -245,7 +245,7 @@ func (d *page) manifest() {
 			return
 		}
 	}
-	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", excerpt.Of(d.view.Release, maxQuoted), d.ix.Project)
+	d.err = fault.New(fault.ErrNotFound, "the registry has no release %q of %s", masking.Cut(d.view.Release, maxQuoted), d.ix.Project)
 }
 
 func appendTime(dst []byte, t time.Time) []byte {

@@ -93,9 +93,6 @@ func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
 // connection goes on unless the client has shown that it does not know whom it talks to.
 func (c *Carrier) refuse(w http.ResponseWriter, r *http.Request, refusal *Refusal) {
 	request := toldOf(r.Method, maxMethod) + " " + toldOf(r.URL.EscapedPath(), maxTold)
-	if refusal.Rule == door.RuleHostHTTP || refusal.Rule == door.RuleHostUnreached {
-		request = "" // they are one, whatever was asked for
-	}
 	if r.ProtoMajor == 1 && (refusal.Rule == door.RuleHostHTTP || c.config.Judge == nil) {
 		w.Header().Set("Connection", "close")
 	}

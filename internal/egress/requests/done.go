@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Batch is how many requests that have ended are told of at a time at most.
@@ -26,8 +27,12 @@ const (
 	maxProblem = 1 << 10
 )
 
-// toldOf is the beginning of a text that JSON writes in no more than most bytes.
+// toldOf is the beginning of a text that JSON writes in no more than most bytes. Secrets are
+// masked before it is cut.
 func toldOf(text string, most int) string {
+	if len(text) > most/6 { // else it is not cut, and masked by who keeps it
+		text = masking.Text(text)
+	}
 	size := 0
 	for i, c := range text {
 		switch {

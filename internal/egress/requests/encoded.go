@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Bounds of an encoded body in which keys are looked for, in bytes. What is longer is refused.
@@ -61,7 +61,7 @@ func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReade
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(raw), rest), rest}
 	if coding != "gzip" && coding != "x-gzip" { // what deflate is, servers do not agree about
-		return unreadable("encoded in a way that is not read here (" + excerpt.Of(coding, 40) + ")")
+		return unreadable("encoded in a way that is not read here (" + masking.Cut(coding, 40) + ")")
 	}
 	decoded, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {

@@ -153,6 +153,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
+	unread.settle()
 }
 
 // transport is by what requests are sent to the host.
@@ -176,7 +177,7 @@ func (c *Carrier) inside(conn *tls.Conn, one *single, unread *unread) *http.Prot
 	c.named = lower(state.ServerName)
 	if state.NegotiatedProtocol == "h2" {
 		spoken.SetUnencryptedHTTP2(true) // or nobody could look at it
-		one.offer(&framed{Conn: conn, broken: unread.broken})
+		one.offer(&framed{Conn: conn, broken: unread.broken, begins: func() { unread.begun.Add(1) }})
 	} else {
 		spoken.SetHTTP1(true)
 		one.offer(conn)
@@ -194,7 +195,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		ErrorHandler:  c.fail,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		unread.told.Store(true)
+		unread.handle()
 		if !c.handlers.begin() {
 			panic(http.ErrAbortHandler) // the connection has ended
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // unread puts on record that a connection brought what is no request: net/http answers
-// that by itself, and does not say so. There is one record at most, since what comes after
-// such a thing is not read on.
+// that by itself, and does not say so. Over HTTP/1 there is one record at most, since what
+// comes after such a thing is not read on.
 type unread struct {
 	refuse func(reason string)
 	from   *single
@@ -22,12 +22,43 @@ type unread struct {
 	told   atomic.Bool // of the request that was read last the handler was told
 	began  atomic.Bool
 	over   chan struct{} // closed when the connection is done with
+
+	// Requests of HTTP/2: those that the client has begun, those of which the handler was told, and
+	// those that are on record as what is none.
+	begun, handled, broke atomic.Int64
+}
+
+func newUnread(from *single, refuse func(reason string)) *unread {
+	return &unread{from: from, over: make(chan struct{}), refuse: refuse}
 }
 
 func (c *Carrier) unread(ctx context.Context, from *single) *unread {
-	return &unread{from: from, over: make(chan struct{}), refuse: func(reason string) {
+	return newUnread(from, func(reason string) {
 		c.config.Refuse(ctx, &Refusal{Rule: door.RuleHostHTTP, Reason: reason}, "")
-	}}
+	})
+}
+
+// ServeOne has a server of HTTP/1 serve one connection until it ends. refuse is called once for
+// what the server answers by itself, since it is no request.
+func ServeOne(conn net.Conn, server *http.Server, refuse func(reason string)) {
+	one := newSingle(conn, conn)
+	unread := newUnread(one, refuse)
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unread.handle()
+		handler.ServeHTTP(w, r)
+	})
+	server.ConnState = unread.watch
+	server.DisableGeneralOptionsHandler = true
+	one.offer(one)
+	_ = server.Serve(one) // it ends with the connection
+	unread.wait()
+}
+
+// handle takes that the handler was told of a request.
+func (u *unread) handle() {
+	u.told.Store(true)
+	u.handled.Add(1)
 }
 
 // watch is the server's hook. Over HTTP/1 each request that was begun is told to it before
@@ -59,19 +90,37 @@ func (u *unread) wait() {
 	}
 }
 
-// tell tells of the request that was begun last over HTTP/1, unless its client has gone.
+// mostUnhandled bounds how often one connection's requests are told of that nobody was told
+// of: more say no more.
+const mostUnhandled = 100
+
+// settle tells of the requests that were begun over HTTP/2 and that the server has answered by
+// itself, once the connection is over. They have a field that HTTP/2 does not have, or too
+// many; or the client had too many under way.
+func (u *unread) settle() {
+	for range min(u.begun.Load()-u.handled.Load()-u.broke.Load(), mostUnhandled) {
+		u.refuse("a request over HTTP/2 can't be read in one way, has too large a header, or was one too many at a time")
+	}
+}
+
+// tell tells of the request that was begun last over HTTP/1.
 func (u *unread) tell() {
 	switch err := u.from.failure(); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		u.record("the header of a request did not come in time")
 	case err == nil:
 		u.record("what came is no request that can be read in one way, or one with too large a header")
+	default:
+		u.record("a request broke off in its header")
 	}
 }
 
 // broken tells that a client has broken the rules of HTTP/2.
 func (u *unread) broken() {
-	u.record("what came over HTTP/2 is no request that can be read in one way")
+	u.once.Do(func() {
+		u.broke.Add(1)
+		u.refuse("what came over HTTP/2 is no request that can be read in one way")
+	})
 }
 
 func (u *unread) record(reason string) { u.once.Do(func() { u.refuse(reason) }) }

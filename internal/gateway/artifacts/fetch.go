@@ -5,6 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -45,11 +46,18 @@ func (as *Artifacts) download(ctx context.Context, w Wanted) error {
 	if algorithm(w.Digest) == "sha1" {
 		out.AlsoSHA1()
 	}
-	err = w.Client.File(ctx, upstream.FileAsk{URL: w.URL, Size: w.Size, Known: w.Digest != ""}, out)
+	err = w.Client.File(ctx, upstream.FileAsk{URL: w.URL, Size: w.Size, Known: w.Digest != "", Subject: w.subject()}, out)
 	if err == nil {
 		err = w.verify(out.Sums(), out)
 	}
 	return as.commit(w, out, err)
+}
+
+// subject is what is on record of the question for it.
+func (w Wanted) subject() upstream.Subject {
+	return upstream.Subject{
+		Package: pkgref.Ref{Ecosystem: pkgref.Ecosystem(w.Key.Ecosystem), Name: w.Key.Project, Version: w.File.Version}, File: w.Key.File,
+	}
 }
 
 // commit keeps bytes that were verified, and binds the file to them; after an error

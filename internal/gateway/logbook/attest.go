@@ -17,17 +17,21 @@ const (
 
 // Attest gives what the log says of a release.
 func (b *Book) Attest(ctx context.Context, project, version string) (Attestation, error) {
+	return b.attest(ctx, b.looking(project, version), project, version)
+}
+
+func (b *Book) attest(ctx context.Context, by *looking, project, version string) (Attestation, error) {
 	if why := b.condemned.Load(); why != nil {
 		return Attestation{}, fault.Invalid("%s", *why)
 	}
 	return b.attested.Get(ctx, release{project, version}, func(ctx context.Context) (Attestation, error) {
-		return b.lookUp(ctx, project, version)
+		return b.lookUp(ctx, by, project, version)
 	})
 }
 
 // lookUp asks the log itself. A log that was seen lying is asked no more.
-func (b *Book) lookUp(ctx context.Context, project, version string) (Attestation, error) {
-	said, err := b.cfg.Witness.Attest(ctx, b, project, version)
+func (b *Book) lookUp(ctx context.Context, by *looking, project, version string) (Attestation, error) {
+	said, err := b.cfg.Witness.Attest(ctx, by, project, version)
 	switch {
 	case errors.Is(err, fault.ErrInvalid):
 		why := "the upstream's transparency log lies or forks (" + sentence(err) + "); nothing that it vouches for is served until an operator has looked and the gateway is started anew"
@@ -60,7 +64,7 @@ func (b *Book) Vouched(ctx context.Context, project, version string) (Attestatio
 // Times finds out when releases were published, by the positions of their
 // records in the log. What can't be found out in time is left out.
 func (b *Book) Times(ctx context.Context, project string, versions []string) map[string]time.Time {
-	found := map[string]time.Time{}
+	found, by := map[string]time.Time{}, b.looking(project, "")
 	ctx, cancel := context.WithTimeout(ctx, timesWait)
 	defer cancel()
 	var mu sync.Mutex
@@ -71,7 +75,7 @@ func (b *Book) Times(ctx context.Context, project string, versions []string) map
 			for version := range next {
 				var a Attestation
 				err := errand.Try(func() (err error) {
-					a, err = b.Attest(ctx, project, version)
+					a, err = b.attest(ctx, by, project, version)
 					return err
 				})
 				if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -114,11 +115,13 @@ func (b *Book) Verifier() string { return b.cfg.Upstream.Log }
 // Remote implements ecosystem.Log. That the log can't be asked, or answers what
 // is no answer, is not yet a lie: what was not verified was not believed either.
 func (b *Book) Remote(ctx context.Context, path string) ([]byte, error) {
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
+	return b.remote(ctx, path, upstream.Receipt{})
+}
+
+// remote is Remote for a question that may be on record already.
+func (b *Book) remote(ctx context.Context, path string, receipt upstream.Receipt) ([]byte, error) {
 	var body upstream.Memory
-	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.base + path, Accept: "*/*", Most: maxLogAnswer}, &body)
+	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.at(path), Accept: "*/*", Most: maxLogAnswer, Receipt: receipt}, &body)
 	switch {
 	case err == nil:
 		return body.Bytes(), nil
@@ -126,6 +129,44 @@ func (b *Book) Remote(ctx context.Context, path string) ([]byte, error) {
 		return nil, fault.New(fault.ErrNotFound, "the transparency log has no such record")
 	}
 	return nil, fault.New(fault.ErrUnavailable, "the upstream's transparency log can't be asked: %s", sentence(err))
+}
+
+// at is the address of a path below the log's base.
+func (b *Book) at(path string) string { return b.base + "/" + strings.TrimPrefix(path, "/") }
+
+// looking is a book as it is lent for looking a release up, or those of one project. That
+// the log is asked about it is on record once, before the first question: the others follow
+// from the answers.
+type looking struct {
+	*Book
+	about pkgref.Ref
+
+	mu      sync.Mutex
+	receipt upstream.Receipt // guarded by mu
+}
+
+func (b *Book) looking(project, version string) *looking {
+	return &looking{Book: b, about: pkgref.Ref{Ecosystem: b.cfg.Upstream.Ecosystem, Name: project, Version: version}}
+}
+
+// Remote implements ecosystem.Log.
+func (l *looking) Remote(ctx context.Context, path string) ([]byte, error) {
+	receipt, err := l.recorded(ctx, path)
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the upstream's transparency log is not asked: %s", sentence(err))
+	}
+	return l.remote(ctx, path, receipt)
+}
+
+func (l *looking) recorded(ctx context.Context, path string) (upstream.Receipt, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.receipt != (upstream.Receipt{}) {
+		return l.receipt, nil
+	}
+	var err error
+	l.receipt, err = l.client.Record(ctx, upstream.Subject{Package: l.about}, l.at(path))
+	return l.receipt, err
 }
 
 // Config implements ecosystem.Log.

@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -105,6 +106,7 @@ func (ps *Pages) newer(s Source, project string, have *Page) *Page {
 func (ps *Pages) fetch(ctx context.Context, s Source, project string, have *Page) (*Page, error) {
 	ask := s.Protocol.IndexAsk(s.Index, project)
 	pageAsk := upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: ask.Most}
+	pageAsk.Subject.Package = pkgref.Ref{Ecosystem: s.Ecosystem(), Name: project}
 	whole := have != nil && !have.gone.Load()
 	if whole {
 		pageAsk.ETag = have.etag

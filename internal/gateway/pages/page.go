@@ -2,6 +2,7 @@ package pages
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,12 @@ func (p *Page) At(path string) (f ecosystem.File, ok bool) {
 	f = p.Index.Files[i]
 	f.Published = p.Published(&f)
 	return f, true
+}
+
+// Lists tells whether the page has a release, whatever becomes of its files.
+func (p *Page) Lists(version string) bool {
+	return slices.ContainsFunc(p.Index.Files, func(f ecosystem.File) bool { return f.Version == version }) ||
+		slices.ContainsFunc(p.Index.LeftOut, func(l ecosystem.LeftOut) bool { return l.Version == version })
 }
 
 // Published is when a file of the page was published; zero: nobody knows.

@@ -151,6 +151,9 @@ func (n *needles) find(b []byte, visit func(from, to int, of string)) {
 	}
 }
 
+// shortest implements finder.
+func (n *needles) shortest() int { return n.least }
+
 // begun is the length of the longest end of b with which a needle begins.
 func (n *needles) begun(b []byte) int {
 	for at := max(0, len(b)-n.most+1); at < len(b); at++ {

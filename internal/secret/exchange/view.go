@@ -48,7 +48,7 @@ type span struct{ from, to int }
 
 // looker looks through one piece of a stream, in all its views.
 type looker struct {
-	needles *needles
+	needles finder
 	found   []span // of needles
 	of      string // what one of these is of
 	hold    int    // from where on nothing may be passed on yet
@@ -69,8 +69,18 @@ const endOfRun = 0xff
 
 var lookers = sync.Pool{New: func() any { return &looker{} }} //nolint:gochecknoglobals // memory, for all alike
 
+// finder finds what is looked for in a text as it is.
+type finder interface {
+	// find visits all that is found, and what it is of.
+	find(b []byte, visit func(from, to int, of string))
+	// begun is how many bytes at the end of a text may be the beginning of one.
+	begun(b []byte) int
+	// shortest is the least number of bytes that one has.
+	shortest() int
+}
+
 // look looks through a piece. The result is to be forgotten.
-func look(n *needles, piece []byte, last bool) *looker {
+func look(n finder, piece []byte, last bool) *looker {
 	l := lookers.Get().(*looker)
 	l.needles, l.found, l.of, l.hold, l.keep = n, l.found[:0], "", len(piece), len(piece)
 	l.through(view{b: piece, open: !last}, 0)
@@ -201,7 +211,7 @@ func nibble(sextet byte) (value byte, is bool) {
 // alignment and with line breaks in it.
 func (l *looker) decode(v view, depth int) {
 	r := &l.runs[depth]
-	open := r.read(v, l.needles.least*4/3)
+	open := r.read(v, l.needles.shortest()*4/3)
 	if len(r.values) == 0 {
 		return
 	}
@@ -217,7 +227,7 @@ func (l *looker) decode(v view, depth int) {
 	for phase := range 2 {
 		u := &l.views[depth]
 		u.b, u.from, u.to = u.b[:0], u.from[:0], u.to[:0]
-		left := r.hexadecimal(v, u, phase, 2*l.needles.least, open)
+		left := r.hexadecimal(v, u, phase, 2*l.needles.shortest(), open)
 		if open && left >= 0 {
 			l.begun(v.start(left), false)
 		}

@@ -1,0 +1,52 @@
+package admission
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// TestRequestsToldLate: what became of a request is on record however many connections have ended
+// since its own did, as a held push ends it, and once. One of a connection that there
+// never was, or of another sandbox's, is not taken.
+func TestRequestsToldLate(t *testing.T) {
+	h := newHouse(t, Limits{})
+	run := h.run()
+	run.Sandbox, run.Policy = "sb9", parse(t, "network_allowlist: [ { host: api.example, methods: [GET, POST] } ]\n")
+	must(t, h.Register(run))
+	connect := func() uint64 {
+		a, err := h.Connect(t.Context(), door.ConnectAsk{Sandbox: "sb9", Name: "api.example", Port: 443, Protocol: door.ProtocolHTTPS, Addresses: []netip.Addr{netip.MustParseAddr("93.184.216.34")}, Judged: true})
+		must(t, err)
+		if !a.Decision.Allowed() {
+			t.Fatal(a.Decision)
+		}
+		return a.Seq
+	}
+	first := connect()
+	must(t, h.Disconnected(t.Context(), door.Disconnection{Sandbox: "sb9", Seq: first}))
+	for range 600 {
+		must(t, h.Disconnected(t.Context(), door.Disconnection{Sandbox: "sb9", Seq: connect()}))
+	}
+	for number, path := range []string{"/one", "/two", "/two"} {
+		done := door.RequestsDone{Sandbox: "sb9", Connection: first, Requests: []door.RequestDone{{Number: uint64(min(number+1, 2)), Method: "POST", Path: path, Status: 200}}}
+		must(t, h.Requested(t.Context(), done))
+	}
+	found := map[string]int{}
+	for _, r := range h.records(t, audit.Finished) {
+		if request := r.Detail["request"]; request != "" {
+			found[request]++
+		}
+	}
+	if len(found) != 2 || found["POST /one"] != 1 || found["POST /two"] != 1 {
+		t.Errorf("on record are %v", found)
+	}
+	for sandbox, seq := range map[string]uint64{"sb9": 1 << 40, "sb1": first} {
+		done := door.RequestsDone{Sandbox: sandbox, Connection: seq, Requests: []door.RequestDone{{Number: 9, Method: "GET", Path: "/none"}}}
+		if err := h.Requested(t.Context(), done); fault.KindOf(err) != fault.KindOf(fault.ErrNotFound) {
+			t.Errorf("of %s, record %d: %v", sandbox, seq, err)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package gateway_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWhatIsNoRequestIsOnRecord: what the server answers by itself, and what the gateway answers for
+// its form, has a record. The control is a request like any other, which has none.
+func TestWhatIsNoRequestIsOnRecord(t *testing.T) {
+	const host = "Host: index.example\r\n"
+	for name, c := range map[string]struct {
+		said  string
+		count int
+	}{
+		"control":             {"GET /simple/probe/ HTTP/1.1\r\n" + host + "\r\n", 0},
+		"garbage":             {"\x00\x01\r\n\r\n", 1},
+		"no version":          {"GET /simple/probe/\r\n\r\n", 1},
+		"no host":             {"GET /simple/probe/ HTTP/1.1\r\n\r\n", 1},
+		"another version":     {"GET /simple/probe/ HTTP/9.9\r\n" + host + "\r\n", 1},
+		"an unknown encoding": {"POST /simple/probe/ HTTP/1.1\r\n" + host + "Transfer-Encoding: x\r\n\r\n", 1},
+		"an expectation":      {"GET /simple/probe/ HTTP/1.1\r\n" + host + "Expect: x\r\n\r\n", 1},
+		"too long":            {"GET /simple/probe/ HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 1<<17) + "\r\n\r\n", 1},
+		"all of it":           {"OPTIONS * HTTP/1.1\r\n" + host + "\r\n", 1},
+		"a proxy's":           {"CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n", 1},
+		"another host":        {"GET /simple/probe/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 1},
+		"what writes":         {"PUT /p/x.whl HTTP/1.1\r\n" + host + "\r\n", 1},
+		"half a head":         {"GET /simple/probe/ HTTP/1.1\r\nHo", 1},
+		"HTTP/2's preface":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			near, far := net.Pipe()
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				b.gateway.ServeRegistry(far, sandboxA)
+			}()
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(b.door.caPEM)
+			conn := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: indexHost, MinVersion: tls.VersionTLS12})
+			wrote := make(chan struct{})
+			go func() {
+				defer close(wrote)
+				_, _ = io.WriteString(conn, c.said) // the gateway may answer before it has read all
+			}()
+			if strings.HasSuffix(c.said, "\n") {
+				_, _ = conn.Read(make([]byte, 1))
+			} else {
+				<-wrote
+			}
+			_ = near.Close()
+			<-wrote
+			<-served
+			count := func() (n int) {
+				b.door.mu.Lock()
+				defer b.door.mu.Unlock()
+				return len(b.door.failures)
+			}
+			for deadline := time.Now().Add(10 * time.Second); count() < c.count && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond) // the server tells of the end after the connection's
+			}
+			_ = b.gateway.Close() // all is told by then
+			if n := count(); n != c.count {
+				t.Errorf("%d records, want %d", n, c.count)
+			}
+		})
+	}
+}

@@ -57,6 +57,6 @@ func (g *Gateway) hold(q *query, bytes int) bool {
 	if _, err := g.door.HostRefused(ctx, door.HostRefusal{Sandbox: q.sandbox, Name: q.conn.name, Port: 443, Rule: door.RuleHostMemory, Reason: reason}); err != nil {
 		g.log.Error("a refused answer of a registry could not be recorded", "sandbox", q.sandbox, "error", err)
 	}
-	q.refuseForm(http.StatusServiceUnavailable, reason+" (rule "+door.RuleHostMemory+")")
+	q.answerProblem(http.StatusServiceUnavailable, reason+" (rule "+door.RuleHostMemory+")")
 	return false
 }

@@ -77,6 +77,11 @@ func (q *query) notRead() (status int, reason string) {
 // refuseForm answers what was not even understood, and records it.
 func (g *Gateway) refuseForm(q *query, status int, reason string) {
 	g.refuseUnread(q.sandbox, reason)
+	q.answerProblem(status, reason)
+}
+
+// answerProblem answers with a problem that is not of a package, and is on record.
+func (q *query) answerProblem(status int, reason string) {
 	if q.r.ContentLength != 0 || q.r.Close {
 		q.w.Header().Set("Connection", "close") // whatever its body is, it is not read
 	}

@@ -44,17 +44,17 @@ func (p *presented) own() error {
 	return nil
 }
 
-// finder finds a credential of the client's own in a place of a request.
-type finder struct {
+// placeFinder finds a credential of the client's own in a place of a request.
+type placeFinder struct {
 	place reading.Place
 	find  func() (where string)
 }
 
 // finders are what looks in each place, in their order. A method, a host and what is behind a
 // body say who asks at no host; names of fields are looked at with their values.
-func (p *presented) finders() []finder {
+func (p *presented) finders() []placeFinder {
 	none := func() string { return "" }
-	return []finder{
+	return []placeFinder{
 		{reading.Method, none},
 		{reading.Host, none},
 		{reading.User, p.inURL},

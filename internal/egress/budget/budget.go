@@ -63,9 +63,9 @@ func (b *Budget) Owe(bytes int64) {
 	b.used += bytes
 }
 
-// Await takes bytes once there are as many, for those who wait in the order in which they came. Who
-// takes without waiting (Take) passes them: it is small, and would be refused. The error is ErrFull if there are not in time, or
-// never will be, and ctx's if that ends before.
+// Await takes bytes once there are as many and some to spare, for those who wait in the order in
+// which they came. Who takes without waiting (Take) passes them: it is small, and would be refused.
+// The error is ErrFull if there are not in time, or never will be, and ctx's if that ends before.
 func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	if b == nil {
 		return ctx.Err()
@@ -100,9 +100,23 @@ func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	return err
 }
 
+// spareShare of the whole is left by those who wait to those who take without waiting: the heads
+// and connections of requests whose bodies stand in line would be refused otherwise.
+const spareShare = 8
+
+// fits tells whether who waits for bytes may have them. One that leaves nothing in any case may have
+// them once there is room for it. Needs mu.
+func (b *Budget) fits(bytes int64) bool {
+	most := b.most - b.most/spareShare
+	if bytes > most {
+		most = b.most
+	}
+	return b.used+bytes <= most
+}
+
 // serve gives to those who wait, as long as there is enough for the first. Needs mu.
 func (b *Budget) serve() {
-	for len(b.waiting) > 0 && b.used+b.waiting[0].bytes <= b.most {
+	for len(b.waiting) > 0 && b.fits(b.waiting[0].bytes) {
 		b.used += b.waiting[0].bytes
 		close(b.waiting[0].given)
 		b.waiting = slices.Delete(b.waiting, 0, 1)

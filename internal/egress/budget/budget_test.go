@@ -92,7 +92,7 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(gone, "leaves", 95)
-		wait(t.Context(), "much", 60)
+		wait(t.Context(), "much", 50)
 		wait(t.Context(), "little", 5)
 		if len(served) != 0 {
 			t.Errorf("%s came before who waits for longer", <-served)
@@ -108,8 +108,30 @@ func TestWhoWaitsIsServedInOrder(t *testing.T) {
 		}
 		b.Give(60)
 		synctest.Wait()
-		if first, second := <-served, <-served; len(first) != 4 && len(second) != 4 || b.Used() != 95 {
+		if first, second := <-served, <-served; len(first) != 4 && len(second) != 4 || b.Used() != 85 {
 			t.Errorf("%s and %s, %d bytes", first, second, b.Used())
+		}
+	})
+}
+
+// TestWhoWaitsLeavesSomeToSpare: however many wait, there is room for what is taken without
+// waiting; one that needs nearly all has it once the rest is given back.
+func TestWhoWaitsLeavesSomeToSpare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(160, time.Second)
+		given := 0
+		for range 20 {
+			if b.Await(t.Context(), 10) == nil {
+				given++
+			}
+		}
+		if given != 14 || !b.Take(20) || b.Take(1) {
+			t.Errorf("%d of 10 bytes were given, %d bytes are taken", given, b.Used())
+		}
+		b.Give(160)
+		if err := b.Await(t.Context(), 160); err != nil {
+			t.Errorf("all of it: %v", err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/policy/expression"
 	"github.com/cofferdam-dev/cofferdam/internal/reading"
@@ -138,7 +138,7 @@ func readable(r *http.Request) *Refusal {
 	body := reading.BodyOf(r.Header)
 	why := body.Unread()
 	if why == "" && len(body.Codings()) > 0 {
-		why = "it is compressed (" + excerpt.Of(strings.Join(body.Codings(), ", "), 40) + ")"
+		why = "it is compressed (" + masking.Cut(strings.Join(body.Codings(), ", "), 40) + ")"
 	}
 	if why == "" {
 		why = reading.UnreadQuery(r.URL.RawQuery)

@@ -31,6 +31,14 @@ func (l *law) begin(p *policy.Policy) { l.now.Store(p) }
 // meet two: each is judged by all that was in force when it was asked.
 func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 
+// policyDigest is that of the policy; "" of a tenant that is made of records alone, which has none.
+func (t *tenant) policyDigest() string {
+	if p := t.policy(); p != nil {
+		return p.Digest()
+	}
+	return ""
+}
+
 // NarrowPolicy has a sandbox judged by a second policy beside its own, from now
 // on and in its copies, and records that first: what either refuses is refused.
 // It can't be taken back.

@@ -36,8 +36,19 @@ type Hidden struct {
 // hiding is what the ignore file of one directory hides.
 type hiding struct {
 	Source hostpath.Identity   `json:"source"`
+	Path   string              `json:"path"`   // where it was
 	Ignore string              `json:"ignore"` // a digest of the ignore file
 	IDs    []hostpath.Identity `json:"ids"`
+}
+
+// isGone tells of a directory that is not there any more, as those of tests and of old checkouts are.
+func (h hiding) isGone() bool {
+	dir, err := hostpath.Open(h.Path, hostpath.Identity{})
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer dir.Close()
+	return !h.Source.IsAfterBoot(dir.ID)
 }
 
 // OpenHidden reads the record at a path, or begins it. One that can't be read is fault.ErrUnavailable:
@@ -72,16 +83,39 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 	return nil
 }
 
+// known is of, by inode.
+func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
+	all := map[uint64][]hostpath.Identity{}
+	for _, id := range h.of(source, ignore) {
+		all[id.Inode] = append(all[id.Inode], id)
+	}
+	return all
+}
+
+// Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
+// another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
+// they would have other identities. nil: none. It is of use as long as the directory is open.
+func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+	m := Checked{Mount{Source: dir.Name}, dir}
+	ignore, digest, err := readIgnore(m)
+	if err != nil || ignore == nil {
+		return nil, err
+	}
+	hider := hider{mount: m, ignore: ignore, known: h.known(m.Origin(), digest)}
+	return hider.hides, nil
+}
+
 // keep notes, durably, what an ignore file hides, beside what it has hidden before. What another text
 // of it has hidden is forgotten: somebody has changed it who may, since no agent can.
-func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Identity) error {
+func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity) error {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	source := dir.ID
 	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(source) })
-	now := hiding{Source: source, Ignore: ignore, IDs: ids}
+	now := hiding{Source: source, Path: dir.Name, Ignore: ignore, IDs: ids}
 	if at >= 0 && h.all[at].Ignore == ignore {
 		for _, id := range h.all[at].IDs {
 			if !slices.Contains(now.IDs, id) {
@@ -93,6 +127,9 @@ func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Id
 		}
 	}
 	all := slices.Clone(h.all)
+	if at < 0 && len(ids) > 0 && len(all) >= h.most {
+		all = slices.DeleteFunc(all, hiding.isGone)
+	}
 	switch {
 	case at >= 0 && len(ids) == 0 && len(now.IDs) == 0:
 		all = slices.Delete(all, at, at+1)

@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,20 @@ func TestHiddenStaysHidden(t *testing.T) {
 					t.Errorf("%v are hidden, and not %s and /w/seen", got, test.want)
 				}
 			}
+			source := opened(t, Mount{Source: dir, Destination: "/w"})[0].path
+			for _, h := range []*Hidden{h, open(), nil} { // a copy does not have it either; without the record it does
+				hides, err := h.Ignored(source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				info, err := os.Lstat(at(strings.TrimPrefix(test.want, "/w/")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := hides(strings.TrimPrefix(test.want, "/w/"), fs.FileInfoToDirEntry(info)); got != (h != nil || test.same) {
+					t.Errorf("a copy would be without %s: %v, record: %v", test.want, got, h != nil)
+				}
+			}
 			if got := hidden(nil); slices.Contains(got, test.want) != test.same || slices.Contains(got, "/w/seen") { // the control
 				t.Errorf("without the record %v are hidden", got)
 			}
@@ -102,8 +117,17 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 		t.Errorf("half a record: %v", err)
 	}
 	h := &Hidden{path: record, most: 1}
-	for i, want := range []error{nil, fault.ErrConflict} {
+	first := ""
+	for i, want := range []error{nil, fault.ErrConflict, nil} {
 		dir := t.TempDir()
+		switch i {
+		case 0:
+			first = dir
+		case 2: // one that is not there any more makes room
+			if err := os.RemoveAll(first); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("key\n"), 0o600), os.WriteFile(filepath.Join(dir, "key"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}

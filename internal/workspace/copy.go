@@ -107,33 +107,38 @@ func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspa
 		}
 	}()
 	w = &Workspace{dir: folder, list: list{Original: original, ID: dir.ID, Entries: map[string]Entry{}}}
+	if err := w.copy(ctx, dir, hides); err != nil {
+		return nil, err
+	}
+	return w, w.write()
+}
+
+// copy fills the workspace with what is in a directory.
+func (w *Workspace) copy(ctx context.Context, dir *hostpath.Path, hides Hides) error {
 	from, err := dir.Root()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = from.Close() }()
 	if err := os.Mkdir(w.Dir(), 0o755); err != nil { //nolint:gosec // the sandbox's user works in it; the folder above is shut
-		return nil, err
+		return err
 	}
 	to, err := os.OpenRoot(w.Dir())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = to.Close() }()
 	c := &copier{from: from, to: to, list: &w.list}
 	if hides != nil {
 		if c.hides, err = hides(dir); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := c.tree(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	w.hidden = c.hidden
-	if err := c.stamps(); err != nil {
-		return nil, err
-	}
-	return w, w.write()
+	return c.stamps()
 }
 
 // write keeps the list.

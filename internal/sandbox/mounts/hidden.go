@@ -26,8 +26,9 @@ const (
 // stays hidden under another name, as long as the ignore file says what it said. Safe for concurrent
 // use, by one process at a time.
 type Hidden struct {
-	path string
-	most int
+	path    string
+	most    int // directories
+	mostIDs int // of what one hides, beside what it hides now
 
 	mu  sync.Mutex // guards what follows, and the file
 	all []hiding
@@ -54,7 +55,7 @@ func (h hiding) isGone() bool {
 // OpenHidden reads the record at a path, or begins it. One that can't be read is fault.ErrUnavailable:
 // without it nobody knows what is to be hidden.
 func OpenHidden(path string) (*Hidden, error) {
-	h := &Hidden{path: path, most: mostHiding}
+	h := &Hidden{path: path, most: mostHiding, mostIDs: mostHidden}
 	file, err := keptfile.ReadTrusted("the record of what ignore files hide", path, mostHidingFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
@@ -83,28 +84,6 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 	return nil
 }
 
-// known is of, by inode.
-func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
-	all := map[uint64][]hostpath.Identity{}
-	for _, id := range h.of(source, ignore) {
-		all[id.Inode] = append(all[id.Inode], id)
-	}
-	return all
-}
-
-// Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
-// another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
-// they would have other identities. nil: none. It is of use as long as the directory is open.
-func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
-	m := Checked{Mount{Source: dir.Name}, dir}
-	ignore, digest, err := readIgnore(m)
-	if err != nil || ignore == nil {
-		return nil, err
-	}
-	hider := hider{mount: m, ignore: ignore, known: h.known(m.Origin(), digest)}
-	return hider.hides, nil
-}
-
 // keep notes, durably, what an ignore file hides, beside what it has hidden before. What another text
 // of it has hidden is forgotten: somebody has changed it who may, since no agent can.
 func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity) error {
@@ -113,16 +92,13 @@ func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	source := dir.ID
-	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(source) })
-	now := hiding{Source: source, Path: dir.Name, Ignore: ignore, IDs: ids}
+	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(dir.ID) })
+	now := hiding{Source: dir.ID, Path: dir.Name, Ignore: ignore, IDs: ids}
 	if at >= 0 && h.all[at].Ignore == ignore {
-		for _, id := range h.all[at].IDs {
-			if !slices.Contains(now.IDs, id) {
-				now.IDs = append(now.IDs, id)
-			}
+		if now.IDs = union(ids, h.all[at].IDs); len(now.IDs) > h.mostIDs {
+			now.IDs = ids // without those that are there no more, as when a build makes them anew
 		}
-		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == source {
+		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == dir.ID {
 			return nil
 		}
 	}
@@ -142,9 +118,6 @@ func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity
 	default:
 		all = append(all, now)
 	}
-	if len(now.IDs) > mostHidden {
-		return fault.New(fault.ErrConflict, "an ignore file has hidden more than %d files and directories since it was written; change it, so that what it has hidden is forgotten", mostHidden)
-	}
 	text, err := json.Marshal(all)
 	if err == nil {
 		err = wholefile.Replace(h.path, text, 0o600)
@@ -154,4 +127,14 @@ func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity
 	}
 	h.all = all
 	return nil
+}
+
+// union is a list with what another has besides.
+func union(ids, others []hostpath.Identity) []hostpath.Identity {
+	for _, id := range others {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -116,7 +116,7 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 	if _, err := OpenHidden(record); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("half a record: %v", err)
 	}
-	h := &Hidden{path: record, most: 1}
+	h := &Hidden{path: record, most: 1, mostIDs: 10}
 	first := ""
 	for i, want := range []error{nil, fault.ErrConflict, nil} {
 		dir := t.TempDir()
@@ -135,5 +135,42 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), record) {
 			t.Errorf("directory %d: %v", i, err)
 		}
+	}
+}
+
+// TestHiddenFilesThatAreMadeAnew: files that each build makes anew fill no record, and no run is
+// refused for them; one that was renamed before stays hidden.
+func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(at(IgnoreFile), []byte("/*.log\n"), 0o600), os.WriteFile(at("key.log"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h := &Hidden{path: filepath.Join(t.TempDir(), "hidden"), most: 1, mostIDs: 5}
+	held := []*os.File{} // so that no inode is given again
+	for i := range 10 {
+		file, err := os.CreateTemp(dir, "*.log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, file)
+		over, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		if err != nil || len(over) != 2 {
+			t.Fatalf("build %d: %v, %v", i, over, err)
+		}
+		err = os.Remove(file.Name())
+		if i == 0 {
+			err = errors.Join(err, os.Rename(at("key.log"), at("plain")))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range held {
+		_ = file.Close()
+	}
+	if n := len(h.all[0].IDs); n > 5 {
+		t.Errorf("%d are kept", n)
 	}
 }

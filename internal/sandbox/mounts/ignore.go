@@ -53,6 +53,28 @@ func (r Rules) hide(m Checked) ([]engine.Mount, error) {
 	return h.over, r.Hidden.keep(m.path, digest, h.ids)
 }
 
+// known is of, by inode.
+func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
+	all := map[uint64][]hostpath.Identity{}
+	for _, id := range h.of(source, ignore) {
+		all[id.Inode] = append(all[id.Inode], id)
+	}
+	return all
+}
+
+// Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
+// another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
+// they would have other identities. nil: none. It is of use as long as the directory is open.
+func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+	m := Checked{Mount{Source: dir.Name}, dir}
+	ignore, digest, err := readIgnore(m)
+	if err != nil || ignore == nil {
+		return nil, err
+	}
+	hider := hider{mount: m, ignore: ignore, known: h.known(m.Origin(), digest)}
+	return hider.hides, nil
+}
+
 // readIgnore reads the mount's ignore file, and makes a digest of it; nil if it has none.
 func readIgnore(m Checked) (ignore *gitignore.GitIgnore, digest string, err error) {
 	if m.Origin().Type != hostpath.Dir {

@@ -78,7 +78,7 @@ func TestAppliedThroughLinksAndSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w, err := workspace.Make(t.Context(), original, filepath.Join(t.TempDir(), "w"))
+	w, err := workspace.Make(t.Context(), original, filepath.Join(t.TempDir(), "w"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,5 +133,22 @@ func TestAppliedThroughLinksAndSettings(t *testing.T) {
 	rest = leaveUnnamed(w, files, changes, []string{"tools/hooks/pre-commit"})
 	if _, errs := w.Apply(slices.DeleteFunc(rest, func(c workspace.Change) bool { return c.Path != "tools/hooks/pre-commit" }), false); len(errs) > 0 || !commit() {
 		t.Errorf("git does not run a hook that was named: %v", errs)
+	}
+}
+
+// TestCopyWithoutWhatIsHidden: a run's copy has nothing that the ignore file of its directory hides.
+func TestCopyWithoutWhatIsHidden(t *testing.T) {
+	t.Setenv("COFFERDAM_STATE", filepath.Join(t.TempDir(), "state"))
+	dir := t.TempDir()
+	laidFiles(t, dir, 0o644, map[string]string{".aiignore": "/conf/key\n", "conf/key": "secret", "conf/other": ""})
+	r := &runner{}
+	r.request.Run = "run-1"
+	if err := r.makeWorkspace(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"conf/key": false, "conf/other": true, ".aiignore": true} {
+		if _, err := os.Lstat(filepath.Join(r.workspace.Dir(), name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

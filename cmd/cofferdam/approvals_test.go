@@ -48,6 +48,7 @@ func (d *stubDaemon) openQueue() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	q.FollowRuns(func() map[string]bool { return nil }) // all have ended
 	var asks []approval.Ask
 	text, err := os.ReadFile(filepath.Join(d.paths.State, "asks.json"))
 	if err == nil {

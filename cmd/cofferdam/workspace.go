@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
@@ -70,6 +71,9 @@ func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
 	for _, name := range r.workspace.Left()[:min(len(r.workspace.Left()), 5)] {
 		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", name)
 	}
+	if n := r.workspace.Hidden(); n > 0 {
+		r.stderr.Say("note: %s not in the copy: %s hides them", ui.Plural(n, "path is", "paths are"), mounts.IgnoreFile)
+	}
 	r.request.Mounts = append(r.request.Mounts, api.Mount{Source: r.workspace.Dir(), Destination: workspaceInside, ReadWrite: true})
 	if r.request.Workdir == "" {
 		r.request.Workdir = workspaceInside
@@ -86,9 +90,17 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	if err := config.MakeOwned(all); err != nil {
 		return err
 	}
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	hidden, err := mounts.OpenHidden(paths.Hidden())
+	if err != nil {
+		return err
+	}
 	folder := filepath.Join(all, r.request.Run)
 	err = ui.ShowWaiting("copying "+dir, func() error {
-		r.workspace, err = workspace.Make(ctx, dir, folder)
+		r.workspace, err = workspace.Make(ctx, dir, folder, hidden.Ignored)
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {

@@ -40,7 +40,8 @@ func ParseTable(text string) Table {
 	var all Table
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); len(fields) > 4 {
+		// A space alone parts fields: a name may have any other blank as it is.
+		if fields := strings.Split(strings.TrimSuffix(line, "\n"), " "); len(fields) > 4 {
 			all = append(all, Mounted{ID: fields[0], Parent: fields[1], At: unescape.Replace(fields[4]), Shows: Spot{Device: fields[2], Path: unescape.Replace(fields[3])}})
 		}
 	}

@@ -37,7 +37,10 @@ func ReadTrusted(what, path string, most int64) (Trusted, error) {
 		}
 	}
 	if missing != nil {
-		if err := checkWay(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
+		if _, err := os.Lstat(path); err == nil {
+			return Trusted{}, refuse(what, path, "it is a link that leads to nothing, so that whoever may make a file there decides what it is; put the file itself there")
+		}
+		if err := checkDir(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
 			return Trusted{}, err
 		}
 		return Trusted{}, unread(missing, what, path)
@@ -57,6 +60,9 @@ func ReadTrusted(what, path string, most int64) (Trusted, error) {
 	if err := unix.Fstat(file.Fd(), &info); err != nil {
 		return Trusted{}, unread(err, what, path)
 	}
+	if err := checkStat(what, path, to, &info); err != nil { // of what is open: something may have its name since
+		return Trusted{}, err
+	}
 	data, err := file.ReadFile(most)
 	if err != nil {
 		return Trusted{}, unread(err, what, path)
@@ -66,7 +72,25 @@ func ReadTrusted(what, path string, most int64) (Trusted, error) {
 
 // CheckDir is fault.ErrForbidden if somebody other than root and this user could put another
 // directory in the place of one, or in the place of one on its way. What is not there is nobody's.
-func CheckDir(what, dir string) error { return checkWay(what, dir, filepath.Clean(dir)) }
+func CheckDir(what, dir string) error { return checkDir(what, dir, dir) }
+
+// checkDir is CheckDir of a directory on the way of a path, by whatever links it is reached.
+func checkDir(what, path, dir string) error {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		to, links, err := hostpath.Links(at)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unread(err, what, path)
+		}
+		for _, link := range links {
+			if err := checkPlace(what, path, link); err != nil {
+				return err
+			}
+		}
+		if err == nil {
+			return checkWay(what, path, to)
+		}
+	}
+}
 
 // checkPlace looks at a name, which may be a link, and at the directories on its way.
 func checkPlace(what, path, name string) error {
@@ -97,17 +121,37 @@ func checkOne(what, path, name string) error {
 		return nil
 	case err != nil:
 		return unread(&fs.PathError{Op: "lstat", Path: name, Err: err}, what, path)
-	case info.Uid != 0 && int(info.Uid) != os.Geteuid():
+	}
+	if err := checkStat(what, path, name, &info); err != nil || info.Mode&0o020 == 0 || !saysWho(&info) {
+		return err
+	}
+	theirs, err := othersByList(name)
+	if err != nil {
+		return unread(&fs.PathError{Op: "getxattr", Path: name, Err: err}, what, path)
+	}
+	if theirs {
+		return refuse(what, path, fmt.Sprintf("others can write to %s by its access control list, so that what is there may be theirs: look at it, then setfacl -b it", name))
+	}
+	return nil
+}
+
+// saysWho tells whether a mode says who may change what is there.
+func saysWho(info *unix.Stat_t) bool {
+	kind := info.Mode & unix.S_IFMT
+	return kind != unix.S_IFLNK && (kind != unix.S_IFDIR || info.Mode&unix.S_ISVTX == 0)
+}
+
+// checkStat is checkOne of what is known.
+func checkStat(what, path, name string, info *unix.Stat_t) error {
+	if info.Uid != 0 && int(info.Uid) != os.Geteuid() {
 		return refuse(what, path, fmt.Sprintf("%s belongs to another user, number %d, who decides what is there; chown it to user %d, or to root", name, info.Uid, os.Geteuid()))
 	}
-	kind := info.Mode & unix.S_IFMT
-	sticky := kind == unix.S_IFDIR && info.Mode&unix.S_ISVTX != 0
-	if kind == unix.S_IFLNK || sticky {
+	if !saysWho(info) {
 		return nil
 	}
 	if info.Mode&0o002 != 0 || info.Mode&0o020 != 0 && info.Gid != 0 && int(info.Gid) != os.Getegid() {
 		mode := "go-w"
-		if kind == unix.S_IFREG {
+		if info.Mode&unix.S_IFMT == unix.S_IFREG {
 			mode = "600"
 		}
 		return refuse(what, path, fmt.Sprintf("others can write to %s (its mode is %#o), so that what is there may be theirs: look at it, then chmod %s it", name, info.Mode&0o7777, mode))

@@ -1,6 +1,7 @@
 package keptfile_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,40 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
+
+// setList gives a file an access control list by which a user may write, with a mask that lets them.
+func setList(file string, user uint32) error {
+	list := binary.LittleEndian.AppendUint32(nil, 2)
+	for _, e := range []struct {
+		tag, rights uint16
+		id          uint32
+	}{{0x01, 6, ^uint32(0)}, {0x02, 6, user}, {0x04, 4, ^uint32(0)}, {0x10, 6, ^uint32(0)}, {0x20, 0, ^uint32(0)}} {
+		list = binary.LittleEndian.AppendUint16(list, e.tag)
+		list = binary.LittleEndian.AppendUint16(list, e.rights)
+		list = binary.LittleEndian.AppendUint32(list, e.id)
+	}
+	return unix.Setxattr(file, "system.posix_acl_access", list, 0)
+}
+
+// TestCheckDirThroughLinks: the directory that a link leads to counts, whatever the link's own name says.
+func TestCheckDirThroughLinks(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	all, link := filepath.Join(top, "all"), filepath.Join(top, "link")
+	if err := errors.Join(os.Mkdir(all, 0o755), os.Symlink(all, link)); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[fs.FileMode]bool{0o755: true, 0o777: false, 0o777 | fs.ModeSticky: true} {
+		if err := os.Chmod(all, mode); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{link, filepath.Join(link, "none", "deep")} {
+			if err := keptfile.CheckDir("the directory", dir); (err == nil) != want {
+				t.Errorf("%s of mode %v: %v", dir, mode, err)
+			}
+		}
+	}
+}
 
 // TestReadTrusted: what another user could have written is not read, wherever on its way they could.
 func TestReadTrusted(t *testing.T) {
@@ -51,8 +86,17 @@ func TestReadTrusted(t *testing.T) {
 			dir := filepath.Join(filepath.Dir(top), "theirs")
 			return errors.Join(os.Mkdir(dir, 0o755), os.Rename(file, filepath.Join(dir, "x")), os.Symlink(filepath.Join(dir, "x"), file), os.Chown(dir, other, 0))
 		}, "belongs to another user"},
-		"a named pipe": {func(_, file string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) }, "no regular file"},
-		"a directory":  {func(_, file string) error { return errors.Join(os.Remove(file), os.Mkdir(file, 0o700)) }, "no regular file"},
+		"its directory is a link, and it is not there": {func(top, file string) error {
+			dir := filepath.Join(filepath.Dir(top), "all")
+			return errors.Join(os.RemoveAll(filepath.Dir(file)), os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777), os.Symlink(dir, filepath.Dir(file)))
+		}, "others can write"},
+		"a link that leads to nothing": {func(_, file string) error {
+			return errors.Join(os.Remove(file), os.Symlink("/tmp/cofferdam-no-such-file", file))
+		}, "leads to nothing"},
+		"a list lets another write": {func(_, file string) error { return setList(file, other) }, "access control list"},
+		"a list lets root write":    {func(_, file string) error { return setList(file, 0) }, ""},
+		"a named pipe":              {func(_, file string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) }, "no regular file"},
+		"a directory":               {func(_, file string) error { return errors.Join(os.Remove(file), os.Mkdir(file, 0o700)) }, "no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

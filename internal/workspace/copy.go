@@ -44,9 +44,18 @@ type list struct {
 
 // Workspace is a copy of a directory, in a folder of its own.
 type Workspace struct {
-	dir  string
-	list list
+	dir    string
+	list   list
+	hidden int
 }
+
+// Hides makes, of a directory that is copied, what tells which paths of it the copy must not have;
+// nil: it has all.
+type Hides func(dir *hostpath.Path) (func(name string, d fs.DirEntry) bool, error)
+
+// Hidden is how many paths of the original were left out of the copy as hidden ones, without those
+// below them, when it was made.
+func (w *Workspace) Hidden() int { return w.hidden }
 
 // Dir is where the copy is.
 func (w *Workspace) Dir() string { return filepath.Join(w.dir, copyName) }
@@ -75,8 +84,8 @@ func (w *Workspace) Deciding() []string { return w.list.Deciding }
 
 // Make copies a directory to a folder, which must not be there. Files share their blocks
 // with the original's where the file system can do that. After an
-// error nothing is left.
-func Make(ctx context.Context, original, folder string) (w *Workspace, err error) {
+// error nothing is left. What hides names is not in the copy, nor is anything below it; nil: all is.
+func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspace, err error) {
 	dir, err := hostpath.Resolve(original, nil)
 	if err != nil {
 		return nil, err
@@ -98,27 +107,38 @@ func Make(ctx context.Context, original, folder string) (w *Workspace, err error
 		}
 	}()
 	w = &Workspace{dir: folder, list: list{Original: original, ID: dir.ID, Entries: map[string]Entry{}}}
-	from, err := dir.Root()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = from.Close() }()
-	if err := os.Mkdir(w.Dir(), 0o755); err != nil { //nolint:gosec // the sandbox's user works in it; the folder above is shut
-		return nil, err
-	}
-	to, err := os.OpenRoot(w.Dir())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = to.Close() }()
-	c := &copier{from: from, to: to, list: &w.list}
-	if err := c.tree(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.stamps(); err != nil {
+	if err := w.copy(ctx, dir, hides); err != nil {
 		return nil, err
 	}
 	return w, w.write()
+}
+
+// copy fills the workspace with what is in a directory.
+func (w *Workspace) copy(ctx context.Context, dir *hostpath.Path, hides Hides) error {
+	from, err := dir.Root()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = from.Close() }()
+	if err := os.Mkdir(w.Dir(), 0o755); err != nil { //nolint:gosec // the sandbox's user works in it; the folder above is shut
+		return err
+	}
+	to, err := os.OpenRoot(w.Dir())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	c := &copier{from: from, to: to, list: &w.list}
+	if hides != nil {
+		if c.hides, err = hides(dir); err != nil {
+			return err
+		}
+	}
+	if err := c.tree(ctx); err != nil {
+		return err
+	}
+	w.hidden = c.hidden
+	return c.stamps()
 }
 
 // write keeps the list.
@@ -207,12 +227,21 @@ func inside(dir, name string) bool {
 type copier struct {
 	from, to *os.Root
 	list     *list
+	hides    func(name string, d fs.DirEntry) bool // nil: nothing
+	hidden   int
 }
 
 func (c *copier) tree(ctx context.Context) error {
 	return fs.WalkDir(c.from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, context.Cause(ctx)); err != nil || name == "." {
 			return err
+		}
+		if c.hides != nil && c.hides(name, d) {
+			c.hidden++
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		if len(c.list.Entries) >= mostEntries {
 			return fault.Invalid("%s has more than %d files; give the run a smaller directory", c.list.Original, mostEntries)

@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
@@ -24,7 +26,7 @@ func project(t *testing.T) (dir string, w *workspace.Workspace) {
 		os.Symlink("/etc/passwd", filepath.Join(dir, "outward")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"))
+	w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +246,7 @@ func TestThePersonsChangesStay(t *testing.T) {
 					if err := errors.Join(os.Symlink("file", filepath.Join(deep, "link")), os.Mkdir(filepath.Join(deep, "dir"), 0o755)); err != nil {
 						t.Fatal(err)
 					}
-					w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"))
+					w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"), nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -418,13 +420,52 @@ func TestMakeLeavesNothing(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "w")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := workspace.Make(ctx, dir, folder); !errors.Is(err, context.Canceled) {
+	if _, err := workspace.Make(ctx, dir, folder, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(folder); !os.IsNotExist(err) {
 		t.Error(err)
 	}
-	if _, err := workspace.Make(t.Context(), dir, filepath.Join(dir, "sub", "w")); err == nil || !strings.Contains(err.Error(), "would lie in it") {
+	if _, err := workspace.Make(t.Context(), dir, filepath.Join(dir, "sub", "w"), nil); err == nil || !strings.Contains(err.Error(), "would lie in it") {
 		t.Error(err)
+	}
+}
+
+// TestCopyWithoutHidden: a copy has nothing that is hidden, nor is anything of it applied or removed.
+func TestCopyWithoutHidden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"conf/key": "secret", "vault/deep/x": "secret", "src/a": "a"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"), func(*hostpath.Path) (func(string, fs.DirEntry) bool, error) {
+		return func(name string, _ fs.DirEntry) bool { return name == "conf/key" || name == "vault" }, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"conf/key": false, "vault": false, "src/a": true} {
+		if _, err := os.Lstat(filepath.Join(w.Dir(), name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if changes, err := w.Changes(t.Context()); err != nil || len(changes) > 0 || w.Hidden() != 2 {
+		t.Errorf("%v, %v; %d are hidden", changes, err, w.Hidden())
+	}
+	// What the run takes away leaves what it never saw.
+	if err := os.RemoveAll(filepath.Join(w.Dir(), "conf")); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := w.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := w.Apply(changes, false); len(errs) == 0 {
+		t.Error("nothing is said of a directory that is left")
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "conf", "key")); err != nil {
+		t.Errorf("a run that never saw it removed it: %v", err)
 	}
 }

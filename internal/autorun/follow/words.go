@@ -36,7 +36,7 @@ func isTaker(word string) bool {
 // take one for a program.
 func isRunner(word string) bool {
 	switch strings.ToLower(word) {
-	case "run", "node", "tsx", "ts-node", "python", "npx", "uvx", "bunx", "run-parts":
+	case "run", "tsx", "ts-node", "npx", "uvx", "bunx", "run-parts":
 		return true
 	}
 	return false

@@ -26,8 +26,9 @@ const (
 // stays hidden under another name, as long as the ignore file says what it said. Safe for concurrent
 // use, by one process at a time.
 type Hidden struct {
-	path string
-	most int
+	path    string
+	most    int // directories
+	mostIDs int // of what one hides, beside what it hides now
 
 	mu  sync.Mutex // guards what follows, and the file
 	all []hiding
@@ -36,14 +37,25 @@ type Hidden struct {
 // hiding is what the ignore file of one directory hides.
 type hiding struct {
 	Source hostpath.Identity   `json:"source"`
+	Path   string              `json:"path"`   // where it was
 	Ignore string              `json:"ignore"` // a digest of the ignore file
 	IDs    []hostpath.Identity `json:"ids"`
+}
+
+// isGone tells of a directory that is not there any more, as those of tests and of old checkouts are.
+func (h hiding) isGone() bool {
+	dir, err := hostpath.Open(h.Path, hostpath.Identity{})
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer dir.Close()
+	return !h.Source.IsAfterBoot(dir.ID)
 }
 
 // OpenHidden reads the record at a path, or begins it. One that can't be read is fault.ErrUnavailable:
 // without it nobody knows what is to be hidden.
 func OpenHidden(path string) (*Hidden, error) {
-	h := &Hidden{path: path, most: mostHiding}
+	h := &Hidden{path: path, most: mostHiding, mostIDs: mostHidden}
 	file, err := keptfile.ReadTrusted("the record of what ignore files hide", path, mostHidingFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
@@ -74,25 +86,26 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 
 // keep notes, durably, what an ignore file hides, beside what it has hidden before. What another text
 // of it has hidden is forgotten: somebody has changed it who may, since no agent can.
-func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Identity) error {
+func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity) error {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(source) })
-	now := hiding{Source: source, Ignore: ignore, IDs: ids}
+	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(dir.ID) })
+	now := hiding{Source: dir.ID, Path: dir.Name, Ignore: ignore, IDs: ids}
 	if at >= 0 && h.all[at].Ignore == ignore {
-		for _, id := range h.all[at].IDs {
-			if !slices.Contains(now.IDs, id) {
-				now.IDs = append(now.IDs, id)
-			}
+		if now.IDs = union(ids, h.all[at].IDs); len(now.IDs) > h.mostIDs {
+			now.IDs = ids // without those that are there no more, as when a build makes them anew
 		}
-		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == source {
+		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == dir.ID {
 			return nil
 		}
 	}
 	all := slices.Clone(h.all)
+	if at < 0 && len(ids) > 0 && len(all) >= h.most {
+		all = slices.DeleteFunc(all, hiding.isGone)
+	}
 	switch {
 	case at >= 0 && len(ids) == 0 && len(now.IDs) == 0:
 		all = slices.Delete(all, at, at+1)
@@ -105,9 +118,6 @@ func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Id
 	default:
 		all = append(all, now)
 	}
-	if len(now.IDs) > mostHidden {
-		return fault.New(fault.ErrConflict, "an ignore file has hidden more than %d files and directories since it was written; change it, so that what it has hidden is forgotten", mostHidden)
-	}
 	text, err := json.Marshal(all)
 	if err == nil {
 		err = wholefile.Replace(h.path, text, 0o600)
@@ -117,4 +127,14 @@ func (h *Hidden) keep(source hostpath.Identity, ignore string, ids []hostpath.Id
 	}
 	h.all = all
 	return nil
+}
+
+// union is a list with what another has besides.
+func union(ids, others []hostpath.Identity) []hostpath.Identity {
+	for _, id := range others {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

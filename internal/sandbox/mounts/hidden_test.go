@@ -2,6 +2,7 @@ package mounts
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,20 @@ func TestHiddenStaysHidden(t *testing.T) {
 					t.Errorf("%v are hidden, and not %s and /w/seen", got, test.want)
 				}
 			}
+			source := opened(t, Mount{Source: dir, Destination: "/w"})[0].path
+			for _, h := range []*Hidden{h, open(), nil} { // a copy does not have it either; without the record it does
+				hides, err := h.Ignored(source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				info, err := os.Lstat(at(strings.TrimPrefix(test.want, "/w/")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := hides(strings.TrimPrefix(test.want, "/w/"), fs.FileInfoToDirEntry(info)); got != (h != nil || test.same) {
+					t.Errorf("a copy would be without %s: %v, record: %v", test.want, got, h != nil)
+				}
+			}
 			if got := hidden(nil); slices.Contains(got, test.want) != test.same || slices.Contains(got, "/w/seen") { // the control
 				t.Errorf("without the record %v are hidden", got)
 			}
@@ -101,9 +116,18 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 	if _, err := OpenHidden(record); !errors.Is(err, fault.ErrUnavailable) {
 		t.Errorf("half a record: %v", err)
 	}
-	h := &Hidden{path: record, most: 1}
-	for i, want := range []error{nil, fault.ErrConflict} {
+	h := &Hidden{path: record, most: 1, mostIDs: 10}
+	first := ""
+	for i, want := range []error{nil, fault.ErrConflict, nil} {
 		dir := t.TempDir()
+		switch i {
+		case 0:
+			first = dir
+		case 2: // one that is not there any more makes room
+			if err := os.RemoveAll(first); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("key\n"), 0o600), os.WriteFile(filepath.Join(dir, "key"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -111,5 +135,42 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), record) {
 			t.Errorf("directory %d: %v", i, err)
 		}
+	}
+}
+
+// TestHiddenFilesThatAreMadeAnew: files that each build makes anew fill no record, and no run is
+// refused for them; one that was renamed before stays hidden.
+func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.WriteFile(at(IgnoreFile), []byte("/*.log\n"), 0o600), os.WriteFile(at("key.log"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h := &Hidden{path: filepath.Join(t.TempDir(), "hidden"), most: 1, mostIDs: 5}
+	held := []*os.File{} // so that no inode is given again
+	for i := range 10 {
+		file, err := os.CreateTemp(dir, "*.log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, file)
+		over, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		if err != nil || len(over) != 2 {
+			t.Fatalf("build %d: %v, %v", i, over, err)
+		}
+		err = os.Remove(file.Name())
+		if i == 0 {
+			err = errors.Join(err, os.Rename(at("key.log"), at("plain")))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range held {
+		_ = file.Close()
+	}
+	if n := len(h.all[0].IDs); n > 5 {
+		t.Errorf("%d are kept", n)
 	}
 }

@@ -46,14 +46,33 @@ func (r Rules) hide(m Checked) ([]engine.Mount, error) {
 		return nil, fault.Invalid("the mount source %s can't be read", m.Source)
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
-	h := hider{mount: m, ignore: ignore, emptyFile: r.EmptyFile, known: map[uint64][]hostpath.Identity{}}
-	for _, id := range r.Hidden.of(m.Origin(), digest) {
-		h.known[id.Inode] = append(h.known[id.Inode], id)
-	}
+	h := hider{mount: m, ignore: ignore, emptyFile: r.EmptyFile, known: r.Hidden.known(m.Origin(), digest)}
 	if err := fs.WalkDir(root.FS(), ".", h.look); err != nil {
 		return nil, err
 	}
-	return h.over, r.Hidden.keep(m.Origin(), digest, h.ids)
+	return h.over, r.Hidden.keep(m.path, digest, h.ids)
+}
+
+// known is of, by inode.
+func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hostpath.Identity {
+	all := map[uint64][]hostpath.Identity{}
+	for _, id := range h.of(source, ignore) {
+		all[id.Inode] = append(all[id.Inode], id)
+	}
+	return all
+}
+
+// Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
+// another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
+// they would have other identities. nil: none. It is of use as long as the directory is open.
+func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+	m := Checked{Mount{Source: dir.Name}, dir}
+	ignore, digest, err := readIgnore(m)
+	if err != nil || ignore == nil {
+		return nil, err
+	}
+	hider := hider{mount: m, ignore: ignore, known: h.known(m.Origin(), digest)}
+	return hider.hides, nil
 }
 
 // readIgnore reads the mount's ignore file, and makes a digest of it; nil if it has none.
@@ -99,10 +118,7 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	if h.seen++; h.seen > ignoreMaxEntries {
 		return fault.Invalid("%s has an ignore file but more than %d entries; mount a smaller directory", h.mount.Source, ignoreMaxEntries)
 	}
-	// A link tells a name and no more: what it points to is hidden by its own
-	// name or lies outside of the mount, and a mount over a link would land
-	// wherever the link points.
-	if d.Type()&fs.ModeSymlink != 0 || !matches(h.ignore, rel, d.IsDir()) && !h.wasHidden(rel, d) {
+	if !h.hides(rel, d) {
 		return nil
 	}
 	if len(h.over) == ignoreMaxHidden {
@@ -126,6 +142,12 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	hidden.Source = h.emptyFile
 	h.over = append(h.over, hidden)
 	return nil
+}
+
+// hides tells of one path. A link tells a name and no more: what it points to is hidden by its own
+// name or lies outside of the mount, and a mount over a link would land wherever the link points.
+func (h *hider) hides(rel string, d fs.DirEntry) bool {
+	return d.Type()&fs.ModeSymlink == 0 && (matches(h.ignore, rel, d.IsDir()) || h.wasHidden(rel, d))
 }
 
 // wasHidden tells whether something under this name was hidden before, under this or another one.

@@ -60,15 +60,22 @@ func withoutZeros(text []byte) (meant []byte, changed bool) {
 // fromUTF16 reads pairs of bytes.
 func fromUTF16(order binary.ByteOrder) letters {
 	return func(text []byte) (meant []byte, changed bool) {
-		units := make([]uint16, 0, len(text)/2)
-		for i := 0; i+1 < len(text); i += 2 {
-			units = append(units, order.Uint16(text[i:]))
-		}
 		meant = make([]byte, 0, len(text))
-		for _, c := range utf16.Decode(units) {
+		for i := 0; i+1 < len(text); i += 2 {
+			c := rune(order.Uint16(text[i:]))
+			if utf16.IsSurrogate(c) {
+				first := c
+				c = utf8.RuneError
+				if i+3 < len(text) {
+					c = utf16.DecodeRune(first, rune(order.Uint16(text[i+2:])))
+				}
+				if c != utf8.RuneError { // both were read
+					i += 2
+				}
+			}
 			meant = utf8.AppendRune(meant, c)
 		}
-		return meant, len(units) > 0
+		return meant, len(text) > 1
 	}
 }
 

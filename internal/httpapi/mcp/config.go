@@ -84,5 +84,5 @@ const (
 	// away. A laptop that sleeps is away for its daemon on another machine, which hears of it by
 	// TCP's keep-alive after two minutes.
 	leaseSeconds = int64(peerTimeout / time.Second)
-	farewell        = 2 * time.Minute  // for the removal of a peer's sandboxes
+	farewell     = 2 * time.Minute // for the removal of a peer's sandboxes
 )

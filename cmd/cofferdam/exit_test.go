@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -37,5 +38,17 @@ func TestExitCode(t *testing.T) {
 	}
 	if code := exitCode(fmt.Errorf("more: %w", &exitError{code: exitDetached, err: fault.Invalid("x")})); code != exitDetached {
 		t.Errorf("a code of its own became %d", code)
+	}
+}
+
+// TestATimeLimitThatNobodyKept: a command that was not ended at its time limit is not told as ended.
+func TestATimeLimitThatNobodyKept(t *testing.T) {
+	t.Parallel()
+	const sentence = "the command may run on; destroy the sandbox"
+	for _, c := range []struct{ error, told string }{{"", "was ended"}, {sentence, sentence}} {
+		err := judge(api.Exit{Code: 137, Signal: "KILL", TimedOut: true, Error: c.error})
+		if exitCode(err) != exitTimeout || !strings.Contains(err.Error(), c.told) || c.error != "" && strings.Contains(err.Error(), "was ended") {
+			t.Errorf("%q is told as %v", c.error, err)
+		}
 	}
 }

@@ -26,6 +26,8 @@ func judge(exit api.Exit) error {
 		code = exitBeyondShell
 	}
 	switch {
+	case exit.TimedOut && exit.Error != "": // which says whether it has ended
+		return &exitError{code: exitTimeout, err: errors.New("the command's time limit was over (--timeout, or timeout_seconds in the policy): " + saidBy(exit) + exit.Error)}
 	case exit.TimedOut:
 		return &exitError{code: exitTimeout, err: errors.New("the command was ended: its time limit was over (--timeout, or timeout_seconds in the policy)")}
 	case exit.Error != "":

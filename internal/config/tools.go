@@ -32,7 +32,7 @@ type Tool struct {
 	Command []string `yaml:"command"`
 	// User is whom the command runs as. A daemon that is root needs one, and it can't be root.
 	User string `yaml:"user"`
-	// Directory is where the command runs; /.
+	// Directory is where the command runs; /. No sandbox may write there.
 	Directory string `yaml:"directory"`
 	// Environment is all that the command has, beside COFFERDAM_RUN and COFFERDAM_SANDBOX.
 	Environment map[string]string `yaml:"environment"`

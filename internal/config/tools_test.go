@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +123,19 @@ func toolSet(t *testing.T, c Config) (*tool.Set, error) {
 		t.Fatal(err)
 	}
 	return c.ToolSet(secret.NewBroker(declared, time.Now), nil)
+}
+
+// TestProgramsAreGuarded: no sandbox gets to write what a tool or a secret is, or where it looks for more.
+func TestProgramsAreGuarded(t *testing.T) {
+	dir, modules := t.TempDir(), t.TempDir()
+	c := Config{
+		Tools:   []Tool{{Name: "t", Command: []string{"/bin/sh", "/etc/passwd"}, Directory: dir, Environment: map[string]string{"PYTHONPATH": modules}}},
+		Secrets: []Secret{{Name: "s", Command: []string{"/bin/cat", "/etc/group"}}},
+	}
+	got := c.Programs()
+	for _, want := range []string{"/bin/sh", "/etc/passwd", dir, modules, "/bin/cat", "/etc/group"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
 }

@@ -286,7 +286,10 @@ func (d *Daemon) requestStop(force bool) error {
 		}
 	}
 	d.end()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the daemon ends, and not all of its sandboxes have: they may run on until a daemon is started again, which takes them away")
+	}
+	return nil
 }
 
 // end has Run return.

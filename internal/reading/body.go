@@ -94,7 +94,7 @@ func (b Body) inText() bool { return strings.Contains(b.kind, "grpc-web-text") }
 
 // inFrames tells that it is made of messages with their lengths.
 func (b Body) inFrames() bool {
-	return strings.Contains(b.kind, "grpc") || strings.Contains(b.kind, "connect")
+	return strings.Contains(b.kind, "grpc") || strings.Contains(b.kind, "connect+")
 }
 
 // Each visits the readings of a body, as it is first, until visit says false. Each reading is good

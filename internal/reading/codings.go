@@ -60,14 +60,23 @@ func decode(codings []string, body []byte) ([]byte, error) {
 	return body, nil
 }
 
-// decodeOne takes one coding off. There are two things that are called deflate.
+// errAmbiguous is that two servers would decode two things.
+var errAmbiguous = errors.New("it can be decoded in two ways")
+
+// decodeOne takes one coding off. There are two things that are called deflate, of which a body
+// is one: what could be both, servers read in two ways.
 func decodeOne(coding string, body []byte) ([]byte, error) {
 	if len(body) == 0 {
 		return body, nil
 	}
 	from, err := decoder(coding, bytes.NewReader(body))
-	if coding == "deflate" && err != nil {
-		from, err = flate.NewReader(bytes.NewReader(body)), nil
+	if coding == "deflate" {
+		bare := flate.NewReader(bytes.NewReader(body))
+		if err != nil {
+			from, err = bare, nil
+		} else if n, _ := bare.Read(make([]byte, 1)); n > 0 { // of all that is not made for that, nothing comes
+			err = errAmbiguous
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type letters func(text []byte) (meant []byte, changed bool)
 // that are not known can't be read here.
 func lettersOf(charset string) (read letters, known bool) {
 	switch charset {
-	case "", "utf-8", "utf8", "unicode-1-1-utf-8", "us-ascii", "ascii", "iso-8859-1", "latin1", "l1", "windows-1252", "cp1252", "iso-8859-15", "_charset_":
+	case "", "utf-8", "utf8", "unicode-1-1-utf-8", "us-ascii", "ascii", "l1", "binary", "_charset_":
 		return nil, true
 	case "utf-7", "utf7", "unicode-1-1-utf-7", "csutf7":
 		return fromUTF7, true
@@ -29,8 +29,11 @@ func lettersOf(charset string) (read letters, known bool) {
 	case "utf-32", "utf32", "utf-32le", "utf32le", "ucs-4", "iso-10646-ucs-4", "utf-32be", "utf32be":
 		return withoutZeros, true
 	}
-	return nil, false
+	return nil, oneByte.MatchString(charset)
 }
+
+// oneByte finds the charsets in which each byte is a letter, and those of ASCII are its own.
+var oneByte = regexp.MustCompile(`^(iso[-_]?8859[-_]?\d{1,2}(-[ei])?|latin[-_]?\d{1,2}|(windows[-_]?|cp[-_]?)125\d|koi8[-_][ru])$`)
 
 // lettersIn are what reads a text with these charsets. Without a charset that says so, a text is
 // in UTF-16 or UTF-32 if it has zero bytes, and in UTF-7 if it has that form: some servers guess.
@@ -60,15 +63,22 @@ func withoutZeros(text []byte) (meant []byte, changed bool) {
 // fromUTF16 reads pairs of bytes.
 func fromUTF16(order binary.ByteOrder) letters {
 	return func(text []byte) (meant []byte, changed bool) {
-		units := make([]uint16, 0, len(text)/2)
-		for i := 0; i+1 < len(text); i += 2 {
-			units = append(units, order.Uint16(text[i:]))
-		}
 		meant = make([]byte, 0, len(text))
-		for _, c := range utf16.Decode(units) {
+		for i := 0; i+1 < len(text); i += 2 {
+			c := rune(order.Uint16(text[i:]))
+			if utf16.IsSurrogate(c) {
+				first := c
+				c = utf8.RuneError
+				if i+3 < len(text) {
+					c = utf16.DecodeRune(first, rune(order.Uint16(text[i+2:])))
+				}
+				if c != utf8.RuneError { // both were read
+					i += 2
+				}
+			}
 			meant = utf8.AppendRune(meant, c)
 		}
-		return meant, len(units) > 0
+		return meant, len(text) > 1
 	}
 }
 

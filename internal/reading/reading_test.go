@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/base64"
+	"encoding/binary"
+	"hash/adler32"
 	"io"
 	"net/http"
 	"slices"
@@ -68,33 +70,41 @@ func TestReadings(t *testing.T) {
 		absent bool
 		unread bool
 	}{
-		"as it is":                      {h: in("text/plain"), body: word},
-		"nothing":                       {h: in("text/plain"), body: "another", absent: true},
-		"deflate without a head":        {h: in("", "Content-Encoding", "deflate"), body: raw.String()},
-		"pieces":                        {h: in(""), body: "4\r\nthe \r\n4\r\nword\r\n0\r\n\r\n"},
-		"pieces, by line feeds":         {h: in(""), body: "4\nthe \n4\nword\n0\n\n"},
-		"pieces, cut":                   {h: in(""), body: "4;a=b\r\nthe \r\n44\r\nword"},
-		"pieces around deflate":         {h: in("", "Content-Encoding", "deflate, aws-chunked"), body: "5\r\n" + raw.String()[:5] + "\r\n" + hex(raw.Len()-5) + "\r\n" + raw.String()[5:] + "\r\n0\r\n\r\n"},
-		"no pieces":                     {h: in(""), body: "4\r\nthe x\r\n4\r\nword\r\n0\r\n\r\n", absent: true},
-		"a part in a part":              {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: base64\r\n\r\n" + b64([]byte("Content-Transfer-Encoding: quoted-printable\r\n\r\nthe=20word"))},
-		"base64 in lines":               {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: base64\r\n\r\ndGhl\r\nIHdv\r\ncmQ=\r\n--x"},
-		"base64 without an end":         {h: in("message/rfc822"), body: "Content-Transfer-Encoding: base64\n\n" + strings.TrimRight(b64([]byte("a the word")), "=")},
-		"all of it":                     {h: in("text/plain", "Content-Transfer-Encoding", "base64"), body: b64([]byte(word))},
-		"an encoding, folded":           {h: in("multipart/mixed"), body: "Content-Transfer-Encoding:\r\n base64\r\n\r\n" + b64([]byte(word))},
-		"UTF-16 behind its mark":        {h: in("application/json"), body: "\xff\xfe" + spread(word, 2, 0)},
-		"UTF-16, the other":             {h: in("application/json"), body: spread(word, 2, 1)},
-		"UTF-32":                        {h: in("application/json"), body: spread(word, 4, 3)},
-		"UTF-7, unsaid":                 {h: in("text/plain"), body: "+AHQ-he word"},
-		"UTF-7 in a part":               {h: in("multipart/mixed"), body: "--x\r\nContent-Type: text/plain; charset=utf-7\r\n\r\nthe +AHc-ord\r\n--x--"},
-		"messages":                      {h: in("application/grpc"), body: "\x00\x00\x00\x00\x04the \x00\x00\x00\x00\x04word"},
-		"messages in base64":            {h: in("application/grpc-web-text+proto"), body: b64([]byte("\x00\x00\x00\x00\x04the ")) + b64([]byte("\x00\x00\x00\x00\x04word"))},
-		"br":                            {h: in("", "Content-Encoding", "br"), body: "x", unread: true},
-		"a lie":                         {h: in("", "Content-Encoding", "gzip"), body: word, unread: true},
-		"five codings":                  {h: in("", "Content-Encoding", "gzip,gzip,gzip,gzip,gzip"), body: "x", unread: true},
-		"a charset":                     {h: in("text/plain; charset=shift_jis"), body: "x", unread: true},
-		"a second charset":              {h: in(`text/plain; charset=utf-8; charset="cp037"`), body: "x", unread: true},
-		"too many parts":                {h: in("multipart/mixed"), body: strings.Repeat("Content-Transfer-Encoding: quoted-printable\r\n\r\n", 2_000), unread: true},
-		"an encoding that nobody knows": {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: yenc\r\n\r\nx", unread: true},
+		"as it is":                        {h: in("text/plain"), body: word},
+		"nothing":                         {h: in("text/plain"), body: "another", absent: true},
+		"deflate without a head":          {h: in("", "Content-Encoding", "deflate"), body: raw.String()},
+		"pieces":                          {h: in(""), body: "4\r\nthe \r\n4\r\nword\r\n0\r\n\r\n"},
+		"pieces, by line feeds":           {h: in(""), body: "4\nthe \n4\nword\n0\n\n"},
+		"pieces, cut":                     {h: in(""), body: "4;a=b\r\nthe \r\n44\r\nword"},
+		"pieces around deflate":           {h: in("", "Content-Encoding", "deflate, aws-chunked"), body: "5\r\n" + raw.String()[:5] + "\r\n" + hex(raw.Len()-5) + "\r\n" + raw.String()[5:] + "\r\n0\r\n\r\n"},
+		"no pieces":                       {h: in(""), body: "4\r\nthe x\r\n4\r\nword\r\n0\r\n\r\n", absent: true},
+		"a part in a part":                {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: base64\r\n\r\n" + b64([]byte("Content-Transfer-Encoding: quoted-printable\r\n\r\nthe=20word"))},
+		"base64 in lines":                 {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: base64\r\n\r\ndGhl\r\nIHdv\r\ncmQ=\r\n--x"},
+		"base64 without an end":           {h: in("message/rfc822"), body: "Content-Transfer-Encoding: base64\n\n" + strings.TrimRight(b64([]byte("a the word")), "=")},
+		"all of it":                       {h: in("text/plain", "Content-Transfer-Encoding", "base64"), body: b64([]byte(word))},
+		"an encoding, folded":             {h: in("multipart/mixed"), body: "Content-Transfer-Encoding:\r\n base64\r\n\r\n" + b64([]byte(word))},
+		"UTF-16 behind its mark":          {h: in("application/json"), body: "\xff\xfe" + spread(word, 2, 0)},
+		"UTF-16, the other":               {h: in("application/json"), body: spread(word, 2, 1)},
+		"UTF-32":                          {h: in("application/json"), body: spread(word, 4, 3)},
+		"UTF-7, unsaid":                   {h: in("text/plain"), body: "+AHQ-he word"},
+		"UTF-7 in a part":                 {h: in("multipart/mixed"), body: "--x\r\nContent-Type: text/plain; charset=utf-7\r\n\r\nthe +AHc-ord\r\n--x--"},
+		"messages":                        {h: in("application/grpc"), body: "\x00\x00\x00\x00\x04the \x00\x00\x00\x00\x04word"},
+		"messages in base64":              {h: in("application/grpc-web-text+proto"), body: b64([]byte("\x00\x00\x00\x00\x04the ")) + b64([]byte("\x00\x00\x00\x00\x04word"))},
+		"what is no message of Connect's": {h: in("application/vnd.connect.v1+json"), body: "{the word}"},
+		"a message of Connect's":          {h: in("application/connect+json"), body: "\x00\x00\x00\x00\x08the word"},
+		"a pair in UTF-16":                {h: in("text/plain"), body: "\xff\xfe\x3d\xd8\x00\xde" + spread(word, 2, 0)},
+		"two things called deflate":       {h: in("", "Content-Encoding", "deflate"), body: bothDeflates(), unread: true},
+		"br":                              {h: in("", "Content-Encoding", "br"), body: "x", unread: true},
+		"a lie":                           {h: in("", "Content-Encoding", "gzip"), body: word, unread: true},
+		"five codings":                    {h: in("", "Content-Encoding", "gzip,gzip,gzip,gzip,gzip"), body: "x", unread: true},
+		"letters of a byte each":          {h: in("text/plain; charset=ISO-8859-2"), body: "\xe6 " + word},
+		"those of another system":         {h: in("text/plain; charset=windows-1251"), body: "\xe6 " + word},
+		"no letters at all":               {h: in("application/octet-stream; charset=binary"), body: word},
+		"letters like those":              {h: in("text/plain; charset=cp1047"), body: word, unread: true},
+		"a charset":                       {h: in("text/plain; charset=shift_jis"), body: "x", unread: true},
+		"a second charset":                {h: in(`text/plain; charset=utf-8; charset="cp037"`), body: "x", unread: true},
+		"too many parts":                  {h: in("multipart/mixed"), body: strings.Repeat("Content-Transfer-Encoding: quoted-printable\r\n\r\n", 2_000), unread: true},
+		"an encoding that nobody knows":   {h: in("multipart/mixed"), body: "Content-Transfer-Encoding: yenc\r\n\r\nx", unread: true},
 	} {
 		found := false
 		unread := BodyOf(c.h).Each([]byte(c.body), func(text []byte) bool {
@@ -113,6 +123,16 @@ func TestReadings(t *testing.T) {
 	if count != 1 {
 		t.Errorf("who wants no more gets %d", count)
 	}
+}
+
+// bothDeflates is a body that is a whole stream of zlib, and with other bytes out of it one of deflate.
+func bothDeflates() string {
+	// Bare, the first five bytes are the head of a stored block of 0x009c bytes. As zlib's, two are the
+	// stream's head, and the next five that of a stored block of 0xff63 bytes.
+	const last, heads = "\x01\x00\x00\xff\xff", "\x78\x9c\x00\x63\xff\x9c\x00"
+	stored := strings.Repeat("a", 0x9c-2) + last
+	stored += strings.Repeat("b", 0xff63-len(stored))
+	return heads + stored + last + string(binary.BigEndian.AppendUint32(nil, adler32.Checksum([]byte(stored))))
 }
 
 // spread is a text in letters of so many bytes, in one of which each is.

@@ -295,6 +295,20 @@ def test_output_that_is_lost_for_good(stub: Stub, monkeypatch: pytest.MonkeyPatc
     assert [h.split()[1].split("/")[-1] for h in heads[-2:]] == ["attach?offset=8", "signal"]
 
 
+@pytest.mark.parametrize("status", [204, 404, 503])
+def test_a_kill_that_is_not_confirmed(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """The error that is under way, and the log, say that the command may run on; of one that has ended they do not."""
+    monkeypatch.setattr("cofferdam._sync.process._PAUSE", 0)
+    client, answers, _ = stub
+    answers += [STARTED, *[frames()] * 6, says(status, "" if status == 204 else '{"detail":"nobody confirmed it"}')]
+    with pytest.raises(ConnectionLost) as lost:
+        box(client).run(["x"])
+    told = caplog.text + "".join(getattr(lost.value, "__notes__", []))
+    assert ("may run on" in told and "nobody confirmed it" in told) == (status == 503)
+
+
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind: type) -> None:
     path = str(tmp_path / "daemon.sock")

@@ -21,6 +21,10 @@ const pieceSize = 32 << 10
 // may be the beginning of something.
 const scannerCost = 4 * pieceSize
 
+// joinedCost is what looking through pieces with their lengths takes besides: for each byte of what
+// was read, which may be two pieces and grows, where it is in them.
+const joinedCost = 32 * pieceSize
+
 // body has the body looked through.
 func (l *look) body() error {
 	r := l.request
@@ -43,7 +47,11 @@ func (l *look) body() error {
 			return err
 		}
 	}
-	if err := requests.Charge(r, scannerCost); err != nil {
+	cost := int64(scannerCost)
+	if body.Chunked() {
+		cost += joinedCost
+	}
+	if err := requests.Charge(r, cost); err != nil {
 		return err
 	}
 	l.passing(body)

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -112,6 +114,93 @@ func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	return path, nil
 }
 
+// Places are the directories in which a command may look for what it runs: the one that it is run
+// in, those that its arguments name, and those of its variables that name where programs, modules and
+// settings are. npx, make, git and python -m run what they find in the first, whatever they are told.
+func Places(argv []string, dir string, environment map[string]string) []string {
+	var all []string
+	add := func(name string) {
+		if !filepath.IsAbs(name) {
+			if dir == "" || name == "" {
+				return
+			}
+			name = filepath.Join(dir, name)
+		}
+		if path, err := hostpath.Resolve(name, nil); err == nil {
+			if path.ID.Type == hostpath.Dir {
+				all = append(all, name)
+			}
+			path.Close()
+		}
+	}
+	add(dir)
+	for _, arg := range argv[min(1, len(argv)):] {
+		for _, name := range named(arg) {
+			add(name)
+		}
+	}
+	for _, variable := range slices.Sorted(maps.Keys(environment)) {
+		if slices.ContainsFunc([]string{"PATH", "LIB", "HOME", "PREFIX"}, func(end string) bool { return strings.HasSuffix(variable, end) }) {
+			for _, name := range filepath.SplitList(environment[variable]) {
+				add(name)
+			}
+		}
+	}
+	return all
+}
+
+// CheckPlaces refuses a command that may look for what it runs where a sandbox may write.
+func CheckPlaces(places []string, writable []hostpath.Tree) error {
+	if len(writable) == 0 {
+		return nil
+	}
+	for _, name := range places {
+		path, err := hostpath.Resolve(name, writable)
+		if err != nil {
+			return fmt.Errorf("the directory %s can't be opened: %w", name, err)
+		}
+		tree, below, err := under(path.Name, writable)
+		path.Close()
+		if err != nil {
+			return err
+		}
+		if below {
+			return fmt.Errorf("the directory %s, in which the program may look for what it runs, lies under %s, where a sandbox may write, so it is not run; name another, or mount that directory read-only", name, tree)
+		}
+	}
+	return nil
+}
+
+// WithoutPlaces is an environment, as os.Environ has it, in whose variables that list directories to
+// look in (PATH and those that end so) are none where a sandbox may write: a daemon has the
+// environment of the shell that started it, in which a project's own programs may come first.
+// Those that are not there are left out too, since somebody could make them.
+func WithoutPlaces(environment []string, writable []hostpath.Tree) []string {
+	if len(writable) == 0 {
+		return environment
+	}
+	all := slices.Clone(environment)
+	for i, variable := range all {
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasSuffix(name, "PATH") {
+			continue
+		}
+		places := slices.DeleteFunc(filepath.SplitList(value), func(place string) bool {
+			return !filepath.IsAbs(place) || CheckPlaces([]string{place}, writable) != nil
+		})
+		all[i] = name + "=" + strings.Join(places, string(filepath.ListSeparator))
+	}
+	return all
+}
+
+// named are the names that an argument may be: itself, and what it gives an option.
+func named(arg string) []string {
+	if _, value, given := strings.Cut(arg, "="); given && value != "" {
+		return []string{arg, value}
+	}
+	return []string{arg}
+}
+
 // under tells below which tree a path lies.
 func under(path string, writable []hostpath.Tree) (tree string, below bool, err error) {
 	if len(writable) == 0 {
@@ -143,14 +232,16 @@ func Files(argv []string, dir string) []string {
 		files = append(files, at)
 	}
 	for _, arg := range argv[1:] {
-		if !filepath.IsAbs(arg) && dir != "" {
-			arg = filepath.Join(dir, arg)
-		}
-		if path, err := hostpath.Resolve(arg, nil); err == nil {
-			if path.ID.Type == hostpath.File {
-				files = append(files, arg)
+		for _, name := range named(arg) {
+			if !filepath.IsAbs(name) && dir != "" {
+				name = filepath.Join(dir, name)
 			}
-			path.Close()
+			if path, err := hostpath.Resolve(name, nil); err == nil {
+				if path.ID.Type == hostpath.File {
+					files = append(files, name)
+				}
+				path.Close()
+			}
 		}
 	}
 	return files

@@ -150,3 +150,52 @@ func TestProgramsThatASandboxMayWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaces are where a command looks for what it runs; none may be where a sandbox may write.
+func TestPlaces(t *testing.T) {
+	project, elsewhere := t.TempDir(), t.TempDir()
+	deep := filepath.Join(project, "deep")
+	if err := os.Mkdir(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at, err := hostpath.Open(project, hostpath.Identity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	writable := []hostpath.Tree{{Path: project, ID: at.ID}}
+	for name, c := range map[string]struct {
+		argv    []string
+		dir     string
+		env     map[string]string
+		refused bool
+	}{
+		"a module of the directory":     {argv: []string{"/usr/bin/python3", "-m", "tool"}, dir: project, refused: true},
+		"a package that is a directory": {argv: []string{"/usr/bin/python3", deep}, refused: true},
+		"one below the directory":       {argv: []string{"/usr/bin/python3", "deep"}, dir: project, refused: true},
+		"what an option is given":       {argv: []string{"/usr/bin/npx", "--prefix=" + project, "x"}, refused: true},
+		"where commands are":            {argv: []string{"/bin/sh", "-c", "x"}, env: map[string]string{"PATH": "/usr/bin:" + deep}, refused: true},
+		"where modules are":             {argv: []string{"/usr/bin/python3", "-m", "x"}, env: map[string]string{"PYTHONPATH": project}, refused: true},
+		"elsewhere":                     {argv: []string{"/usr/bin/python3", "-m", "tool", elsewhere, "--a=" + elsewhere}, dir: elsewhere, env: map[string]string{"PATH": "/usr/bin:/bin"}},
+		"a text that names nothing":     {argv: []string{"/usr/bin/python3", "x=" + project + "/absent"}, env: map[string]string{"PROJECT": project}},
+		"above it":                      {argv: []string{"/usr/bin/true"}, dir: "/"},
+	} {
+		places := executable.Places(c.argv, c.dir, c.env)
+		if err := executable.CheckPlaces(places, writable); (err != nil) != c.refused {
+			t.Errorf("%s: %v (%q)", name, err, places)
+		}
+		if err := executable.CheckPlaces(places, nil); err != nil {
+			t.Errorf("%s, where no sandbox may write: %v", name, err)
+		}
+	}
+	environment := []string{"A=" + project, "PATH=" + deep + ":/usr/bin:" + project + "/later:bin:" + elsewhere, "NODE_PATH=" + project}
+	if got, want := executable.WithoutPlaces(environment, writable), []string{"A=" + project, "PATH=/usr/bin:" + elsewhere, "NODE_PATH="}; !slices.Equal(got, want) {
+		t.Errorf("the environment is %q, not %q", got, want)
+	}
+	if got := executable.WithoutPlaces(environment, nil); !slices.Equal(got, environment) {
+		t.Errorf("where no sandbox may write it is %q", got)
+	}
+	if got := executable.Files([]string{"/bin/sh", "--rcfile=/etc/passwd"}, ""); !slices.Contains(got, "/etc/passwd") {
+		t.Errorf("the file that an option is given is not among %q", got)
+	}
+}

@@ -201,7 +201,7 @@ func (o *output) timers() (nearly, over <-chan time.Time) {
 // late is the end of a stream whose time is over.
 func (o *output) late() error {
 	if o.kills {
-		return refuse(codeDeadline, "the command ran longer than the %s that it was given, and is killed", o.timeout)
+		return refuse(codeDeadline, "the command ran longer than the %s that it was given, so it is being killed; nobody has confirmed yet that it has ended: list the processes, or kill the sandbox to be sure", o.timeout)
 	}
 	return refuse(codeDeadline, "the stream was open for the %s that it was given; the command goes on", o.timeout)
 }
@@ -276,6 +276,8 @@ func (o *output) end(ctx context.Context, s *stream, exit channel.Exit) error {
 	switch {
 	case exit.Error != "" && !o.started:
 		return refuse(codeInvalid, "%s", exit.Error)
+	case exit.TimedOut && exit.Error != "": // which says whether it has ended
+		return refuse(codeDeadline, "the command ran longer than it may: %s", exit.Error)
 	case exit.TimedOut:
 		return refuse(codeDeadline, "the command ran longer than it may, and was killed")
 	}

@@ -79,7 +79,10 @@ const (
 	maxSandboxes    = 8 // of a peer
 	maxCalls        = 8 // of a peer, at one time
 	idleSeconds     = 3600
-	leaseSeconds    = 60               // that a sandbox lasts without its peer, which may be on its way to a new daemon
 	peerTimeout     = 30 * time.Minute // without a request
-	farewell        = 2 * time.Minute  // for the removal of a peer's sandboxes
+	// leaseSeconds is how long a sandbox lasts without its peer: as long as one over HTTP may be
+	// away. A laptop that sleeps is away for its daemon on another machine, which hears of it by
+	// TCP's keep-alive after two minutes.
+	leaseSeconds = int64(peerTimeout / time.Second)
+	farewell     = 2 * time.Minute // for the removal of a peer's sandboxes
 )

@@ -30,7 +30,7 @@ func TestSandboxesHaveALease(t *testing.T) {
 	}
 	h.mu.Lock()
 	for _, req := range h.asked {
-		if req.Lifetime.LeaseSeconds != 60 || req.Lifetime.IdleSeconds == 0 {
+		if req.Lifetime.LeaseSeconds != 1800 || req.Lifetime.IdleSeconds == 0 {
 			t.Errorf("one is asked for with %+v", req.Lifetime)
 		}
 	}

@@ -59,6 +59,7 @@ func (t *Table) Elevated(ctx context.Context, e Elevated) (channel.Exit, error) 
 	}
 	if kerr := t.place.Kill(context.WithoutCancel(ctx)); kerr != nil {
 		t.cfg.Log.Error("a sandbox can't be killed", "sandbox", t.place.Info.ID, "err", kerr)
+		exit.Error = "the command was cut off, and its sandbox could not be destroyed: the command may run on; destroy the sandbox"
 		err = errors.Join(err, kerr)
 	}
 	t.settleAlone(context.WithoutCancel(ctx), cmd, exit)

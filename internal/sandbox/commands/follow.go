@@ -24,7 +24,7 @@ func (t *Table) follow(c *command, timeout time.Duration) {
 		ctx, cancel = t.place.Waits().WithTimeout(t.life, timeout+timeoutGrace+guestGrace)
 		defer cancel()
 	}
-	exit, err := t.awaitExit(ctx, c.id)
+	exit, err := t.exitOf(ctx, c.id)
 	if err != nil && t.life.Err() != nil {
 		return // the daemon ends; its successor follows the command
 	}
@@ -35,11 +35,52 @@ func (t *Table) follow(c *command, timeout time.Duration) {
 			t.cfg.Log.Error("a sandbox can't be killed", "sandbox", t.place.Info.ID, "err", err)
 			exit.Error = "the sandbox did not end the command at its timeout, and could not be destroyed: the command may run on; destroy the sandbox"
 		}
-	} else if err != nil {
-		exit = channel.Exit{Code: 137, Error: "the sandbox ended"}
 	}
 	faultpoint.Hit(faultpoint.ExecEnded)
 	t.settle(t.life, c, exit)
+}
+
+// askAgain is how long a keeper that does not answer is left alone.
+const askAgain = time.Second
+
+// exitOf waits for a command's end, however often the connection to the keeper breaks: the command
+// runs on meanwhile, and only the keeper, or the end of its sandbox, tells that it does not. The
+// error is why ctx ended.
+func (t *Table) exitOf(ctx context.Context, cmd string) (channel.Exit, error) {
+	for {
+		exit, err := t.awaitExit(ctx, cmd)
+		switch {
+		case err == nil:
+			return exit, nil
+		case ctx.Err() != nil:
+			return channel.Exit{}, context.Cause(ctx)
+		case errors.Is(err, fault.ErrNotFound):
+			return t.unknownTo(ctx)
+		case t.place.State().Ends():
+			return sandboxEnded(), nil
+		}
+		t.cfg.Log.Warn("a command can't be followed; it is tried again", "sandbox", t.place.Info.ID, "command", cmd, "err", err)
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return channel.Exit{}, context.Cause(ctx)
+		}
+	}
+}
+
+// sandboxEnded is the end of a command that ended with its sandbox.
+func sandboxEnded() channel.Exit { return channel.Exit{Code: 137, Error: "the sandbox ended"} }
+
+// unknownTo is the end of a command that the keeper does not know: its sandbox has ended, unless the
+// keeper says that it is there.
+func (t *Table) unknownTo(ctx context.Context) (channel.Exit, error) {
+	switch _, err := t.cfg.Keeper.Get(ctx, t.place.Info.ID); {
+	case ctx.Err() != nil:
+		return channel.Exit{}, context.Cause(ctx)
+	case err == nil:
+		return channel.Exit{Code: 137, Error: "the keeper of the sandbox does not know the command any more, so that nobody knows how it ended: it may run on; destroy the sandbox to be sure"}, nil
+	}
+	return sandboxEnded(), nil
 }
 
 // awaitExit attaches behind the last byte, where only the exit is sent.

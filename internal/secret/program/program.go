@@ -34,9 +34,9 @@ type Command struct {
 // Guard has the program not be asked if it lies where a sandbox may write.
 func (c *Command) Guard(writable func() []hostpath.Tree) { c.writable = writable }
 
-// Fetch implements secret.Source. The program has the daemon's environment and no input;
-// it prints one line. What it says of its errors is not kept: it may have the secret. With
-// it end the processes that it left in its process group.
+// Fetch implements secret.Source. The program has the daemon's environment (see
+// executable.WithoutPlaces) and no input; it prints one line. What it says of its errors is not
+// kept: it may have the secret. With it end the processes that it left in its process group.
 func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if ctx.Err() != nil {
 		return secret.Value{}, c.failed("did not end in time")
@@ -48,12 +48,16 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if c.writable != nil {
 		writable = c.writable()
 	}
+	if err := executable.CheckPlaces(executable.Places(c.Argv, "", nil), writable); err != nil {
+		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
+	}
 	opened, err := c.sums.Open(c.Argv, "", writable)
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
 	}
 	defer opened.Close()
 	cmd := opened.Command() // the operator's own; it is ended with its group below
+	cmd.Env = executable.WithoutPlaces(os.Environ(), writable)
 	cmd.Stdout, cmd.WaitDelay = said, heldOpen
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = string(os.PathSeparator)

@@ -103,6 +103,9 @@ func (c *Command) open() (*executable.Program, error) {
 	if c.Writable != nil {
 		writable = c.Writable()
 	}
+	if err := executable.CheckPlaces(executable.Places(c.Argv, c.Dir, c.Environment), writable); err != nil {
+		return nil, err
+	}
 	return c.sums.Open(c.Argv, c.Dir, writable)
 }
 

@@ -377,4 +377,16 @@ func TestAProgramThatASandboxMayWrite(t *testing.T) {
 	if got, err := c.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100}); err == nil || got != nil {
 		t.Errorf("it is run: %q", got)
 	}
+	for how, elsewhere := range map[string]*command.Command{
+		"in its directory": {Argv: []string{"/bin/echo"}, User: nobody(), Dir: dir},
+		"in its PATH":      {Argv: []string{"/bin/echo"}, User: nobody(), Environment: map[string]string{"PATH": "/bin:" + dir}},
+	} {
+		if got, err := elsewhere.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100}); err != nil || string(got) != "\n" { // the control
+			t.Errorf("%s: %q, %v", how, got, err)
+		}
+		elsewhere.Writable = c.Writable
+		if got, err := elsewhere.Run(t.Context(), tool.Call{Arguments: "{}", MaxOutput: 100}); err == nil || got != nil {
+			t.Errorf("a sandbox may write %s, and it is run: %q", how, got)
+		}
+	}
 }

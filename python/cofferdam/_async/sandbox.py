@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 #: A command line as its words, or as one text for the shell.
 CommandLine = str | Sequence[str]
+
+logger = logging.getLogger("cofferdam")
 
 
 def _argv(command: CommandLine) -> list[str]:
@@ -287,19 +290,27 @@ class AsyncSandbox:
         process = await self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
         try:
             result = await process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
-        except BaseException:
-            await self._end(process)
+        except BaseException as e:
+            await self._end(process, e)
             raise
         if check and not result.ok:
             raise CommandFailed(process.argv, result)
         return result
 
-    async def _end(self, process: AsyncProcess) -> None:
-        """Ends a command that nobody follows any more."""
+    async def _end(self, process: AsyncProcess, why: BaseException) -> None:
+        """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
         try:
             await process.kill()
-        except Exception:  # it, or the sandbox, may be gone: the error that is under way says more
+        except NotFound:  # it is gone, and the sandbox perhaps, too
             pass
+        except Exception as e:
+            note = (
+                f"the command {process.id} was killed, and that is not confirmed ({e}): it may run on;"
+                f" kill the sandbox {self.id} to be sure"
+            )
+            logger.warning("%s", note)
+            if hasattr(why, "add_note"):  # since Python 3.11
+                why.add_note(note)
 
     # Packages.
 

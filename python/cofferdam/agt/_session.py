@@ -185,6 +185,8 @@ class Session:
             made.stderr = result.error
         if result.timed_out:
             made.killed, made.kill_reason = True, f"timed out after {limits.timeout_seconds:g} seconds"
+            if result.error:  # which says whether it has ended
+                made.kill_reason += f"; {result.error}"
         elif result.signal == "KILL" or result.exit_code == _KILL:
             made.killed, made.kill_reason = True, self._why_killed()
         return made

@@ -277,6 +277,21 @@ func (c *Commands) Written(id string) (keeper.Output, error) {
 	return out, nil
 }
 
+// EndWith has all commands that run end like this, as the host tells it.
+func (c *Commands) EndWith(exit channel.Exit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.all {
+		k.mu.Lock()
+		ended := k.exit != nil // its number may be another's now
+		k.mu.Unlock()
+		k.end(exit)
+		if k.group != 0 && !ended {
+			_ = syscall.Kill(-k.group, syscall.SIGKILL)
+		}
+	}
+}
+
 // Send passes a frame to a process.
 func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, payload []byte) error {
 	k, err := c.find(id)
@@ -326,19 +341,7 @@ func (k *command) takeInput(payload []byte) error {
 }
 
 // Kill ends all commands, as the end of their sandbox does.
-func (c *Commands) Kill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, k := range c.all {
-		k.mu.Lock()
-		ended := k.exit != nil // its number may be another's now
-		k.mu.Unlock()
-		k.end(channel.Exit{Code: 137, Error: "the sandbox ended"})
-		if k.group != 0 && !ended {
-			_ = syscall.Kill(-k.group, syscall.SIGKILL)
-		}
-	}
-}
+func (c *Commands) Kill() { c.EndWith(channel.Exit{Code: 137, Error: "the sandbox ended"}) }
 
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)

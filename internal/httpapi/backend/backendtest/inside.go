@@ -56,8 +56,22 @@ func (b *Box) Tell(ctx context.Context) error {
 type Boxes struct {
 	backend.Sandboxes
 
-	mu  sync.Mutex // guards what follows
-	all []*Box
+	mu   sync.Mutex // guards what follows
+	all  []*Box
+	mute error // of signals and removals; nil: all are confirmed
+}
+
+// Mute makes signals and removals fail with err, as those that nobody confirms.
+func (b *Boxes) Mute(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mute = err
+}
+
+func (b *Boxes) muted() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mute
 }
 
 // Add makes a box known.
@@ -122,6 +136,9 @@ func (b *Boxes) List() []*sandbox.Sandbox {
 // Destroy implements backend.Sandboxes.
 func (b *Boxes) Destroy(_ context.Context, id string) error {
 	box, err := b.box(id)
+	if err == nil {
+		err = b.muted()
+	}
 	if err != nil {
 		return err
 	}
@@ -197,6 +214,9 @@ func (b *Boxes) Written(_ context.Context, id, command string) (keeper.Output, e
 func (b *Boxes) Send(ctx context.Context, id, command string, kind channel.FrameType, payload []byte) error {
 	box, err := b.running(id)
 	if err != nil {
+		return err
+	}
+	if err := b.muted(); err != nil && kind == channel.FrameSignal {
 		return err
 	}
 	return box.Commands.Send(ctx, command, kind, payload)

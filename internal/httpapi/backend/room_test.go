@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,30 +121,5 @@ func TestWhoHasLeftTakesNothing(t *testing.T) {
 	defer leaveAgain()
 	if err := backend.Take(again, backend.RoomEach); err != nil {
 		t.Errorf("all of it is there: %v", err)
-	}
-}
-
-// TestWhatIsTakenAsItLeaves is given back, in whatever moment that comes.
-func TestWhatIsTakenAsItLeaves(t *testing.T) {
-	t.Parallel()
-	room := backend.NewRoom()
-	for range 5_000 {
-		ctx, leave := room.Enter(t.Context(), "ann")
-		var both sync.WaitGroup
-		begun := make(chan struct{})
-		both.Go(func() {
-			close(begun)
-			for range 50 {
-				_ = backend.Take(ctx, 1)
-			}
-		})
-		<-begun
-		leave()
-		both.Wait()
-	}
-	ctx, leave := room.Enter(t.Context(), "ann")
-	defer leave()
-	if err := backend.Take(ctx, backend.RoomEach); err != nil {
-		t.Errorf("nobody has any: %v", err)
 	}
 }

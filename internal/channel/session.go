@@ -28,6 +28,9 @@ const (
 	// Backlog of streams opened and not accepted yet; an honest opener waits
 	// when it is full, for any other the session's own limit holds.
 	Backlog = 64
+	// opening is how many streams are being opened at a time. A peer that accepts nothing keeps each
+	// of them for as long as the session lives; who comes after them waits without one.
+	opening = 64
 )
 
 // Session is the multiplexer on a channel. Both ends may open streams.
@@ -43,8 +46,13 @@ type Session struct {
 
 // life is a session from its start to its end or reset.
 type life struct {
-	mux   *yamux.Session
-	waits *waits
+	mux    *yamux.Session
+	waits  *waits
+	places chan struct{} // of streams that are being opened
+}
+
+func newLife(mux *yamux.Session, w *waits) *life {
+	return &life{mux, w, make(chan struct{}, opening)}
 }
 
 // NewHostSession starts the host's end. It owns conn, which may be a Wire, from
@@ -60,7 +68,7 @@ func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
 	g.session.Store(mux)
-	return &Session{now: &life{mux, w}}, nil
+	return &Session{now: newLife(mux, w)}, nil
 }
 
 // NewGuestSession starts the guest's end. It owns conn from now on.
@@ -80,7 +88,7 @@ func (s *Session) begin() error {
 	if err != nil {
 		return fmt.Errorf("start the guest's end of a channel: %w", err)
 	}
-	s.now = &life{mux, w}
+	s.now = newLife(mux, w)
 	return nil
 }
 
@@ -152,14 +160,31 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		err    error
 	}
 	now := s.current()
-	done := make(chan opened, 1)
+	select {
+	case now.places <- struct{}{}:
+	case <-now.waits.ended:
+		if now.waits.wasReset() {
+			return nil, ErrReset
+		}
+		return nil, yamux.ErrSessionShutdown
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	done := make(chan opened)
 	errand.Go(func() {
+		defer func() { <-now.places }()
 		var o opened
 		o.err = errand.Try(func() (err error) {
 			o.stream, err = now.open()
 			return err
 		})
-		done <- o
+		select {
+		case done <- o:
+		case <-ctx.Done():
+			if o.err == nil {
+				_ = now.conn(o.stream).Close() // nobody waits for it any more
+			}
+		}
 	})
 	select {
 	case o := <-done:
@@ -168,11 +193,6 @@ func (s *Session) Open(ctx context.Context) (*Conn, error) {
 		}
 		return now.conn(o.stream), nil
 	case <-ctx.Done():
-		errand.Go(func() {
-			if o := <-done; o.err == nil {
-				_ = now.conn(o.stream).Close()
-			}
-		})
 		return nil, ctx.Err()
 	}
 }

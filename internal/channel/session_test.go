@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -343,5 +344,36 @@ func BenchmarkGuestToHost(b *testing.B) {
 		if _, _, err := in.ReadFrame(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestOpeningPilesUpNothing: behind a guest that accepts nothing, who wants a stream and gives up
+// leaves nothing, however many do. Those that it does accept are opened.
+func TestOpeningPilesUpNothing(t *testing.T) {
+	host, _ := pair(t)
+	for range Backlog {
+		if _, err := host.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := runtime.NumGoroutine()
+	for range 10 * opening {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if _, err := host.Open(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		cancel()
+	}
+	if more := runtime.NumGoroutine() - before; more > opening+10 {
+		t.Errorf("%d goroutines are left of %d that gave up", more, 10*opening)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := host.Open(t.Context())
+		waiting <- err
+	}()
+	_ = host.Close()
+	if err := <-waiting; err == nil {
+		t.Error("a stream of a session that has ended")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // What every server holds its clients to. There is no limit for a whole request
@@ -43,7 +44,7 @@ func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logg
 	l = accept.Patient(l, log)
 	return &server{name: name, listener: l, streams: end, http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100},
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: httphead.Untaken},
 		BaseContext: func(net.Listener) context.Context { return life },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}

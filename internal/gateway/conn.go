@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
@@ -60,21 +59,6 @@ func (c *guestConn) Close() error {
 // Write implements net.Conn. It puts the reason phrase of the answer that
 // begins here, if one is set, in its place.
 func (c *guestConn) Write(p []byte) (int, error) { return c.phrase.write(c.Conn, p) }
-
-// reading is a guest's connection below its TLS, whose guest must take each piece of what is written
-// in some time. One that does not is of no use to anybody, and holds what it is sent.
-type reading struct {
-	net.Conn
-	within time.Duration
-}
-
-// Write implements net.Conn.
-func (r reading) Write(b []byte) (int, error) {
-	if err := r.SetWriteDeadline(time.Now().Add(r.within)); err != nil {
-		return 0, err
-	}
-	return r.Conn.Write(b)
-}
 
 // connKey is the context key of a request's guestConn.
 type connKey struct{}

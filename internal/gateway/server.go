@@ -34,7 +34,7 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
-	session := tls.Server(reading{conn, g.cfg.Limits.UnreadTime}, g.tlsConfig(sandbox))
+	session := tls.Server(&httphead.Taken{Conn: conn, Within: g.cfg.Limits.UnreadTime}, g.tlsConfig(sandbox))
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // Bounds of what names a file.
@@ -146,7 +147,7 @@ func (s fileRoutes) listFiles(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
 	begun := false
-	out := json.NewEncoder(w)
+	out := json.NewEncoder(&httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken})
 	err = channel.ReadList(conn, func(part []channel.FileInfo) error {
 		if !begun {
 			w.Header().Set("Content-Type", "application/x-ndjson")
@@ -182,7 +183,7 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
-	body := &octets{w: w}
+	body := &octets{w: &httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken}}
 	_, err = channel.NewFileReader(conn, info.Size).WriteTo(body)
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -32,7 +33,7 @@ func (m *manager) OpenFile(ctx context.Context, id string, f channel.File) (*cha
 		defer far.Close()
 		frames(channel.NewConn(far))
 	}()
-	return channel.NewConn(near), channel.FileInfo{Path: f.Path, Kind: channel.KindFile, Size: 10}, nil
+	return channel.NewConn(near), channel.FileInfo{Path: f.Path, Kind: channel.KindFile, Size: 10 << m.growth}, nil
 }
 
 // TestAFileThatLies: a guest that sends less or more than it announced, or breaks off, has
@@ -70,5 +71,36 @@ func TestAFileThatLies(t *testing.T) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 		})
+	}
+}
+
+// TestAFileThatNobodyTakes: a client that takes nothing any more of a file, and stays, holds
+// no stream of the guest's.
+func TestAFileThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	in := serveWithin(t, 50*time.Millisecond)
+	in.manager.growth = 40
+	box := in.create(in.host, api.CreateSandbox{})
+	ended := make(chan error, 1)
+	endless := func(write func(c *channel.Conn) error) func(*channel.Conn) {
+		return func(c *channel.Conn) {
+			for {
+				if err := write(c); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}
+	}
+	piece := make([]byte, 32<<10)
+	in.manager.guestFile(endless(func(c *channel.Conn) error { return c.WriteFrame(channel.FrameStdout, piece) }))
+	body, err := in.host.ReadFile(t.Context(), box.ID, client.File{Path: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	<-ended
+	if _, err := io.Copy(io.Discard, body); err == nil {
+		t.Error("what was broken off looks whole")
 	}
 }

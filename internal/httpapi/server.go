@@ -10,6 +10,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -99,6 +101,9 @@ type Config struct {
 	// HandOver ends the daemon, and leaves its sandboxes to the next one.
 	HandOver func()
 	Logger   *slog.Logger
+	// Untaken is how long a client may take nothing of a file before that is broken off; 0:
+	// httphead.Untaken.
+	Untaken time.Duration
 }
 
 // desk is what the routes share: the parts of the daemon, and whose is what.
@@ -126,6 +131,7 @@ func New(cfg Config) *Server {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
+	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey)}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
@@ -47,6 +48,7 @@ type manager struct {
 	events []sandbox.Event
 	more   chan struct{}       // closed when there is another one
 	frames func(*channel.Conn) // of every file; nil: there are files
+	growth uint                // of what every file is told to have: ten bytes, doubled so often
 }
 
 func (*manager) Settle(context.Context, string) error { return nil }
@@ -122,6 +124,12 @@ type serving struct {
 
 func serve(t *testing.T) *serving {
 	t.Helper()
+	return serveWithin(t, 0)
+}
+
+// serveWithin gives clients so long to take what they are sent.
+func serveWithin(t *testing.T, untaken time.Duration) *serving {
+	t.Helper()
 	dir := t.TempDir()
 	in := &serving{t: t, manager: &manager{Life: backendtest.NewLife(t.TempDir()), more: make(chan struct{})}}
 	var err error
@@ -144,6 +152,8 @@ func serve(t *testing.T) *serving {
 		Calls: calls, Sandboxes: in.manager, Log: in.log, Tokens: in.book, Policies: in.policies, Logger: slog.New(slog.DiscardHandler),
 		Door:  door,
 		Audit: httpapi.Auditing{Index: x, End: in.log.End},
+
+		Untaken: untaken,
 	}))
 	over := httptest.NewServer(backend.Hurried(h)) // as the daemon serves it
 	t.Cleanup(over.Close)

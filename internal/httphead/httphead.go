@@ -69,15 +69,31 @@ type Meter struct {
 	left    int64      // of what a head may take
 	taken   int64
 	full    bool
+	turn    uint64 // how many heads were expected
 }
 
 // Expect has what is read from now on counted, up to what a head of most bytes takes: it is one,
-// or may be.
-func (m *Meter) Expect(account Account, most int) {
+// or may be. turn names that head, for ArrivedAt.
+func (m *Meter) Expect(account Account, most int) (turn uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.end()
 	m.account, m.left, m.full = account, int64(most)*PerByte, false
+	m.turn++
+	return m.turn
+}
+
+// ArrivedAt is Arrived for one head, unless another is expected by now: a transport gives a connection
+// to the next request before the one before has been told of its answer. full tells whether there
+// was no room for it.
+func (m *Meter) ArrivedAt(turn uint64) (full bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.turn != turn {
+		return false
+	}
+	m.end()
+	return m.full
 }
 
 // Arrived gives all back: the head is read, and counted by what it has, or none comes any more.
@@ -93,13 +109,6 @@ func (m *Meter) end() {
 		m.account.Give(m.taken)
 	}
 	m.account, m.taken = nil, 0
-}
-
-// Full tells whether there was no room for the head that was expected last.
-func (m *Meter) Full() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.full
 }
 
 // Count counts bytes that were read. The error is ErrFull.
@@ -132,6 +141,17 @@ func (c *Conn) Read(b []byte) (int, error) {
 		return 0, full
 	}
 	return n, err
+}
+
+// CloseWrite ends one half, where the connection can: what was upgraded may be answered behind it.
+func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite ends one half of a connection; of one that has no halves, all.
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return conn.Close()
 }
 
 // Close implements net.Conn.

@@ -30,15 +30,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.To.RoundTrip(r)
 	}
 	var on expecting
-	defer on.arrived()
 	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		on.expect(meterOf(got.Conn), account)
 	}})
 	answer, err := t.To.RoundTrip(r.WithContext(ctx))
-	if err != nil {
-		if on.full() {
-			return nil, ErrFull
-		}
+	full := on.arrived()
+	switch {
+	case err != nil && full:
+		return nil, ErrFull
+	case err != nil:
 		return nil, err
 	}
 	if !account.Take(Cost(0, answer.Header, answer.Trailer) + behind(answer)) {
@@ -67,31 +67,35 @@ func behind(answer *http.Response) int64 {
 // expecting is the connection on which an answer is expected. A transport may choose another one
 // if the first is gone.
 type expecting struct {
-	mu    sync.Mutex // guards meter
+	mu    sync.Mutex // guards all below
 	meter *Meter     // nil: none is counted
+	turn  uint64
+	over  bool // the request is over, and expects nothing
 }
 
 func (e *expecting) expect(meter *Meter, account Account) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.meter != nil {
-		e.meter.Arrived()
+	e.end()
+	if e.over || meter == nil {
+		return
 	}
-	if e.meter = meter; meter != nil {
-		meter.Expect(account, Most+Slack)
-	}
+	e.meter, e.turn = meter, meter.Expect(account, Most+Slack)
 }
 
-func (e *expecting) arrived() {
+// arrived tells whether there was no room for the head.
+func (e *expecting) arrived() (full bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.meter != nil {
-		e.meter.Arrived()
-	}
+	e.over = true
+	return e.end()
 }
 
-func (e *expecting) full() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.meter != nil && e.meter.Full()
+// end needs mu.
+func (e *expecting) end() (full bool) {
+	if e.meter != nil {
+		full = e.meter.ArrivedAt(e.turn)
+	}
+	e.meter = nil
+	return full
 }

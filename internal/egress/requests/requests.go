@@ -70,7 +70,7 @@ type Config struct {
 	// another one is read.
 	Full      func(ctx context.Context)
 	HeadTime  time.Duration // that a request's header may take, and the handshake
-	AwaitTime time.Duration // that the host's answer may take to begin
+	AwaitTime time.Duration // that the host's answer may take to begin, and the client to take any more of it
 }
 
 // Ended is with what the TLS of a connection is ended.
@@ -216,7 +216,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		r, ended := c.follow(r, judged.Rule)
 		defer c.cutShort(r)
 		defer ended()
-		out := &httphead.Answer{ResponseWriter: once{w}}
+		out := &httphead.Answer{ResponseWriter: once{w}, Within: c.config.AwaitTime}
 		proxy.ServeHTTP(out, r)
 		out.Settle() // before what it takes is given back
 	})

@@ -69,7 +69,7 @@ func New(cfg Config) (*Pages, error) {
 		read:     lru.New[key, *Page](cfg.Memory),
 		rendered: lru.New[renderKey, *Rendered](cfg.Rendered),
 		required: kept.NewFindings(required, disk, cfg.Flights, func(_ requiredKey, r *requirements) int64 { return r.size() }),
-		heavy:    turns.New(turns.Limits{All: 2, Each: 2, Sure: 1, Most: 16}),
+		heavy:    turns.New(turns.Limits{All: 2, Each: 2, Sure: 1, Most: 4}),
 		tagKey:   tagKey,
 	}, nil
 }

@@ -149,15 +149,21 @@ func Release(ctx context.Context) {
 func (s *share) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.giveAll()
+}
+
+// giveAll needs mu.
+func (s *share) giveAll() {
 	s.room.give(s.owner, s.taken)
 	s.taken = 0
 }
 
-// leave has the request take no more, since nobody would give that back.
+// leave gives all back and has the request take no more, in one step: nobody would give back what
+// was taken between the two.
 func (s *share) leave() {
-	s.release()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.giveAll()
 	s.left = true
 }
 

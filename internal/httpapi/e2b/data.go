@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
@@ -50,6 +52,9 @@ type DataConfig struct {
 	// Alarms is the log, as far as clients are told of alarms in it; nil: they are told of none.
 	Alarms alarms.Log
 	Log    *slog.Logger
+	// Untaken is how long a client may take nothing of a file, or of what a port answers, before that
+	// is broken off; 0: httphead.Untaken.
+	Untaken time.Duration
 }
 
 // Data is the data plane's handler: everything that is done in one sandbox. It
@@ -70,6 +75,7 @@ func NewData(cfg DataConfig) *Data {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
+	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs(), alarms: newAlarmNews(cfg.Alarms)}
 	d.routes.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d.routes.HandleFunc("GET /metrics", d.rest(d.metrics))

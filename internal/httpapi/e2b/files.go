@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // download sends a file as it comes from the sandbox; nothing is kept here. There
@@ -36,6 +37,7 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 	defer cutOff(ctx, conn)()
 	stop := cutWrites(ctx, c, w)
 	defer stop()
+	w = &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken}
 	body := channel.NewFileReader(conn, info.Size)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))

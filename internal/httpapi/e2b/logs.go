@@ -25,6 +25,9 @@ import (
 const (
 	maxLogs     = 1000
 	maxLogBytes = 2 << 20 // of text in one answer, as JSON has it
+	// maxLinedBytes is of one that has all of it twice. Both are passed where much was written within
+	// a millisecond, by as much as still fits into a token's room.
+	maxLinedBytes = 1 << 20
 	// mostKept is what is kept of one command's output at most, and readCopies how often it is in
 	// memory while it is read: as it came and with what was blocked left out, or that and as text.
 	mostKept   = 4 << 20
@@ -39,13 +42,14 @@ const (
 type logQuery struct {
 	from, to time.Time // of both zero: no bound
 	limit    int
+	bytes    int // of text, about
 	backward bool
 	level    string
 	search   string
 }
 
-func logQueryOf(q url.Values, from string) (logQuery, error) {
-	want := logQuery{limit: maxLogs, level: q.Get("level"), search: q.Get("search")}
+func logQueryOf(q url.Values, from string, bytes int) (logQuery, error) {
+	want := logQuery{limit: maxLogs, bytes: bytes, level: q.Get("level"), search: q.Get("search")}
 	for name, into := range map[string]*time.Time{from: &want.from, "end": &want.to} {
 		if text := q.Get(name); text != "" {
 			ms, err := strconv.ParseInt(text, 10, 64)
@@ -154,7 +158,7 @@ func (c *chosen) add(some []logEntry) error {
 	c.all = append(c.all, some...)
 	slices.SortStableFunc(c.all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	answer := c.list()
-	c.all = slices.Clone(answer[:room(answer, c.want.limit)]) // the rest is let go of
+	c.all = slices.Clone(answer[:room(answer, c.want)]) // the rest is let go of
 	c.all = c.list()
 	backend.Give(c.ctx, c.taken)
 	c.taken = 0
@@ -180,10 +184,10 @@ func (e logEntry) over(now time.Time) bool { return e.at.UnixMilli() < now.UnixM
 
 // room is how many of the entries one answer has. It does not end within a
 // millisecond, either, unless a client asked for so few.
-func room(all []logEntry, limit int) int {
+func room(all []logEntry, want logQuery) int {
 	size := 0
 	for i, e := range all {
-		if i == limit || i > 0 && size > maxLogBytes && e.at.UnixMilli() != all[i-1].at.UnixMilli() {
+		if i == want.limit || i > 0 && size > want.bytes && e.at.UnixMilli() != all[i-1].at.UnixMilli() {
 			return i
 		}
 		size += e.size()
@@ -210,6 +214,7 @@ func (c *Control) inTurn(answer handler) handler {
 			return err
 		}
 		defer leave()
+		defer backend.Release(r.Context()) // before the next one's turn, which needs that room
 		control := http.NewResponseController(w)
 		if control.SetWriteDeadline(time.Now().Add(logsTime)) == nil { // a writer of tests has none
 			defer control.SetWriteDeadline(time.Time{}) //nolint:errcheck // the connection is gone then
@@ -220,7 +225,7 @@ func (c *Control) inTurn(answer handler) handler {
 
 // logs is the first version's: the same twice, as lines and as entries.
 func (c *Control) logs(w http.ResponseWriter, r *client) error {
-	want, err := logQueryOf(r.URL.Query(), "start")
+	want, err := logQueryOf(r.URL.Query(), "start", maxLinedBytes)
 	if err != nil {
 		return err
 	}
@@ -244,7 +249,7 @@ func (c *Control) logs(w http.ResponseWriter, r *client) error {
 }
 
 func (c *Control) logs2(w http.ResponseWriter, r *client) error {
-	want, err := logQueryOf(r.URL.Query(), "cursor")
+	want, err := logQueryOf(r.URL.Query(), "cursor", maxLogBytes)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { d.portError(w, r, to, err) },
 		ErrorLog:     slog.NewLogLogger(d.cfg.Log.Handler(), slog.LevelDebug),
 	}
-	out := &httphead.Answer{ResponseWriter: w}
+	out := &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken}
 	proxy.ServeHTTP(out, r)
 	out.Settle() // before what it takes is given back
 }

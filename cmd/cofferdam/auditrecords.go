@@ -75,7 +75,7 @@ func recordWhy(r audit.Record) string {
 	if r.Reason != "" && len(r.Withheld) == 0 { // the ranges say it
 		parts = append(parts, r.Reason)
 	}
-	if r.Outcome == audit.Asked {
+	if r.Outcome == audit.Asked && r.SourceURL != "" {
 		parts = append(parts, r.SourceURL)
 	}
 	if r.Outcome == audit.Shown {

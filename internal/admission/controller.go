@@ -189,7 +189,7 @@ func New(config Config) *Controller {
 		Codes:        &Codes{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: newCallQueue(config.Calls), log: config.Logger},
 		Injection:    &Injection{tenants: known, secrets: config.Secrets},
-		Requests:     &Requests{tenants: known, leaf: config.Leaf, tell: config.TellTrust},
+		Requests:     &Requests{tenants: known, log: config.Log, leaf: config.Leaf, tell: config.TellTrust},
 		Findings:     &Findings{tenants: known, key: config.FindingsKey},
 		config:       config,
 		indexes:      newIndexCache(config.Limits.Indexes, config.Limits.IndexBytes),

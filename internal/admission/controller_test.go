@@ -551,7 +551,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		cmpopts.IgnoreFields(records.Connections{}, "mu", "ended"),
 		cmpopts.IgnoreFields(inventory.Accounts{}, "config", "mu"),
 		cmpopts.IgnoreFields(system{}, "mu"),
-		cmpopts.IgnoreFields(unlisted{}, "mu"),
+		cmpopts.IgnoreFields(unlisted{}, "mu"), cmpopts.IgnoreFields(lookups{}, "mu"),
 		cmpopts.IgnoreFields(calls{}, "mu"),
 		cmpopts.IgnoreFields(requests{}, "mu", "telling"),
 		cmpopts.IgnoreFields(attempts{}, "mu"),

@@ -19,6 +19,7 @@ import (
 type Lives struct {
 	log     audit.Log
 	tenants *tenants
+	overdue overdue // has a lock of its own
 }
 
 // SandboxStarted records that a registered sandbox begins, before it does.
@@ -27,6 +28,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
+	l.overdue.write(ctx)
 	detail := map[string]string{"template": t.run.Template, "policy_source": masking.Cut(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
@@ -89,21 +91,25 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	detail["lockfiles"] = masking.Cut(strings.Join(files, "\n"), 16_384)
 }
 
-// SandboxEnded records how often refusals were repeated and that the sandbox is
-// gone, with the reason.
+// SandboxEnded records what a sandbox's connections, calls and files came to, how often refusals
+// were repeated, and that it is gone, with the reason. What can't be written keeps nothing of the rest
+// from the record; the end itself is on record only when all of that is.
 func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error {
 	t, err := l.tenants.get(sandbox)
 	if err != nil {
 		return err
 	}
-	if err := t.book.Summarise(ctx); err != nil {
-		return err
-	}
+	l.overdue.write(ctx)
 	caller{t}.end(ctx)
-	if err := t.settleConnections(ctx, "the sandbox ended"); err != nil {
-		return err
+	err = t.settleConnections(ctx, "the sandbox ended")
+	if aborted := t.abortAll(ctx, "the sandbox ended while it was sent"); !errors.Is(aborted, fault.ErrForbidden) { // past its quota there are no more records of it
+		err = errors.Join(err, aborted)
 	}
-	if err := t.abortAll(ctx, "the sandbox ended while it was sent"); err != nil && !errors.Is(err, fault.ErrForbidden) { // past its quota there are no more records of it
+	if repeats := t.book.Summarise(ctx); repeats != nil { // last: those that came meanwhile are among them
+		l.overdue.keep(t.book)
+		err = errors.Join(err, repeats)
+	}
+	if err != nil {
 		return err
 	}
 	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: masking.Cut(reason, 1_024)})
@@ -162,6 +168,7 @@ func (l *Lives) SandboxLost(ctx context.Context, sandbox, reason string) error {
 // not to have ended, in its records from first on. It need not be registered: what it
 // was is lost with it.
 func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint64, reason string) error {
+	l.overdue.write(ctx)
 	var began *audit.Record
 	for r, err := range l.log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {
 		if err != nil {

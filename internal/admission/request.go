@@ -19,6 +19,8 @@ const detailStatus = "status"
 // Requests decides about requests to hosts whose TLS the gateway ends, and records them.
 type Requests struct {
 	tenants *tenants
+	log     audit.Log
+	gone    afterlife // of sandboxes that have ended; has a lock of its own
 	leaf    func(ctx context.Context, hosts []string, name string) (door.Certificate, error)
 	tell    func(ctx context.Context, sandbox string, hosts []string) error // see Config.TellTrust
 }
@@ -50,7 +52,7 @@ func (q *Requests) Request(ctx context.Context, ask door.RequestAsk) (door.Reque
 func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error {
 	t, err := q.tenants.get(done.Sandbox)
 	if err != nil {
-		return err
+		return q.gone.requested(ctx, q.log, done, Limits{}.orDefaults().Requests)
 	}
 	t.requests.telling.Lock() // the same can be told twice at a time
 	defer t.requests.telling.Unlock()
@@ -78,16 +80,11 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 // recall is a connection of which only the log knows by now. However many others of its guest's
 // have ended since, what became of its requests comes on record.
 func (h hostRequests) recall(ctx context.Context, seq uint64) (one records.Connection, known bool, err error) {
-	t := h.t
-	for r, err := range t.known.config.Log.Records(ctx, audit.Filter{Sandbox: t.run.Sandbox, Kinds: []audit.Kind{audit.KindNetwork}, Outcomes: []audit.Outcome{audit.Started}, Seqs: []uint64{seq}}) {
-		if err != nil {
-			return one, false, err
-		}
-		if r.Seq == seq {
-			return t.hosts.Recall(r), true, nil
-		}
+	began, known, err := connectionOf(ctx, h.t.known.config.Log, h.t.run.Sandbox, seq)
+	if !known || err != nil {
+		return one, false, err
 	}
-	return one, false, nil
+	return h.t.hosts.Recall(began), true, nil
 }
 
 // record records what became of a request, unless there are too many.
@@ -97,14 +94,22 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 	if !own && !tell {
 		return nil
 	}
-	r := audit.Record{Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork)}
 	if tell {
-		r.Outcome, r.Rule = audit.Exceeded, ruleRequestsQuota
+		r := audit.Record{Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork), Outcome: audit.Exceeded, Rule: ruleRequestsQuota}
 		r.Reason = "more requests were made than are recorded one by one; the end of each connection tells how many"
 		_, err := t.book.Append(ctx, r)
 		return t.requests.undone(own, err)
 	}
-	r.Outcome, r.Rule, r.Reason = audit.Finished, masking.Cut(request.Rule, 300), masking.Cut(request.Problem, 1_024)
+	_, err := t.book.Append(ctx, requestRecord(began, request))
+	return t.requests.undone(own, err)
+}
+
+// requestRecord is the record of what became of a request on a connection that began so.
+func requestRecord(began audit.Record, request door.RequestDone) audit.Record {
+	r := audit.Record{
+		Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork), Outcome: audit.Finished,
+		Rule: masking.Cut(request.Rule, 300), Reason: masking.Cut(request.Problem, 1_024),
+	}
 	r.Detail = map[string]string{
 		records.DetailRequest: masking.Cut(request.Method+" "+request.Path, 1_024), records.DetailBegan: strconv.FormatUint(began.Seq, 10),
 		records.DetailBytesOut: strconv.FormatInt(request.BytesOut, 10), records.DetailBytesIn: strconv.FormatInt(request.BytesIn, 10),
@@ -114,6 +119,5 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 		r.Detail[detailStatus] = strconv.Itoa(request.Status)
 	}
 	maps.Copy(r.Detail, map[string]string{records.DetailName: began.Detail[records.DetailName], records.DetailPort: began.Detail[records.DetailPort]})
-	_, err := t.book.Append(ctx, r)
-	return t.requests.undone(own, err)
+	return r
 }

@@ -53,6 +53,9 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		t.replayAsk(r)
 		hostAsker{t}.replay(r, limits)
 		t.requests.replay(r)
+		if r.Kind == audit.KindNetwork {
+			t.lookups.replay(r, limits)
+		}
 	case audit.KindCommand:
 		t.replayCommand(r, limits)
 	case audit.KindTool:

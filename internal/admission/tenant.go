@@ -32,6 +32,7 @@ type tenant struct {
 
 	narrowing narrowed      // what its client gave up of the network; has a lock of its own
 	unlisted  unlisted      // the names that wait for a person; has a lock of its own
+	lookups   lookups       // the names that led nowhere; has a lock of its own
 	requests  requests      // to hosts, that have a record; has a lock of its own
 	trusts    trusts        // the authority that it was told of later; has a lock of its own
 	secrets   *secret.Lease // those that it uses

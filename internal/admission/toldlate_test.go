@@ -50,3 +50,36 @@ func TestRequestsToldLate(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsToldAfterTheEnd: what became of a request is on record also where its sandbox has
+// ended before that is told, once, as its connection's; other sandboxes get none.
+func TestRequestsToldAfterTheEnd(t *testing.T) {
+	h := newHouse(t, Limits{})
+	run := h.run()
+	run.Sandbox, run.Token, run.Policy = "sb9", "t-9", parse(t, "network_allowlist: [ { host: api.example, methods: [GET, POST] } ]\n")
+	must(t, h.Register(run))
+	a, err := h.Connect(t.Context(), door.ConnectAsk{Sandbox: "sb9", Name: "api.example", Port: 443, Protocol: door.ProtocolHTTPS, Addresses: []netip.Addr{netip.MustParseAddr("93.184.216.34")}, Judged: true})
+	must(t, err)
+	must(t, h.SandboxEnded(t.Context(), "sb9", "stopped"))
+	h.Unregister("sb9")
+	tell := func(sandbox string, seq, number uint64) error {
+		return h.Requested(t.Context(), door.RequestsDone{Sandbox: sandbox, Connection: seq, Requests: []door.RequestDone{{Number: number, Method: "POST", Path: "/last", Status: 200}}})
+	}
+	for range 2 {
+		must(t, tell("sb9", a.Seq, 1))
+	}
+	var found []audit.Record
+	for _, r := range h.records(t, audit.Finished) {
+		if r.Detail["request"] != "" {
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 || found[0].Detail["request"] != "POST /last" || found[0].Sandbox != "sb9" || found[0].Run != run.Run || found[0].Token != "t-9" || found[0].Policy == "" || found[0].Detail["name"] != "api.example" {
+		t.Errorf("on record are %+v", found)
+	}
+	for sandbox, seq := range map[string]uint64{"sb9": a.Seq + 1000, "sb8": a.Seq} {
+		if err := tell(sandbox, seq, 2); fault.KindOf(err) != fault.KindOf(fault.ErrNotFound) {
+			t.Errorf("of %s, record %d: %v", sandbox, seq, err)
+		}
+	}
+}

@@ -201,6 +201,11 @@ func (c *Client) Trust(ctx context.Context, hosts []string) (Certificate, error)
 	return askFor[Certificate](ctx, c, "", callTrust, trustCall{hosts})
 }
 
+// Resolving implements Door.
+func (c *Client) Resolving(ctx context.Context, ask ResolveAsk) (Answer, error) {
+	return askFor[Answer](ctx, c, ask.Sandbox, callResolving, ask)
+}
+
 // Connect implements Door.
 func (c *Client) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
 	return askFor[Answer](ctx, c, ask.Sandbox, callConnect, ask)

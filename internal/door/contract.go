@@ -78,6 +78,12 @@ type Door interface {
 	// says; whoever asks may give up. A hold is the answer if nobody has answered by then.
 	AwaitHost(ctx context.Context, ask HostAsk) (Answer, error)
 
+	// Resolving judges whether a host's name may be looked up, and records that it is,
+	// durably when it returns: once for each name, with the number of its repeats. Names
+	// that lead nowhere are counted where the policy does not have them letter by letter.
+	// Unless it allows that, nobody may be asked for the name.
+	Resolving(ctx context.Context, ask ResolveAsk) (Answer, error)
+
 	// Connect judges a connection to a host whose addresses are known; it appends the
 	// record that an allowed one begins, durable when it returns. Disconnected ends it.
 	Connect(ctx context.Context, ask ConnectAsk) (Answer, error)

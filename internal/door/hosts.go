@@ -40,6 +40,13 @@ const (
 	ProtocolTCP = "tcp"
 )
 
+// ResolveAsk asks whether a name may be looked up, of which a name server then hears.
+type ResolveAsk struct {
+	Sandbox string `json:"sandbox"`
+	Name    string `json:"name"`
+	Port    int    `json:"port"`
+}
+
 // ConnectAsk asks for a connection to a host. Its client has said by the protocol that it
 // means this name, unless that is ProtocolTCP, and each of the addresses is one that the
 // host may have.

@@ -292,6 +292,7 @@ func hostHandlers(d Door) map[method]handler {
 	return map[method]handler{
 		callName:         answering(d.Name),
 		callAwaitHost:    answering(d.AwaitHost),
+		callResolving:    answering(d.Resolving),
 		callConnect:      answering(d.Connect),
 		callDisconnected: noting(d.Disconnected),
 		callHostRefused:  answering(d.HostRefused),

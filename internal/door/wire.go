@@ -69,6 +69,7 @@ const (
 	callBuild
 	callReadBuilt
 	callAsking
+	callResolving
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -81,7 +82,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt, callAsking:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt, callAsking, callResolving:
 	}
 	return smallMessage
 }

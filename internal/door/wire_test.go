@@ -106,6 +106,11 @@ func (d *plainDoor) Name(ctx context.Context, ask NameAsk) (NameAnswer, error) {
 	return NameAnswer{}, nil
 }
 
+func (d *plainDoor) Resolving(ctx context.Context, ask ResolveAsk) (Answer, error) {
+	d.note(ctx, ask.Sandbox)
+	return Answer{}, nil
+}
+
 func (d *plainDoor) Connect(ctx context.Context, ask ConnectAsk) (Answer, error) {
 	d.note(ctx, ask.Sandbox)
 	return Answer{}, nil

@@ -35,6 +35,16 @@ func (d *fakeDoor) change() {
 	d.changed = make(chan struct{})
 }
 
+func (d *fakeDoor) Resolving(_ context.Context, ask door.ResolveAsk) (door.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unresolving != "" {
+		return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Rule: "quota.names", Reason: d.unresolving}, RequestID: "n-4"}, nil
+	}
+	d.looked = append(d.looked, ask.Name)
+	return door.Answer{Decision: policy.Decision{Effect: policy.Allow}}, nil
+}
+
 func (d *fakeDoor) Connect(_ context.Context, ask door.ConnectAsk) (door.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

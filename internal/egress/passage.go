@@ -227,7 +227,10 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 	if err := p.await(ctx, protocol); err != nil {
 		return err
 	}
-	target, err := p.router.dialer.Resolve(ctx, p.name, p.port)
+	target, err := p.router.dialer.Resolve(ctx, p.name, p.port, p.mayResolve)
+	if _, refused := errors.AsType[*errRefused](err); refused {
+		return err
+	}
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
 		return &errRefused{sentence: p.refuse(ctx, door.RuleHostAddress, fault.Sentence(err, "an address that it may not have"))}
@@ -249,6 +252,22 @@ func (p *passage) judge(ctx context.Context, protocol string) error {
 	if !p.begin(a.Seq) {
 		p.disconnected(ctx)
 		return net.ErrClosed
+	}
+	return nil
+}
+
+// mayResolve asks the door before a name server hears of the name, and has it put on record: a
+// part of a name that the policy has by a pattern is the guest's.
+func (p *passage) mayResolve(ctx context.Context) error {
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	a, err := p.router.door.Resolving(ctx, door.ResolveAsk{Sandbox: p.sandbox, Name: p.name, Port: p.port})
+	switch {
+	case err != nil:
+		p.router.log.Error("a name could not be judged", "sandbox", p.sandbox, "error", err)
+		return &errRefused{sentence: "the connection could not be judged"}
+	case !a.Decision.Allowed():
+		return &errRefused{sentence: withRequest(a.Decision.Reason, a.RequestID)}
 	}
 	return nil
 }

@@ -48,6 +48,9 @@ type fakeDoor struct {
 	lost     bool     // nor is it known which
 	looks    int      // questions which may go on
 	changed  chan struct{}
+
+	looked      []string // names that may be looked up
+	unresolving string   // why none may be
 }
 
 func (d *fakeDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {

@@ -52,6 +52,12 @@ func (p *Policy) hostBy(name string, port int, enough func(hostEntry) bool) Deci
 	return d
 }
 
+// ListsHost reports whether a policy's list has a canonical name letter by letter, and not only
+// by a pattern.
+func ListsHost(p *Policy, name string) bool {
+	return slices.ContainsFunc(p.network, func(entry hostEntry) bool { return !entry.Wildcard && entry.Host == name })
+}
+
 // HostPorts are the ports on which a name may be connected to, or asked about, in
 // ascending order.
 func (p *Policy) HostPorts(name string) []int {

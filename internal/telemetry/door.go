@@ -145,6 +145,11 @@ func (d watchedDoor) Name(ctx context.Context, ask door.NameAsk) (door.NameAnswe
 	return answer, err
 }
 
+// Resolving implements door.Door. The host is not told.
+func (d watchedDoor) Resolving(ctx context.Context, ask door.ResolveAsk) (door.Answer, error) {
+	return decided(ctx, d, "resolving", ask.Sandbox, pkgref.Ref{}, ask, d.Door.Resolving)
+}
+
 // Connect implements door.Door. The host is not told either.
 func (d watchedDoor) Connect(ctx context.Context, ask door.ConnectAsk) (door.Answer, error) {
 	return decided(ctx, d, "connect", ask.Sandbox, pkgref.Ref{}, ask, d.Door.Connect)

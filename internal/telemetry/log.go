@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cofferdam-dev/cofferdam/internal/loglimit"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
 
@@ -32,19 +33,19 @@ func NewLogger(to io.Writer, level, format string) *slog.Logger {
 	return slog.New(loglimit.Limit(slog.NewTextHandler(to, options)))
 }
 
-// Masked writes what is written to it without the secrets that a set finds in it: others'
+// Masked writes what is written to it without the secrets that a set finds in it, however they are escaped or encoded there: others'
 // names and errors are in a log's lines. A line is one write, as slog's handlers make it.
-func Masked(to io.Writer, set func() *scan.Set) io.Writer { return masking{to, set} }
+func Masked(to io.Writer, set func() *scan.Set) io.Writer { return masked{to, set} }
 
-type masking struct {
+type masked struct {
 	to  io.Writer
 	set func() *scan.Set
 }
 
 // Write implements io.Writer.
-func (m masking) Write(line []byte) (int, error) {
-	text, found := m.set().Text(string(line), scan.Plan{Secrets: scan.Redact})
-	if len(found) == 0 {
+func (m masked) Write(line []byte) (int, error) {
+	text := masking.New(m.set()).Text(string(line))
+	if text == string(line) {
 		return m.to.Write(line)
 	}
 	if _, err := io.WriteString(m.to, text); err != nil {

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -34,6 +36,23 @@ func TestNoLineHasASecret(t *testing.T) {
 		}
 		if strings.Count(plain.String(), token) != 6 { // the control
 			t.Errorf("%s: %s", format, plain.String())
+		}
+	}
+}
+
+// TestSecretsInLogLinesAreMaskedInAllWritings: a name that others chose may have a token in it
+// that is escaped or encoded.
+func TestSecretsInLogLinesAreMaskedInAllWritings(t *testing.T) {
+	t.Parallel()
+	const token = "glpat-" + "aB3dE6gH9kaB3dE6gH9k"
+	set := sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+	for _, written := range []string{token, strings.ReplaceAll(token, "-", "%2D"), base64.StdEncoding.EncodeToString([]byte(token)), hex.EncodeToString([]byte(token))} {
+		var out, plain bytes.Buffer
+		for _, to := range []io.Writer{Masked(&out, set), &plain} {
+			NewLogger(to, "", "json").Warn("a name is refused", "name", "https://a.example/"+written+"/b")
+		}
+		if strings.Contains(out.String(), written) || !strings.Contains(out.String(), "a name is refused") || !strings.Contains(plain.String(), written) {
+			t.Errorf("%s: %s of %s", written, out.String(), plain.String())
 		}
 	}
 }

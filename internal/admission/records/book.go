@@ -45,7 +45,7 @@ type Book struct {
 
 	mu          sync.Mutex      // guards all below
 	used        int             // records that the guest caused, without the next
-	questions   int             // records of what upstreams were asked for it, which have the same quota
+	questions   int             // records of what was asked for it, which have a quota of their own
 	begun       bool            // there is a record of it
 	first, last uint64          // the numbers of its first and last record
 	cut         bool            // used passed the quota; for ever
@@ -100,7 +100,11 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 		r.RequestID = b.newID()
 	}
 	used := b.quotaOf(r)
-	b.cut = b.cut || counted && *used >= b.config.Limits.Records
+	if used == &b.questions && counted && !b.cut && *used >= questionsFor*b.config.Limits.Records {
+		b.mu.Unlock()
+		return r, b.askedEnough(ctx)
+	}
+	b.cut = b.cut || counted && used == &b.used && *used >= b.config.Limits.Records
 	refused := counted && b.cut
 	if counted && !refused {
 		*used++
@@ -119,6 +123,20 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 		*used--
 	}
 	return r, err
+}
+
+// questionsFor is how many different questions may be on record for each other record that may be:
+// reading what the packages of a policy require asks several of each, and is nothing that the
+// guest has done.
+const questionsFor = 3
+
+// askedEnough returns the refusal of a question past the quota of those, and puts on record that
+// there was one. The run goes on: what it asks of nobody, or the cache has, it is served.
+func (b *Book) askedEnough(ctx context.Context) error {
+	enough := fault.New(fault.ErrForbidden, "run %s has had more than %d different questions asked, so no others are: what the cache has is served",
+		masking.Cut(b.config.Run, 64), questionsFor*b.config.Limits.Records)
+	_, err := b.Refuse(ctx, audit.Record{Kind: audit.KindNetwork, Outcome: audit.Exceeded, Rule: "quota.questions", Reason: enough.Error()})
+	return errors.Join(enough, err)
 }
 
 // quotaOf is what a record that counts is counted in; mu is held.

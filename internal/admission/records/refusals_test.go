@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 func newBook(log audit.Log) *records.Book {
@@ -134,5 +135,57 @@ func TestRepeatsOutliveAFailedWrite(t *testing.T) {
 		if n != times {
 			t.Errorf("%s: %d of %d are on record", what, n, times)
 		}
+	}
+}
+
+// TestQuestionsPastTheirQuota: they are refused, which is on record once, and nothing else is; also
+// when the log is read again.
+func TestQuestionsPastTheirQuota(t *testing.T) {
+	t.Parallel()
+	log := &approvaltest.Log{}
+	limited := func() *records.Book {
+		return records.NewBook(records.Config{
+			Log: log, Run: "run1", Sandbox: "sb1", Policy: func() string { return "p" }, Limits: records.Limits{Records: 4, Names: 5, Refusals: 5},
+			OnExceeded: func(string) { t.Error("the run was cut") },
+		})
+	}
+	ask := func(b *records.Book, i int) error {
+		return b.Ask(t.Context(), audit.Record{Kind: audit.KindPackage, Outcome: audit.Asked, SourceURL: fmt.Sprint(i)})
+	}
+	b := limited()
+	for i := range 12 {
+		if err := ask(b, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := limited()
+	for _, r := range log.All() {
+		next.Replay(r)
+		next.ReplayAsked(r)
+	}
+	for _, b := range []*records.Book{b, next} {
+		for i := range 3 {
+			if err := ask(b, 12+i); !errors.Is(err, fault.ErrForbidden) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if err := ask(b, 5); err != nil {
+			t.Errorf("asked before: %v", err)
+		}
+		if err := b.Open(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	exceeded := 0
+	for _, r := range log.All() {
+		if r.Outcome == audit.Exceeded {
+			exceeded++
+		}
+	}
+	if exceeded != 2 { // of two books
+		t.Errorf("%d records say so", exceeded)
+	}
+	if _, err := b.Refuse(t.Context(), audit.Record{Kind: audit.KindNetwork, Outcome: audit.Blocked, Reason: "another"}); err != nil {
+		t.Error(err)
 	}
 }

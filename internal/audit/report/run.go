@@ -109,6 +109,7 @@ func newPage() *page {
 	add("Requests", func(r audit.Record) bool { return requests(r) && r.Detail["request"] != "" }, "what", "port", "sent", "status", "bytes out", "bytes in", "rule")
 	add("Connections", kind(audit.KindNetwork, audit.Started, audit.Finished), "what", "port", "outcome", "address", "bytes out", "bytes in", "reason", "rule")
 	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
+	add("Names looked up", kind(audit.KindNetwork, audit.Asked), "what", timesColumn)
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
 	add("Other", func(r audit.Record) bool {
 		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished

@@ -82,7 +82,7 @@ func TestOtherNamesOfAName(t *testing.T) {
 		"clouds.example": "clouds.example resolves to a metadata address",
 		"mixed.example":  "mixed.example resolves to a private address",
 	} {
-		target, err := d.Resolve(t.Context(), name, 443)
+		target, err := d.Resolve(t.Context(), name, 443, anybody)
 		if want == "" && (err != nil || len(target.Addresses) != 1) || want != "" && (!errors.Is(err, fault.ErrForbidden) || !strings.HasPrefix(fault.Sentence(err, ""), want)) {
 			t.Errorf("%s: %v %v", name, target.Addresses, err)
 		}
@@ -103,7 +103,7 @@ func TestAnswersThatChange(t *testing.T) {
 		t.Cleanup(func() { _ = errors.Join(near.Close(), far.Close()) })
 		return near, nil
 	})
-	target, err := d.Resolve(t.Context(), "rebound.example", 443)
+	target, err := d.Resolve(t.Context(), "rebound.example", 443, anybody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,32 @@ func TestAnswersThatChange(t *testing.T) {
 	if got := strings.Join(dialled, " "); got != "93.184.215.14:443 93.184.215.14:443 93.184.215.14:443" || s.asked.Load() != asked {
 		t.Errorf("dialled %s, asked %d times, then %d", got, asked, s.asked.Load())
 	}
-	if _, err := d.Resolve(t.Context(), "rebound.example", 443); !errors.Is(err, fault.ErrForbidden) {
+	if _, err := d.Resolve(t.Context(), "rebound.example", 443, anybody); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("the control: %v", err)
+	}
+}
+
+// anybody may have a name looked up.
+func anybody(context.Context) error { return nil }
+
+// TestNobodyHearsOfANameUnasked: a name server hears of a name once it may, and of one that the
+// operator has pinned nobody hears.
+func TestNobodyHearsOfANameUnasked(t *testing.T) {
+	s := &nameServer{records: map[string][]string{"good.example.": {"good.example. 0 A 93.184.215.14"}}}
+	h, err := outbound.NewHost("pinned.example", "127.0.0.2", 0, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := outbound.NewDialer([]outbound.Host{h}, s.resolver(t))
+	no, before := errors.New("not this one"), int32(-1)
+	if _, err := d.Resolve(t.Context(), "good.example", 443, func(context.Context) error { return no }); !errors.Is(err, no) || s.asked.Load() != 0 {
+		t.Errorf("%v, and %d questions", err, s.asked.Load())
+	}
+	if _, err := d.Resolve(t.Context(), "pinned.example", 443, func(context.Context) error { return no }); err != nil || s.asked.Load() != 0 {
+		t.Errorf("pinned: %v, and %d questions", err, s.asked.Load())
+	}
+	_, err = d.Resolve(t.Context(), "good.example", 443, func(context.Context) error { before = s.asked.Load(); return nil })
+	if err != nil || before != 0 || s.asked.Load() == 0 {
+		t.Errorf("the control: %v, asked %d times before and %d in all", err, before, s.asked.Load())
 	}
 }

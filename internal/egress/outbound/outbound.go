@@ -134,10 +134,14 @@ func (t Target) Addrs() []netip.Addr {
 	return all
 }
 
-// Resolve says where a canonical name leads. An address that it may not have is
+// Asker is asked before anybody hears of a name; after an error nobody does.
+type Asker func(ctx context.Context) error
+
+// Resolve says where a canonical name leads. Unless the operator has said where, a name server
+// hears of it, once asking has allowed that. An address that it may not have is
 // fault.ErrForbidden, and one is enough; a name without addresses is fault.ErrUnavailable.
 // Both sentences are for the sandbox, and tell it nothing of other hosts.
-func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, error) {
+func (d *Dialer) Resolve(ctx context.Context, name string, port int, asking Asker) (Target, error) {
 	private := false
 	var t Target
 	for _, h := range d.hosts {
@@ -154,6 +158,9 @@ func (d *Dialer) Resolve(ctx context.Context, name string, port int) (Target, er
 			return t, nil
 		}
 		private = private || h.Private
+	}
+	if err := asking(ctx); err != nil {
+		return Target{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()

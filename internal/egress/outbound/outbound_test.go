@@ -76,7 +76,7 @@ func TestResolve(t *testing.T) {
 		if want.answer != "" {
 			known[name+"."] = want.answer
 		}
-		target, err := outbound.NewDialer(hosts, known).Resolve(t.Context(), name, 443)
+		target, err := outbound.NewDialer(hosts, known).Resolve(t.Context(), name, 443, anybody)
 		var got []string
 		for _, a := range target.Addresses {
 			got = append(got, a.String())
@@ -91,7 +91,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if target, err := outbound.NewDialer(hosts, answers{}).Resolve(t.Context(), "pinned.example", 80); err != nil || target.Addresses[0].String() != "127.0.0.2:80" {
+	if target, err := outbound.NewDialer(hosts, answers{}).Resolve(t.Context(), "pinned.example", 80, anybody); err != nil || target.Addresses[0].String() != "127.0.0.2:80" {
 		t.Errorf("another port: %v %v", target, err)
 	}
 }

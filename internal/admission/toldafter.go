@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// maxGone is how many sandboxes that have ended are kept for what is told of their requests
+// later.
+const maxGone = 256
+
+// afterlife takes what is told of requests whose sandbox has ended meanwhile: it could end
+// before the gateway comes to telling that.
+type afterlife struct {
+	mu    sync.Mutex // held while one is told, so that none is on record twice
+	of    map[string]*goneSandbox
+	order []string // of those kept, the oldest first
+}
+
+// goneSandbox is what is told of one after its end.
+type goneSandbox struct {
+	hosts *records.Connections
+	told  int // requests that have come on record since
+}
+
+// get is what is kept of a sandbox; mu is held.
+func (a *afterlife) get(sandbox string) *goneSandbox {
+	if one := a.of[sandbox]; one != nil {
+		return one
+	}
+	if a.of == nil {
+		a.of = map[string]*goneSandbox{}
+	}
+	if len(a.order) >= maxGone {
+		delete(a.of, a.order[0])
+		a.order = a.order[1:]
+	}
+	one := &goneSandbox{hosts: records.NewConnections()}
+	a.of[sandbox], a.order = one, append(a.order, sandbox)
+	return one
+}
+
+// requested puts on record what became of requests of a sandbox that is not known any more.
+// The log says whose its connection was.
+func (a *afterlife) requested(ctx context.Context, log audit.Log, done door.RequestsDone, most int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	began, known, err := connectionOf(ctx, log, done.Sandbox, done.Connection)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox of which more is taken", done.Connection)
+	}
+	gone := a.get(done.Sandbox)
+	one, known := gone.hosts.Known(began.Seq)
+	if !known {
+		one = gone.hosts.Recall(began)
+	}
+	for _, request := range done.Requests {
+		if gone.hosts.Told(one, request.Number) || gone.told >= most {
+			continue
+		}
+		r := requestRecord(began, request)
+		r.Run, r.Sandbox, r.Policy, r.User, r.Token = began.Run, began.Sandbox, began.Policy, began.User, began.Token
+		if _, err := log.Append(context.WithoutCancel(ctx), r); err != nil {
+			return err
+		}
+		gone.told++
+		gone.hosts.Tell(one, request.Number)
+	}
+	return nil
+}
+
+// connectionOf is the record that a sandbox's connection began.
+func connectionOf(ctx context.Context, log audit.Log, sandbox string, seq uint64) (began audit.Record, known bool, err error) {
+	about := audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindNetwork}, Outcomes: []audit.Outcome{audit.Started}, Seqs: []uint64{seq}}
+	for r, err := range log.Records(ctx, about) {
+		if err != nil {
+			return began, false, err
+		}
+		if r.Seq == seq {
+			return r, true, nil
+		}
+	}
+	return began, false, nil
+}

@@ -31,12 +31,12 @@ func (l *law) begin(p *policy.Policy) { l.now.Store(p) }
 // meet two: each is judged by all that was in force when it was asked.
 func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 
-// policyDigest is that of the policy; "" of a tenant that is made of records alone, which has none.
-func (t *tenant) policyDigest() string {
-	if p := t.policy(); p != nil {
-		return p.Digest()
+// digestOf is a policy's digest; "" for the tenant that is made of records alone, which has none.
+func digestOf(p *policy.Policy) string {
+	if p == nil {
+		return ""
 	}
-	return ""
+	return p.Digest()
 }
 
 // NarrowPolicy has a sandbox judged by a second policy beside its own, from now

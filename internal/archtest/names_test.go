@@ -86,7 +86,6 @@ func ofOthers() map[string]string {
 	return map[string]string{
 		"internal/admission/command.go":     "interpreters, which hand code over by an option",
 		"internal/autorun/names.go":         "what tools run of a directory, be it an ecosystem's or not",
-		"internal/autorun/follow/words.go":  "interpreters, which run the file that follows",
 		"internal/advisory/lookalike.go":    "words that are in many packages' names",
 		"internal/gateway/downloads.go":     "what clients fetch beside packages, by the last part of an address",
 		"internal/interpreter/language.go":  "the languages of cells",

@@ -34,6 +34,17 @@ func (d *stubDaemon) approvals() http.Handler {
 	})
 }
 
+// liveRuns are the runs that have a sandbox.
+func (d *stubDaemon) liveRuns() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	live := map[string]bool{}
+	for _, box := range d.boxes {
+		live[box.view.Run] = true
+	}
+	return live
+}
+
 func (d *stubDaemon) openQueue() (http.Handler, error) {
 	ctx := context.Background()
 	log, err := audit.Open(filepath.Join(d.paths.State, "audit"), audit.Options{})
@@ -48,7 +59,7 @@ func (d *stubDaemon) openQueue() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.FollowRuns(func() map[string]bool { return nil }) // all have ended
+	q.FollowRuns(d.liveRuns)
 	var asks []approval.Ask
 	text, err := os.ReadFile(filepath.Join(d.paths.State, "asks.json"))
 	if err == nil {

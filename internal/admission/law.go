@@ -31,8 +31,8 @@ func (l *law) begin(p *policy.Policy) { l.now.Store(p) }
 // meet two: each is judged by all that was in force when it was asked.
 func (t *tenant) policy() *policy.Policy { return t.known.Policy() }
 
-// digestOf is a policy's digest; "" for the tenant that is made of records alone, which has none.
-func digestOf(p *policy.Policy) string {
+// digestOfPolicy is a policy's digest; "" for the tenant that is made of records alone, which has none.
+func digestOfPolicy(p *policy.Policy) string {
 	if p == nil {
 		return ""
 	}

@@ -55,7 +55,7 @@ func TestCallsOfOneOwner(t *testing.T) {
 	for range held {
 		<-outcomes
 	}
-	if n := b.Toolbox.queue.running.Held(); n != 0 {
+	if n := b.queue.running.Held(); n != 0 {
 		t.Errorf("%d places are held", n)
 	}
 }

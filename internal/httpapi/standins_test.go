@@ -70,7 +70,7 @@ func TestStandIns(t *testing.T) {
 		if err != nil {
 			t.Fatal(route, err)
 		}
-		defer resp.Body.Close() //nolint:errcheck // it was read
+		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
 		if err != nil {
 			t.Fatal(route, err)

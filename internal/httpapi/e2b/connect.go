@@ -159,7 +159,7 @@ func writeUnary(w http.ResponseWriter, c *call, v any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", c.codec.unary())
-	_, _ = w.Write(data) //nolint:gosec // no browser shows it; and a client that is gone is its own loss
+	_, _ = w.Write(data) // no browser shows it; and a client that is gone is its own loss
 	return nil
 }
 

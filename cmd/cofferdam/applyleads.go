@@ -265,7 +265,7 @@ func leadsInto(dir string, files autorun.Files) []autorun.Lead {
 	defer func() { _ = root.Close() }()
 	var paths []string
 	links := map[string][]string{}
-	// What can't be looked at leads nowhere that is known.
+	// A file that can't be read leads nowhere that is known.
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || d.IsDir() && files.Scope(name) == autorun.ScopeSealed:

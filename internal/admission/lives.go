@@ -92,7 +92,7 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 }
 
 // SandboxEnded records what a sandbox's connections, calls and files came to, how often refusals
-// were repeated, and that it is gone, with the reason. What can't be written keeps nothing of the rest
+// were repeated, and that it is gone, with the reason. A record that can't be written keeps nothing of the rest
 // from the record; the end itself is on record only when all of that is.
 func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error {
 	t, err := l.tenants.get(sandbox)

@@ -18,7 +18,7 @@ func ownAccepts() map[string]string {
 }
 
 // TestAcceptingGoesOn: who takes connections in a loop does so from a listener of accept.Patient, so
-// that no failure that ends by itself ends it. What is a listener itself hands failures on, to who
+// that no failure that ends by itself ends it. A type that is a listener itself hands failures on, to who
 // made a patient one of it.
 func TestAcceptingGoesOn(t *testing.T) {
 	seen := 0

@@ -128,7 +128,7 @@ func machines() []program {
 			".npmrc", ".yarnrc", ".pixi", "pixi.toml", "condarc", ".condarc", "poetry.toml", ".poetry", ".pdm-python", ".pdm.toml", "pdm.toml", ".gclient", ".gclient_entries", "tools/bazel", ".bazeliskrc", ".bazelversion", ".pnp.cjs", ".pnp.loader.mjs", ".pnp.js", ".sbt", ".mill*", ".terraformrc", "terraform.rc", ".terragrunt*", ".pulumi", ".composer", ".gem", ".gemrc", ".rustup", "nuget.config", ".opam", ".cabal-sandbox", ".hex", ".mix", ".volta", ".nvs", ".fnm", ".corepack.env", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.cjs", "pnpm-workspace.yaml", ".npm-extension", "bunfig.toml", ".bunfig.toml",
 			".cargo", "rust-toolchain", "rust-toolchain.toml", "build.rs", "pip.conf", "pip.ini", "uv.toml", ".pypirc", ".netrc", "_netrc", ".bundle", "gemfile", "gems.rb", ".mvn", "gradle-wrapper.properties", "init.gradle",
 		}},
-		// What an install or a tool has left, whose programs editors and clients run: all of it counts,
+		// Files that an install or a tool has left, whose programs editors and clients run: all of it counts,
 		// and nothing is looked for in it.
 		{"installed packages", Started, ScopeSealed, []string{
 			"node_modules", "__pypackages__", ".venv", "venv", "virtualenv", ".virtualenv*", "site-packages", "dist-packages", ".tox", ".nox", ".eggs", "conda-meta", "vendor/bin", "vendor/bundle", "_opam",

@@ -224,7 +224,7 @@ func TestHeadsOfAnswersTakeMemory(t *testing.T) {
 }
 
 // TestHeadsOfRequestsTakeMemory: heads that never end are counted while they come, over TLS and
-// plainly, and what was refused so is on record. What has ended gives all back.
+// plainly, and what was refused so is on record. A connection that has ended gives all back.
 func TestHeadsOfRequestsTakeMemory(t *testing.T) {
 	const budget, connections = 24 << 20, 80
 	e := endLimited(t, egress.Limits{Memory: budget, Connects: 1000, Opens: 1000}, judgedDocument, http.NotFoundHandler(), "api.example")

@@ -77,8 +77,8 @@ allowed_packages: { go: [ { name: corp.example/root, with_dependencies: true } ]
 	}
 }
 
-// recorded are the records of what became of a guest's requests. What upstreams were asked
-// for them is on record besides.
+// recorded are the records of what became of a guest's requests. Questions to
+// upstreams for them are on record besides.
 func recorded(tb testing.TB, log *audit.FileLog) (all []audit.Record) {
 	tb.Helper()
 	for r, err := range log.Records(tb.Context(), audit.Filter{}) {

@@ -7,7 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// Whatever of a request's own text goes upstream could carry something out of a sandbox.
+// Each part of a request's own text that goes upstream could carry something out of a sandbox.
 // So each text either names what a page is known to list, or it is counted: askNames
 // counts a project's name, and the version or query that a protocol asks for by its
 // address; listed holds a version that is asked for in another way to the page.

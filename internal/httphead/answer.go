@@ -60,7 +60,7 @@ func (a *Answer) FlushError() error {
 // Flush implements http.Flusher.
 func (a *Answer) Flush() { _ = a.FlushError() } // who asks this way does not want to know
 
-// Hijack is for http.ResponseController. What is written on the connection has to be taken in time as
+// Hijack is for http.ResponseController. Bytes written on the connection have to be taken in time as
 // well.
 func (a *Answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()

@@ -28,7 +28,7 @@ type Account interface {
 // Most is how long the head of an answer may be, in bytes.
 const Most = 64 << 10
 
-// What heads take, in bytes.
+// The memory that heads take, in bytes.
 const (
 	// PerByte is what one byte of a head takes while it is read, at most: the shortest fields
 	// that differ have six of them, and take some 150 bytes and a map that grows.

@@ -11,8 +11,8 @@ import (
 // accountKey is under what a request's context has its account.
 type accountKey struct{}
 
-// With has the heads of the answers to the requests of a context come out of an account. What one
-// that was read takes is not given back here: the account is the request's, and ends with it.
+// With has the heads of the answers to the requests of a context come out of an account. Memory of a
+// head that was read is not given back here: the account is the request's, and ends with it.
 func With(ctx context.Context, account Account) context.Context {
 	return context.WithValue(ctx, accountKey{}, account)
 }

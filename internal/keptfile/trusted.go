@@ -71,7 +71,7 @@ func ReadTrusted(what, path string, most int64) (Trusted, error) {
 }
 
 // CheckDir is fault.ErrForbidden if somebody other than root and this user could put another
-// directory in the place of one, or in the place of one on its way. What is not there is nobody's.
+// directory in the place of one, or in the place of one on its way. A file that is not there is nobody's.
 func CheckDir(what, dir string) error { return checkDir(what, dir, dir) }
 
 // checkDir is CheckDir of a directory on the way of a path, by whatever links it is reached.

@@ -30,8 +30,8 @@ const (
 )
 
 // Limit is a Handler that lets through to next what the bounds allow. Lines of one kind have
-// the same level, the same beginning of their message and the same sandbox. What was left out
-// of a kind is told with its next line, or beside another line once its window is over.
+// the same level, the same beginning of their message and the same sandbox. Lines of a kind that were
+// left out are told with its next line, or beside another line once its window is over.
 func Limit(next slog.Handler) slog.Handler { return limit(next, time.Now) }
 
 func limit(next slog.Handler, now func() time.Time) slog.Handler {

@@ -1,6 +1,6 @@
 // Package masking takes secrets of known forms out of text that is kept where nobody should
 // read one: as they are, escaped, and encoded, in all writings that package exchange reads in
-// hosts' answers. Whatever is kept short is masked first and cut then, since a part of a secret has
+// hosts' answers. A text that is kept short is masked first and cut then, since a part of a secret has
 // no form by which anybody knows it.
 package masking
 

@@ -199,13 +199,13 @@ func (e *each) text(b Body, body []byte, depth int) {
 	e.plain(b, out, depth)
 }
 
-// What a message of gRPC and Connect begins with: flags and a length.
+// The beginning of a message of gRPC and Connect: flags and a length.
 const (
 	frameHead  = 5
 	compressed = 1
 )
 
-// frames reads messages one behind the other. What is none ends them.
+// frames reads messages one behind the other. Bytes that are none end them.
 func (e *each) frames(b Body, body []byte, depth int) {
 	if !b.inFrames() || b.inText() {
 		return

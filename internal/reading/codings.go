@@ -200,7 +200,7 @@ func readsTransfer(coding string) bool {
 	return slices.Contains([]string{"", "7bit", "8bit", "binary", "base64", "quoted-printable"}, coding)
 }
 
-// untransfer takes an encoding of parts off. What is bad in it stands for itself, or is left out,
+// untransfer takes an encoding of parts off. Bytes that are not of it stand for themselves, or are left out,
 // as with servers that are not particular.
 func untransfer(coding string, part []byte) (out []byte, changed bool) {
 	switch coding {

@@ -1,5 +1,5 @@
 // Package reading lists the parts of a request that a server can read, and all that it may take a
-// body for. Whoever looks for something in requests looks through these lists, so that there is
+// body for. Code that looks for something in requests looks through these lists, so that there is
 // no part that one check sees and another does not. It does no I/O.
 //
 // Vocabulary: a *part* is one text of a request, in its *place*; a *reading* of a body is what a

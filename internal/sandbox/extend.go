@@ -39,7 +39,7 @@ func (m *Manager) SetLifetime(ctx context.Context, id string, l Lifetime) error 
 }
 
 // keptOr is the lease that a sandbox has whose lifetime was said anew, or the one of a copy: what was
-// asked for, else the one that was. Whoever says when a sandbox ends does not say by that that it
+// asked for, else the one that was. A request that says when a sandbox ends does not say that it
 // may outlive its client.
 func keptOr(asked, was time.Duration) time.Duration {
 	switch asked {

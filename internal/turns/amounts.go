@@ -36,7 +36,7 @@ type amount struct {
 // NewAmounts makes some.
 func NewAmounts(l AmountLimits) *Amounts { return &Amounts{limits: l, had: map[string]int64{}} }
 
-// Take waits for an amount for the one guest that ctx is for. What is more than a guest may have
+// Take waits for an amount for the one guest that ctx is for. An amount above what a guest may have
 // takes all of that. The caller gives it back by release, once; the error is ctx's.
 func (a *Amounts) Take(ctx context.Context, n int64) (release func(), err error) {
 	if err := ctx.Err(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Itself is the guest (see package turns) for whom a gateway asks what no sandbox has it
-// ask: where an upstream's files are. Whatever is asked for nobody is refused, so that no
+// ask: where an upstream's files are. A question for nobody is refused, so that no
 // caller can forget to say for whom it asks.
 const Itself = "the gateway itself"
 

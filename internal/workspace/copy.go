@@ -84,7 +84,8 @@ func (w *Workspace) Deciding() []string { return w.list.Deciding }
 
 // Make copies a directory to a folder, which must not be there. Files share their blocks
 // with the original's where the file system can do that. After an
-// error nothing is left. What hides names is not in the copy, nor is anything below it; nil: all is.
+// error nothing is left. A name that hides says true for is not in the copy, nor is anything below
+// it; hides nil: all is.
 func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspace, err error) {
 	dir, err := hostpath.Resolve(original, nil)
 	if err != nil {

@@ -454,7 +454,7 @@ func TestCopyWithoutHidden(t *testing.T) {
 	if changes, err := w.Changes(t.Context()); err != nil || len(changes) > 0 || w.Hidden() != 2 {
 		t.Errorf("%v, %v; %d are hidden", changes, err, w.Hidden())
 	}
-	// What the run takes away leaves what it never saw.
+	// A directory that the run takes away leaves the files that it never saw.
 	if err := os.RemoveAll(filepath.Join(w.Dir(), "conf")); err != nil {
 		t.Fatal(err)
 	}

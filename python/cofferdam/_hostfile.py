@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 20
 #: How large the daemon's record of directories may be; the daemon's own bound.
 _MOST_RECORD = 64 << 20
 
-#: What is opened is not waited for: a named pipe has no writer until an agent wants it to.
+#: Opening does not wait: a named pipe has no writer until an agent wants it to.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 

@@ -15,7 +15,7 @@ import pytest
 from cofferdam import CofferdamError, _find, _hostfile, _mounttable, _policy
 from cofferdam.agt import _mounts
 
-#: What resolves a path by its name, of whatever object it is asked.
+#: Calls that resolve a path by its name, whatever object they are asked of.
 _BY_NAME = frozenset(
     [
         "open",
@@ -75,7 +75,7 @@ _BY_NAME = frozenset(
     ]
 )
 
-#: Who may all the same, by file and function, and why.
+#: Functions that may do so all the same, by file, and why.
 _ELSEWHERE = {
     ("_mounttable.py", "open"): "the kernel's table of mounts",
     ("_async/client.py", "open"): "a file in a temporary directory of its own",

@@ -64,7 +64,7 @@ func (b *Budget) Owe(bytes int64) {
 }
 
 // Await takes bytes once there are as many and some to spare, for those who wait in the order in
-// which they came. Who takes without waiting (Take) passes them: it is small, and would be refused.
+// which they came. A Take, which does not wait, passes them: it is small, and would be refused.
 // The error is ErrFull if there are not in time, or never will be, and ctx's if that ends before.
 func (b *Budget) Await(ctx context.Context, bytes int64) error {
 	if b == nil {

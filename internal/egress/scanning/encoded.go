@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
-// Bounds of bodies of which a server reads something else than is written. What is longer is
+// Bounds of bodies of which a server reads something else than is written. A longer one is
 // unseen, but for parts and pieces, which are looked through while they pass.
 const (
 	maxEncoded = 4 << 20
@@ -18,7 +18,7 @@ const (
 )
 
 // readings looks through all that a server may take a body for, which is read whole for that.
-// Without a coding what is written is redacted first, and the rest read out of that. What is
+// Without a coding what is written is redacted first, and the rest read out of that. A body that is
 // encoded is sent as it is: it can't be redacted, so what would be is blocked. read tells that
 // nothing is left to look through; without an error the rest of a longer body is.
 func (l *look) readings(body reading.Body) (read bool, err error) {

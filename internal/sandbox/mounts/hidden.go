@@ -21,8 +21,8 @@ const (
 	mostHidingFile = 256 << 20
 )
 
-// Hidden keeps what ignore files have hidden, by what it is. Who may write to a directory can rename
-// one in it, so that a pattern names something else, or nothing, in the next sandbox: what was hidden
+// Hidden keeps what ignore files have hidden, by what it is. A sandbox that may write to a
+// directory can rename one in it, so that a pattern names something else, or nothing, in the next sandbox: what was hidden
 // stays hidden under another name, as long as the ignore file says what it said. Safe for concurrent
 // use, by one process at a time.
 type Hidden struct {
@@ -84,8 +84,8 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 	return nil
 }
 
-// keep notes, durably, what an ignore file hides, beside what it has hidden before. What another text
-// of it has hidden is forgotten: somebody has changed it who may, since no agent can.
+// keep notes, durably, what an ignore file hides, beside what it has hidden before. Files that
+// another text of it has hidden are forgotten: somebody has changed it who may, since no agent can.
 func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity) error {
 	if h == nil {
 		return nil

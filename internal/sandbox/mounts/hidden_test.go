@@ -15,7 +15,7 @@ import (
 )
 
 // TestHiddenStaysHidden: whoever may write to a directory renames what is in it, so that the ignore
-// file's patterns name something else. What was hidden is hidden in each sandbox that is made later,
+// file's patterns name something else. A file that was hidden is hidden in each sandbox that is made later,
 // also by the next daemon; without the record of it, as the control, it is shown.
 func TestHiddenStaysHidden(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 			if got := hidden(nil); slices.Contains(got, test.want) != test.same || slices.Contains(got, "/w/seen") { // the control
 				t.Errorf("without the record %v are hidden", got)
 			}
-			// Whoever may change the ignore file says anew what is hidden.
+			// A person who changes the ignore file says anew what is hidden.
 			if err := os.WriteFile(at(IgnoreFile), []byte("/nothing\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ type Command struct {
 func (c *Command) Guard(writable func() []hostpath.Tree) { c.writable = writable }
 
 // Fetch implements secret.Source. The program has the daemon's environment (see
-// executable.WithoutPlaces) and no input; it prints one line. What it says of its errors is not
+// executable.WithoutPlaces) and no input; it prints one line. Its standard error is not
 // kept: it may have the secret. With it end the processes that it left in its process group.
 func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if ctx.Err() != nil {

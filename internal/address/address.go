@@ -93,7 +93,7 @@ func classOf(a netip.Addr) Class {
 	return Public
 }
 
-// carried are the IPv4 addresses that an IPv6 one carries. What is sent to one that is translated
+// carried are the IPv4 addresses that an IPv6 one carries. A packet to one that is translated
 // (NAT64, 64:ff9b::/96; 6to4, 2002::/16) goes to that alone; a router at the prefix sends what
 // is for one that is tunnelled (ISATAP, an interface of 0:5efe or 200:5efe and the address) there.
 // Teredo's, all of which are reserved, are not read.

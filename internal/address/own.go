@@ -11,7 +11,7 @@ import (
 
 // Own tells whether an address is this host's own, of whatever class it is: in the network
 // namespace of the process that asks, at this moment. The kernel says so by the way on which it
-// would send to it; nothing is sent. Who can't be told takes it for the host's own. An IPv6 address
+// would send to it; nothing is sent. If it can't be told, it is taken for the host's own. An IPv6 address
 // that carries an IPv4 one of this host's (see ClassOf) is its own, too: it comes back here.
 func Own(a netip.Addr) bool {
 	a = a.Unmap()

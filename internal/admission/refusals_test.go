@@ -71,7 +71,7 @@ func TestTheIDOfWhatWasPassedOverAnswers(t *testing.T) {
 	}
 }
 
-// What a sandbox that lives was refused is known without the log, which is asked for after each
+// The refusals of a sandbox that lives are known without the log, which is asked for after each
 // command of an agent, and may have millions of records; of one that is over it is read (the control).
 func TestTheLogIsNotReadForASandboxThatLives(t *testing.T) {
 	h := newHouse(t, Limits{})

@@ -72,7 +72,7 @@ type server struct {
 
 // maxHeld and maxPassing bound those bytes, as they are sent; what is made of them may take more
 // memory. The gateway bounds them for each sandbox; this is for one that does not, or for very many
-// sandboxes. What people keep for days takes no place of the others'.
+// sandboxes. Messages that people keep for days take no place of the others'.
 const maxHeld, maxPassing = 512 << 20, 512 << 20
 
 func newServer(d Door) *server {

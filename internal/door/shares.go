@@ -129,7 +129,7 @@ type room struct {
 	users int // that have some or wait for some; guarded by rooms.mu
 }
 
-// takeBytes waits for bytes of a sandbox's room, which has most in all. What is larger than that
+// takeBytes waits for bytes of a sandbox's room, which has most in all. More than that
 // takes it whole.
 func (r *rooms) takeBytes(ctx context.Context, sandbox string, bytes, most int64) (release func(), err error) {
 	r.mu.Lock()

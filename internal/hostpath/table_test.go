@@ -31,8 +31,8 @@ func TestSpotUnderAnotherMount(t *testing.T) {
 func TestTableOfOddNames(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []string{"\r", "\v", "\f", "\u0085", "\u00a0", "\u2003", "\u2028", "\xff"} {
-		table := ParseTable("1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /work/sub /mnt/a" + odd + "b rw - ext4 /dev/a rw\n")
-		if name, ok := table.NameUnder("/mnt/a"+odd+"b/link", "/work"); !ok || name != "/work/sub/link" {
+		table := ParseTable("1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /project/sub /mnt/a" + odd + "b rw - ext4 /dev/a rw\n")
+		if name, ok := table.NameUnder("/mnt/a"+odd+"b/link", "/project"); !ok || name != "/project/sub/link" {
 			t.Errorf("%q: %q, %v", odd, name, ok)
 		}
 	}

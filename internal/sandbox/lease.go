@@ -106,7 +106,7 @@ func (m *Manager) EndLeases() {
 }
 
 // Stay counts in a client that is there between its commands, too, so that the sandbox's lease
-// goes on; it is no use of the sandbox, which may be idle. What it returns counts it out, once.
+// goes on; it is no use of the sandbox, which may be idle. The function that it returns counts it out, once.
 func (s *Sandbox) Stay() (over func()) { return s.clients.Stay() }
 
 // endLease ends a sandbox whose lease is over, unless it is between commands or a client came.

@@ -264,6 +264,6 @@ def test_a_tree_that_is_mounted_elsewhere(project: Path) -> None:
 @pytest.mark.parametrize("odd", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\udcff"])
 def test_a_mount_with_an_odd_name(odd: str) -> None:
     """Only a line feed ends a line of the table, so that no name hides what is mounted under it."""
-    text = f"1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /work/sub /mnt/a{odd}b rw - ext4 /dev/a rw\n"
-    assert _mounttable.parse(text).lies_under(f"/mnt/a{odd}b/link", "/work")
+    text = f"1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /project/sub /mnt/a{odd}b rw - ext4 /dev/a rw\n"
+    assert _mounttable.parse(text).lies_under(f"/mnt/a{odd}b/link", "/project")
     assert not _mounttable.parse(text).lies_under(f"/mnt/a{odd}b/link", "/other")

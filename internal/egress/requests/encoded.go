@@ -10,7 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
-// Bounds of an encoded body in which keys are looked for, in bytes. What is longer is refused.
+// Bounds of an encoded body in which keys are looked for, in bytes. A longer one is refused.
 const (
 	maxEncoded  = 4 << 20
 	maxDecoded  = 64 << 20

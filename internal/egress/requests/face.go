@@ -54,7 +54,7 @@ func otherFace(name, value string) bool {
 }
 
 // framings are the fields, folded, by which a body's end, coding and form are known, and to
-// which host a request is. Whoever folds names reads them under another spelling, too: beside
+// which host a request is. Servers that fold names read them under another spelling, too: beside
 // the true one, or alone.
 func framings() map[string]string {
 	return map[string]string{

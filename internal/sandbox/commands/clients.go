@@ -54,7 +54,7 @@ func (c *Clients) touch() {
 	c.touched()
 }
 
-// Use counts a client in. What it returns counts it out, once.
+// Use counts a client in. The function that it returns counts it out, once.
 func (c *Clients) Use() (over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Clients) Use() (over func()) {
 }
 
 // Stay counts in a client that is there, and does not use the sandbox: its lease goes on, and
-// so does the time in which it is idle. What it returns counts it out, once.
+// so does the time in which it is idle. The function that it returns counts it out, once.
 func (c *Clients) Stay() (over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,9 +35,9 @@ type stubDaemon struct {
 	boxes    map[string]*stubBox
 	listener net.Listener
 	conns    map[net.Conn]bool // attachments
-	lock     *os.File
-	made     int // sandboxes so far
-	cuts     int // so many attachments end with the daemon's death
+	lock     *os.File          // nil: it was crashed
+	made     int               // sandboxes so far
+	cuts     int               // so many attachments end with the daemon's death
 }
 
 type stubBox struct {
@@ -89,12 +89,21 @@ func stub() error {
 		if err != nil {
 			return err
 		}
-		err = d.listen()
+		if !d.hasLock() { // else somebody only looks whether there is a keeper, as doctor does
+			err = d.listen()
+		}
 		_ = conn.Close()
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// hasLock tells whether the daemon has not been crashed.
+func (d *stubDaemon) hasLock() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lock != nil
 }
 
 func (d *stubDaemon) listen() error {
@@ -134,6 +143,7 @@ func (d *stubDaemon) crash() {
 	}
 	d.conns = map[net.Conn]bool{}
 	_ = d.lock.Close()
+	d.lock = nil
 }
 
 func (d *stubDaemon) routes() http.Handler {

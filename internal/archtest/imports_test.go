@@ -23,6 +23,7 @@ func layers() []struct {
 		{"internal/errand", 0},
 		{"internal/excerpt", 0},
 		{"internal/httphead", 0},
+		{"internal/httpqueue", 1},
 		{"internal/printable", 0},
 		{"internal/autorun", 0},
 		{"internal/loglimit", 0},

@@ -44,10 +44,10 @@ func TestOwnCertificate(t *testing.T) {
 	d := withConfig(t, config.Listen{Address: "127.0.0.1:0", TLS: config.TLS{Auto: true}, Domain: "sandbox.example", Names: []string{"api.example"}})
 	var cas [][]byte
 	for range 2 { // another start has the same CA
-		secure, err := d.serverTLS(t.Context())
+		config, err := d.serverTLS(t.Context())
 		must(t, err)
 		l := listen(t)
-		start(t, tls.NewListener(l, secure), named("hello"))
+		start(t, secure(l, config, quiet()), named("hello"))
 		ca, err := os.ReadFile(d.opts.Paths.APICA())
 		must(t, err)
 		cas = append(cas, ca)
@@ -97,7 +97,7 @@ func TestCertificateFiles(t *testing.T) {
 	}
 	first := pair(t, f.cert, f.key)
 	l := listen(t)
-	start(t, tls.NewListener(l, &tls.Config{GetCertificate: f.get, MinVersion: tls.VersionTLS12}), named("hello"))
+	start(t, secure(l, &tls.Config{GetCertificate: f.get, MinVersion: tls.VersionTLS12}, quiet()), named("hello"))
 	must(t, dialAs(t, l.Addr().String(), "127.0.0.1", first))
 
 	again := func(change func()) { // as if lookAgain had passed

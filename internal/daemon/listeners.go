@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -54,7 +53,7 @@ func (d *Daemon) openTCP(ctx context.Context) error {
 	if !cfg.Wanted() {
 		return nil
 	}
-	secure, err := d.serverTLS(ctx)
+	config, err := d.serverTLS(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,8 +64,8 @@ func (d *Daemon) openTCP(ctx context.Context) error {
 	cfg.Address = portOf(cfg.Address, l.Addr()) // port 0 is whichever is free
 	d.opts.Config.Listen = cfg
 	l = backend.Lingering(newGuarded(l, cfg.MaxConnections)) // who lingers has a place
-	if secure != nil {
-		l = tls.NewListener(l, secure)
+	if config != nil {
+		l = secure(l, config, d.opts.Log)
 	}
 	d.tcp = newServer("TCP", l, nil, d.opts.Log)
 	d.tcp.http.ConnContext = guardContext

@@ -33,6 +33,7 @@ const (
 type server struct {
 	name     string
 	listener net.Listener
+	secured  bool // what it serves is inside of TLS
 	http     *http.Server
 	streams  context.CancelFunc // ends the contexts of its requests
 }
@@ -41,10 +42,11 @@ type server struct {
 // the level of debugging: they could fill the log otherwise.
 func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logger) *server {
 	life, end := context.WithCancel(context.Background())
+	_, secured := l.(*securedListener)
 	l = accept.Patient(l, log)
-	return &server{name: name, listener: l, streams: end, http: &http.Server{
+	return &server{name: name, listener: l, secured: secured, streams: end, http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100, WriteByteTimeout: httphead.Untaken},
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: httphead.Untaken},
 		BaseContext: func(net.Listener) context.Context { return life },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
@@ -77,6 +79,9 @@ func (u *use) idle(since time.Duration) bool {
 func serveAll(servers []*server) <-chan error {
 	failed := make(chan error, len(servers))
 	for _, s := range servers {
+		if s.secured {
+			handleSecured(s.http)
+		}
 		errand.Go(func() {
 			if err := errand.Try(func() error { return s.http.Serve(s.listener) }); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("serve the %s listener: %w", s.name, err)

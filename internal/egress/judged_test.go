@@ -36,6 +36,8 @@ type judgingDoor struct {
 	left   int              // of pushes, those that were given up while they waited
 	answer chan door.Answer // what each one that waits gets in turn
 	unable bool             // nobody can be asked about one
+
+	gate chan struct{} // that is waited for before each request is judged; nil: none is
 }
 
 func (d *judgingDoor) Name(_ context.Context, ask door.NameAsk) (door.NameAnswer, error) {
@@ -48,6 +50,9 @@ func (d *judgingDoor) Leaf(ctx context.Context, ask door.LeafAsk) (door.Certific
 }
 
 func (d *judgingDoor) Request(_ context.Context, ask door.RequestAsk) (door.RequestAnswer, error) {
+	if d.gate != nil {
+		<-d.gate
+	}
 	decision, terms := d.policy.Requests().Judge(ask.Name, ask.Port, policy.Request{Method: ask.Method, Path: ask.Path, Query: ask.Query})
 	a := door.RequestAnswer{Answer: door.Answer{Decision: decision}, Terms: terms}
 	if !decision.Allowed() {

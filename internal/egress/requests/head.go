@@ -7,12 +7,13 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
 )
 
 // expectHead has a client's next head over HTTP/1 counted while it comes, which may take as long
 // as HeadTime. Over HTTP/2 one is read after the other, within a bound that counts fields as well.
 func (c *Carrier) expectHead(from *single, conn net.Conn, state http.ConnState) {
-	if _, isFramed := conn.(*framed); isFramed || c.config.Memory == nil {
+	if _, isFramed := conn.(*httpqueue.Conn); isFramed || c.config.Memory == nil {
 		return
 	}
 	if state == http.StateNew || state == http.StateIdle {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
+	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -101,10 +102,11 @@ type Carrier struct {
 	patterns patterns
 	done     done
 	handlers handlers
+	queue    *httpqueue.Queue // over HTTP/2
 }
 
 // New makes one.
-func New(c Config) *Carrier { return &Carrier{config: c} }
+func New(c Config) *Carrier { return &Carrier{config: c, queue: httpqueue.New(c.Memory, maxAtOnce)} }
 
 // Passed is how many requests were passed on.
 func (c *Carrier) Passed() int64 { return c.passed.Load() }
@@ -119,6 +121,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	one := newSingle(guest, said)
 	one.full = func() { c.refuseHead(ctx) }
 	defer one.head.Arrived() // none comes any more
+	defer c.queue.End()
 	unread := c.unread(ctx, one)
 	transport := c.transport()
 	defer transport.CloseIdleConnections()
@@ -149,7 +152,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 			_ = conn.Close() // the client has gone, or knows why
 			return
 		}
-		server.Protocols = c.inside(conn, one, unread)
+		server.Protocols = c.inside(ctx, conn, one, unread)
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
@@ -172,12 +175,14 @@ func (c *Carrier) transport() *http.Transport {
 }
 
 // inside offers what is inside of a client's TLS, and tells which protocol that is.
-func (c *Carrier) inside(conn *tls.Conn, one *single, unread *unread) *http.Protocols {
+func (c *Carrier) inside(ctx context.Context, conn *tls.Conn, one *single, unread *unread) *http.Protocols {
 	state, spoken := conn.ConnectionState(), &http.Protocols{}
 	c.named = lower(state.ServerName)
 	if state.NegotiatedProtocol == "h2" {
 		spoken.SetUnencryptedHTTP2(true) // or nobody could look at it
-		one.offer(&framed{Conn: conn, broken: unread.broken, begins: func() { unread.begun.Add(1) }})
+		one.offer(&httpqueue.Conn{
+			Conn: conn, Queue: c.queue, Full: func() { c.refuseHead(ctx) }, Broken: unread.broken, Begun: func() { unread.begun.Add(1) },
+		})
 	} else {
 		spoken.SetHTTP1(true)
 		one.offer(conn)
@@ -196,6 +201,8 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unread.handle()
+		c.queue.Handle()
+		defer c.queue.Done()
 		if !c.handlers.begin() {
 			panic(http.ErrAbortHandler) // the connection has ended
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
 )
 
 // unread puts on record that a connection brought what is no request: net/http answers
@@ -69,7 +70,7 @@ func (u *unread) watch(conn net.Conn, state http.ConnState) {
 		u.told.Store(true)
 		u.began.Store(true)
 	case http.StateActive:
-		_, isFramed := conn.(*framed)
+		_, isFramed := conn.(*httpqueue.Conn)
 		u.told.Store(isFramed)
 	case http.StateHijacked:
 		close(u.over)

@@ -1,4 +1,4 @@
-package requests
+package httpqueue
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ func TestWhatAServerSaysOfItsClient(t *testing.T) {
 		}
 		for size := 1; size < 40; size++ {
 			told, to := 0, &sink{}
-			conn := &framed{Conn: to, broken: func() { told++ }}
+			conn := &Conn{Conn: to, Broken: func() { told++ }}
 			for left := said.Bytes(); len(left) > 0; left = left[min(size, len(left)):] {
 				if _, err := conn.Write(left[:min(size, len(left))]); err != nil {
 					t.Fatal(err)

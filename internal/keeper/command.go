@@ -3,6 +3,7 @@ package keeper
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -115,7 +116,7 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}, why func() st
 	for {
 		kind, payload, err := stream.ReadFrame()
 		if err != nil {
-			return lost(err, gone, why)
+			return lost(err, closed(gone) || closed(stream.Over()) && !errors.Is(err, channel.ErrReset), why)
 		}
 		switch kind {
 		case channel.FrameStdout:
@@ -127,17 +128,17 @@ func (c *command) read(stream *channel.Conn, gone <-chan struct{}, why func() st
 		case channel.FrameStarted:
 			var started channel.Started
 			if err := channel.DecodeJSON(kind, payload, &started); err != nil {
-				return lost(err, gone, why)
+				return lost(err, closed(gone), why)
 			}
 			c.begin(max(started.PID, 0))
 		case channel.FrameExit:
 			var exit channel.Exit
 			if err := channel.DecodeJSON(kind, payload, &exit); err != nil {
-				return lost(err, gone, why)
+				return lost(err, closed(gone), why)
 			}
 			return c.believe(exit)
 		default:
-			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, gone, why)
+			return lost(&channel.FrameError{Type: kind, Length: uint32(len(payload)), Problem: "a command does not send this type"}, closed(gone), why)
 		}
 	}
 }
@@ -165,13 +166,22 @@ func (c *command) keep(kind channel.FrameType, p []byte, count *int64) {
 	c.out.append(kind, p)
 }
 
-// lost is the exit of a command that sent none.
-func lost(err error, gone <-chan struct{}, why func() string) channel.Exit {
-	select {
-	case <-gone:
+// lost is the exit of a command that sent none. Its stream ends a moment before the sandbox's
+// channel is closed for all, or after: gone tells of either.
+func lost(err error, gone bool, why func() string) channel.Exit {
+	if gone {
 		return channel.Exit{Code: endedCode, Error: why()}
+	}
+	return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + excerpt.Of(err.Error(), maxErrorText)}
+}
+
+// closed tells whether a channel is; one that is nil is not.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
 	default:
-		return channel.Exit{Code: endedCode, Error: "the sandbox's agent gave no exit status: " + excerpt.Of(err.Error(), maxErrorText)}
+		return false
 	}
 }
 

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -141,4 +143,48 @@ func TestAFreezeThatKeepsNoMemoryRefuses(t *testing.T) {
 	}
 	s.must(s.Kill(t.Context(), "box"))
 	s.must(s.Forget(t.Context(), "box"))
+}
+
+// TestAStreamThatEndsBeforeTheChannel: the streams of a session end a moment before it is closed for
+// all. A command whose stream does is told why the sandbox went, as it is a moment later. The
+// control is an agent that closes the stream of a command while the session lives.
+func TestAStreamThatEndsBeforeTheChannel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end  func(ours *channel.Session, theirs *channel.Conn) error
+		want string
+	}{
+		"the session": {func(ours *channel.Session, _ *channel.Conn) error { return ours.Close() }, "it was paused"},
+		"the stream":  {func(_ *channel.Session, theirs *channel.Conn) error { return theirs.Close() }, "gave no exit status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			near, far := net.Pipe()
+			ours, err := channel.NewHostSession(near)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ours.Close()
+			theirs, err := channel.NewGuestSession(far)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer theirs.Close()
+			stream, err := ours.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := theirs.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.end(ours, other); err != nil {
+				t.Fatal(err)
+			}
+			exit := (&command{}).read(stream, make(chan struct{}), func() string { return "it was paused" })
+			if !strings.Contains(exit.Error, c.want) {
+				t.Errorf("told %q, not %q", exit.Error, c.want)
+			}
+		})
+	}
 }

@@ -216,10 +216,55 @@ func completeRequests(in ...approval.State) completion {
 	}
 }
 
+// getRequest reads one request, as it is now.
+type getRequest func(ctx context.Context, id string) (approval.Request, error)
+
+// requestsOf reads a daemon's.
+func requestsOf(c *client.Client) getRequest {
+	return func(ctx context.Context, id string) (approval.Request, error) {
+		text, err := c.Approval(ctx, id)
+		if err != nil {
+			return approval.Request{}, err
+		}
+		return readRequest(text)
+	}
+}
+
+// withMembers are requests in which each tree has the requests of all its members that wait: an
+// approval is of all of them, so all have to be shown. Lists give trees without, and an answer has
+// as many as fit into it.
+func withMembers(ctx context.Context, get getRequest, requests []approval.Request) ([]approval.Request, error) {
+	lacks := func(m approval.Member) bool { return m.Request == nil && m.State == approval.Pending }
+	whole := slices.Clone(requests)
+	for i, r := range whole {
+		if !slices.ContainsFunc(r.Members, lacks) {
+			continue
+		}
+		r, err := get(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		r.Members = slices.Clone(r.Members)
+		for j, m := range r.Members {
+			if !lacks(m) {
+				continue
+			}
+			own, err := get(ctx, m.ID)
+			if err != nil {
+				return nil, fmt.Errorf("show what %s is a part of: %w", m.ID, err)
+			}
+			r.Members[j].Request, r.Members[j].State = &own, own.State
+		}
+		whole[i] = r
+	}
+	return whole, nil
+}
+
 // addressed are the requests that ids, ids with revisions and group ids name, each once, in
-// order, as they are now. Of a group those that are pending.
+// order, as they are now, with all members of trees. Of a group those that are pending.
 func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.Request, error) { //nolint:revive // askFor takes it as it takes a method of the client
 	var found []approval.Request
+	get := requestsOf(c)
 	add := func(r approval.Request) {
 		if !slices.ContainsFunc(found, func(o approval.Request) bool { return o.ID == r.ID }) {
 			found = append(found, r)
@@ -231,11 +276,7 @@ func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.
 			return nil, err
 		}
 		if !approval.IsGroup(id) {
-			text, err := c.Approval(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			r, err := readRequest(text)
+			r, err := get(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -256,5 +297,5 @@ func addressed(c *client.Client, ctx context.Context, ids []string) ([]approval.
 			add(r)
 		}
 	}
-	return found, nil
+	return withMembers(ctx, get, found)
 }

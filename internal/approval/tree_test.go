@@ -186,7 +186,7 @@ func TestTreeIsApprovedAsShown(t *testing.T) {
 		in.ask(t, more)
 		v := approval.Verdict{IDs: []string{r.ID}, State: approval.Approved}
 		if asShown {
-			v.Digests = map[string][]string{r.Members[1].ID: {digestOf("lib")}}
+			v.Digests = map[string][]string{r.Members[0].ID: {digestOf("app")}, r.Members[1].ID: {digestOf("lib")}}
 		}
 		if _, err := in.Answer(t.Context(), "bob", v); err != nil {
 			t.Fatal(err)

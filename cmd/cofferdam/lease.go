@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	// leftLease is that of a run that was left while it waited: a person who answers may come
 	// back to it. Time that it waits in does not count.
 	leftLease = 24 * time.Hour
+	// planLease is that of a plan's sandbox. Its resolver has a client, and the daemon weighs without
+	// one what came of it.
+	planLease = planTimeout + time.Minute
 )
 
 // lease is how long the sandbox of a run outlives this process, in seconds; 0: without end.
@@ -29,12 +33,12 @@ func (f *runFlags) lease() int64 {
 
 // leaseUnknown tells whether an older daemon refused the sandbox because of its lease; from
 // then on none is asked for.
-func (r *runner) leaseUnknown(err error) bool {
-	if r.request.Lifetime.LeaseSeconds == 0 || client.StatusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "lease_seconds") {
+func leaseUnknown(req *api.CreateSandbox, err error, stderr *ui.Stderr) bool {
+	if req.Lifetime.LeaseSeconds == 0 || client.StatusOf(err) != http.StatusBadRequest || !strings.Contains(err.Error(), "lease_seconds") {
 		return false
 	}
-	r.request.Lifetime.LeaseSeconds = 0
-	r.stderr.Say("note: the daemon is older than this program, so the run goes on if this program is killed; end it with cofferdam kill then")
+	req.Lifetime.LeaseSeconds = 0
+	stderr.Say("note: the daemon is older than this program, so the run goes on if this program is killed; end it with cofferdam kill then")
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -89,8 +90,12 @@ func (p *planner) create(ctx context.Context) (err error) {
 	if p.client, err = connect(ctx); err != nil {
 		return err
 	}
+	p.request.Lifetime.LeaseSeconds = int64(planLease / time.Second)
 	err = ui.ShowWaiting("making a sandbox", func() (err error) {
 		p.box, err = p.client.CreateSandbox(ctx, p.request)
+		if leaseUnknown(&p.request, err, p.stderr) {
+			p.box, err = p.client.CreateSandbox(ctx, p.request)
+		}
 		return err
 	})
 	if badSandbox(err) {

@@ -205,7 +205,7 @@ func (r *runner) create(ctx context.Context) (err error) {
 	}
 	err = ui.ShowWaiting("making a sandbox", func() error {
 		box, err := r.client.CreateSandbox(ctx, r.request)
-		if r.leaseUnknown(err) {
+		if leaseUnknown(&r.request, err, r.stderr) {
 			box, err = r.client.CreateSandbox(ctx, r.request)
 		}
 		r.has(box)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -12,8 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// maxLastRuns bounds how far back a token's last run is looked for.
-const maxLastRuns = 1000
+// lookedAt is how many records are read at a time when the newest of the caller's is looked for.
+const lookedAt = 1000
 
 // tellRefusals answers with what a run was refused, as `cofferdam why` tells it.
 func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
@@ -97,58 +96,53 @@ func (s runRoutes) lastBegun(r *http.Request, field, value string) (audit.Record
 }
 
 // newest is the newest record of one of the caller's runs that meets; without an index
-// the log is read through. A record without a run is none.
-func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) (audit.Record, error) {
-	candidates, err := s.candidates(r.Context(), indexed, plain, meets)
-	if err != nil {
-		return audit.Record{}, err
-	}
+// the log is read through. A record without a run is none. What others do bounds nothing: it
+// would hide the caller's.
+func (s runRoutes) newest(r *http.Request, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) (newest audit.Record, err error) {
 	who, err := callerOf(r.Context())
 	if err != nil {
 		return audit.Record{}, err
 	}
-	for i, rec := range candidates {
-		if i == maxLastRuns {
-			break
-		}
-		owns := who.all()
-		if !owns {
-			if owns, err = s.owns(r.Context(), who.token.ID, rec.Sandbox); err != nil {
-				return audit.Record{}, err
+	last := func(of audit.Filter) error {
+		for rec, err := range s.cfg.Log.Records(r.Context(), of) {
+			if err != nil {
+				return err
+			}
+			if rec.Run == "" || !meets(rec) {
+				continue
+			}
+			owns, err := s.ownsRecord(r.Context(), who, rec)
+			if err != nil {
+				return err
+			}
+			if owns {
+				newest = rec
 			}
 		}
-		if owns {
-			return rec, nil
-		}
+		return nil
 	}
-	return audit.Record{}, nil
+	if s.cfg.Audit.Index == nil {
+		return newest, last(plain)
+	}
+	var seqs []uint64
+	err = s.cfg.Audit.Index.View(r.Context(), func(v *index.View) (err error) {
+		seqs, _, err = v.Select(r.Context(), indexed)
+		return err
+	})
+	for err == nil && len(seqs) > 0 && newest.Run == "" {
+		before := max(0, len(seqs)-lookedAt)
+		err, seqs = last(audit.Filter{Seqs: seqs[before:]}), seqs[:before]
+	}
+	return newest, err
 }
 
-// candidates are the records that meet, the newest first, at most maxLastRuns.
-func (s runRoutes) candidates(ctx context.Context, indexed index.Filter, plain audit.Filter, meets func(audit.Record) bool) ([]audit.Record, error) {
-	if s.cfg.Audit.Index != nil {
-		var seqs []uint64
-		err := s.cfg.Audit.Index.View(ctx, func(v *index.View) (err error) {
-			seqs, _, err = v.Select(ctx, indexed)
-			return err
-		})
-		if err != nil || len(seqs) == 0 {
-			return nil, err
-		}
-		plain = audit.Filter{Seqs: seqs[max(0, len(seqs)-maxLastRuns):]}
+// ownsRecord tells whether a record is about a sandbox of the caller's.
+func (s runRoutes) ownsRecord(ctx context.Context, who caller, rec audit.Record) (bool, error) {
+	switch {
+	case who.all():
+		return true, nil
+	case rec.Kind == audit.KindSandbox && (rec.Outcome == audit.Started || rec.Outcome == audit.Restored):
+		return s.ownsBegan(rec, who.token.ID), nil
 	}
-	var found []audit.Record
-	for rec, err := range s.cfg.Log.Records(ctx, plain) {
-		if err != nil {
-			return nil, err
-		}
-		if rec.Run == "" || !meets(rec) {
-			continue
-		}
-		if found = append(found, rec); len(found) > 2*maxLastRuns {
-			found = slices.Clone(found[maxLastRuns:])
-		}
-	}
-	slices.Reverse(found)
-	return found, nil
+	return s.owns(ctx, who.token.ID, rec.Sandbox)
 }

@@ -101,12 +101,12 @@ func (s *Server) routes() []route {
 		{"GET /v1/snapshots/{ref}", holders, snapshots.getSnapshot},
 		{"DELETE /v1/snapshots/{ref}", holders, snapshots.removeSnapshot},
 
-		{"GET /v1/runs/{run}/summary", holders, runs.summary},
-		{"GET /v1/runs/{run}/suggest", holders, runs.suggest},
+		{"GET /v1/runs/{run}/summary", holders, s.inTurn(runs.summary)},
+		{"GET /v1/runs/{run}/suggest", holders, s.inTurn(runs.suggest)},
 		{"GET /v1/runs/{run}/plan", holders, runs.showPlan},
 		{"POST /v1/runs/{run}/plan", holders, runs.makePlan},
-		{"GET /v1/refusals", holders, runs.tellRefusals},
-		{"GET /v1/installs", holders, runs.installs},
+		{"GET /v1/refusals", holders, s.inTurn(runs.tellRefusals)},
+		{"GET /v1/installs", holders, s.inTurn(runs.installs)},
 
 		{"GET /v1/templates", holders, templates.listTemplates},
 		{"GET /v1/templates/{name}", holders, templates.showTemplate},

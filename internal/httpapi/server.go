@@ -41,6 +41,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // maxBody bounds a request's JSON, a policy document included.
@@ -114,6 +115,7 @@ type desk struct {
 	taking    taking
 	listeners listeners
 	positions positions
+	logReads  *turns.Shares
 }
 
 // Server is the API's handler; Busy tells the idle daemon whether it is in use.
@@ -132,7 +134,7 @@ func New(cfg Config) *Server {
 		cfg.Room = backend.NewRoom()
 	}
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
-	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey)}, mux: http.NewServeMux()}
+	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey), logReads: turns.New(readsOfLog())}, mux: http.NewServeMux()}
 	s.last.Store(time.Now().UnixNano())
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.pattern, s.serve(r))

@@ -91,7 +91,8 @@ func (n *alarmNews) news(ctx context.Context, sandbox string) (lines []string, t
 	return lines, told
 }
 
-// alarmLine is an alarm in one line: what must not be used, and by which record to find it.
+// alarmLine is an alarm in one line: what must not be used. It does not say which record that is:
+// the numbers of two of a token's own would tell how many records all others have made.
 func alarmLine(r audit.Record) string {
 	what := r.Detail["name"]
 	if r.Package != "" {
@@ -100,5 +101,5 @@ func alarmLine(r audit.Record) string {
 	if what != "" {
 		what += ": "
 	}
-	return fmt.Sprintf("[cofferdam: ALARM: %s%s (record %d); do not use it]", printable.Line(excerpt.Sealed(what, maxAlarmText)), printable.Line(excerpt.Sealed(r.Reason, maxAlarmText)), r.Seq)
+	return fmt.Sprintf("[cofferdam: ALARM: %s%s; do not use it]", printable.Line(excerpt.Sealed(what, maxAlarmText)), printable.Line(excerpt.Sealed(r.Reason, maxAlarmText)))
 }

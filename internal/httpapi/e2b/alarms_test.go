@@ -64,7 +64,7 @@ func TestAnAlarmIsTold(t *testing.T) {
 	log.add("sb-other", "another's")
 	log.add(boxID, "its bytes are others\n\x1b[31m\u202e")
 	got := s.ended("echo own >&2")
-	want := `[cofferdam: ALARM: python six 1.16.0: its bytes are others\n\x1b[31m\u202e (record 2); do not use it]`
+	want := `[cofferdam: ALARM: python six 1.16.0: its bytes are others\n\x1b[31m\u202e; do not use it]`
 	if !strings.HasPrefix(got, "own\n") || !strings.Contains(got, want) || strings.Contains(got, "another's") || strings.Contains(got, "before") {
 		t.Errorf("%q", got)
 	}

@@ -35,6 +35,7 @@ const (
 	maxWaiting  = 32 // builds of a token that have not begun
 	atOnceEach  = 4  // of a token
 	atOnceAll   = 8
+	atOnceMost  = 32 // with the one that each token may have whatever the others have
 	keptEach    = 50 // ended builds of a token that are remembered
 	keptFor     = 7 * 24 * time.Hour
 	waitingFor  = time.Hour // until a build that nobody starts is given up

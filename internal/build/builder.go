@@ -17,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Builder makes templates and remembers how. Safe for concurrent use.
@@ -27,9 +28,10 @@ type Builder struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 
+	turns *turns.Shares // of builds at a time, by tokens
+
 	mu     sync.Mutex // guards what follows
 	builds map[string]*going
-	turn   chan struct{} // closed and replaced whenever a build ends
 }
 
 // going is a build; its log is there while it goes on. The Builder's lock guards all but
@@ -39,12 +41,13 @@ type going struct {
 
 	queued bool
 	log    *journal
+	leave  func() // gives its turn back; nil: it has none
 }
 
 // Open makes a builder that knows of the builds of earlier daemons, and ends those that
 // had not ended, with their sandboxes.
 func Open(cfg Config) (*Builder, error) {
-	b := &Builder{cfg: cfg, builds: map[string]*going{}, turn: make(chan struct{})}
+	b := &Builder{cfg: cfg, builds: map[string]*going{}, turns: turns.New(turns.Limits{All: atOnceAll, Each: atOnceEach, Sure: 1, Most: atOnceMost})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	var err error
 	if b.uploads, err = newUploads(filepath.Join(cfg.Dir, "files")); err == nil {
@@ -174,8 +177,10 @@ func (b *Builder) Start(template, id string, req sandbox.Request, workdir string
 	if b.ctx.Err() != nil {
 		return fault.New(fault.ErrUnavailable, "the daemon ends")
 	}
-	if _, err := b.admit(g); err != nil { // so that who asks at once hears that it is built
-		return err
+	if _, leave, free := b.turns.Try(turns.For(b.ctx, g.Owner)); free { // so that who asks at once hears that it is built
+		if err := b.begin(g, leave); err != nil {
+			return err
+		}
 	}
 	g.queued, g.log = true, &journal{}
 	j := &job{b: b, g: g, req: req, workdir: workdir, recipe: recipe}
@@ -237,48 +242,34 @@ func (b *Builder) Builds(owner string) []Build {
 	return all
 }
 
-// enter waits until a build may begin: a token has so many at once, and so have all.
+// enter waits until a build may begin: a token has so many at once, and so have all, but for the
+// one that each may have.
 func (b *Builder) enter(ctx context.Context, g *going) error {
-	for {
-		b.mu.Lock()
-		begun, err := b.admit(g)
-		turn := b.turn
-		b.mu.Unlock()
-		if begun || err != nil {
-			return err
-		}
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	b.mu.Lock()
+	begun := g.leave != nil
+	b.mu.Unlock()
+	if begun {
+		return nil
 	}
+	_, leave, err := b.turns.Take(turns.For(ctx, g.Owner))
+	if err != nil {
+		return context.Cause(ctx)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.begin(g, leave)
 }
 
-// admit has a build begin if there is room. It needs mu.
-func (b *Builder) admit(g *going) (begun bool, err error) {
-	if g.Status == Building {
-		return true, nil
-	}
-	all, own := 0, 0
-	for _, other := range b.builds {
-		if other.Status == Building {
-			all++
-			if other.Owner == g.Owner {
-				own++
-			}
-		}
-	}
-	if all >= atOnceAll || own >= atOnceEach {
-		return false, nil
-	}
+// begin has a build begin that has a turn, which is given back by leave. It needs mu.
+func (b *Builder) begin(g *going, leave func()) error {
 	now := g.Build
 	now.Status = Building
 	if err := b.write(file{Build: now}); err != nil {
-		return false, err
+		leave()
+		return err
 	}
-	g.Build = now
-	return true, nil
+	g.Build, g.leave = now, leave
+	return nil
 }
 
 // settle puts the end of a build where it is found.
@@ -291,8 +282,10 @@ func (b *Builder) settle(g *going, now Build) {
 		g.log = nil
 	}
 	g.Build, g.queued = now, false
-	close(b.turn)
-	b.turn = make(chan struct{})
+	if g.leave != nil {
+		g.leave()
+		g.leave = nil
+	}
 }
 
 func (b *Builder) destroy(id string) {

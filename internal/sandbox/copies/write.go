@@ -95,7 +95,7 @@ func (l *Library) Write(ctx context.Context, s Source, id string, contents engin
 	if err != nil {
 		return nil, nil, err
 	}
-	draft, err := store.Begin(id, imageSize(ctx, s), keep)
+	draft, err := store.Begin(from.Owner.Token, id, imageSize(ctx, s), keep)
 	if err != nil {
 		return nil, nil, err
 	}

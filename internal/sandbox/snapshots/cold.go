@@ -182,7 +182,7 @@ func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 	}
 	defer leave()
 	s.mu.Lock()
-	err = s.check(k.manifest.Bytes, false)
+	err = s.check(k.manifest.Owner, k.manifest.Bytes, false)
 	s.mu.Unlock()
 	if err != nil {
 		return err

@@ -21,22 +21,28 @@ type Draft struct {
 	over     bool // published or dropped
 }
 
-// Begin makes a draft under an id that no other has, and takes room for about so
+// drafted is what a draft may take.
+type drafted struct {
+	owner string
+	bytes int64
+}
+
+// Begin makes a draft under an id that no other has, and takes room of its owner's for about so
 // many bytes. keep tells that it is to be published: otherwise it counts as no
 // snapshot.
-func (s *Store) Begin(id string, about int64, keep bool) (*Draft, error) {
+func (s *Store) Begin(owner, id string, about int64, keep bool) (*Draft, error) {
 	if !validID(id) {
 		return nil, fault.Invalid("%q can't be a snapshot's id", id)
 	}
 	s.mu.Lock()
-	err := s.check(about, keep)
+	err := s.check(owner, about, keep)
 	_, taken := s.known[id]
-	_, drafted := s.drafts[id]
-	if taken || drafted {
+	_, begun := s.drafts[id]
+	if taken || begun {
 		err = fault.New(fault.ErrConflict, "there is a snapshot %s already", id)
 	}
 	if err == nil {
-		s.drafts[id] = about
+		s.drafts[id] = drafted{owner, about}
 	}
 	s.mu.Unlock()
 	if err != nil {

@@ -16,27 +16,47 @@ type Room struct {
 	Reserve int64 // bytes that stay free on the file system
 }
 
-// check tells whether there is room for so many bytes more. Needs mu.
-func (s *Store) check(about int64, another bool) error {
-	used := about
-	for _, n := range s.drafts {
-		used += n
+// What one token's may take of the room is three quarters, so that no one of them keeps the others
+// from having any; and a token that has none may have one, however many there are.
+const shareOf, shareIn = 3, 4
+
+// check tells whether there is room for so many bytes more of an owner's: a token's id, or "", which
+// is the host's. It tells a token nothing of how much others have. Needs mu.
+func (s *Store) check(owner string, about int64, another bool) error {
+	used, own, count := about, about, 0
+	for _, d := range s.drafts {
+		used += d.bytes
+		if d.owner == owner {
+			own += d.bytes
+		}
 	}
 	for _, k := range s.known {
 		used += k.disk
+		if k.manifest.Owner == owner {
+			own += k.disk
+			count++
+		}
 	}
-	if another && len(s.known) >= s.room.Count {
-		return fault.Exhausted(0, "there are %d snapshots already (snapshots.max_count in the configuration); remove some", len(s.known))
+	ofToken := owner != ""
+	switch most := max(s.room.Count*shareOf/shareIn, 1); {
+	case another && ofToken && count >= most:
+		return fault.Exhausted(0, "the token has %d snapshots, as many as one may have of the %d that there may be (snapshots.max_count in the configuration); remove some", count, s.room.Count)
+	case another && len(s.known) >= s.room.Count && (!ofToken || count > 0 || len(s.known) >= s.room.Count*shareIn/shareOf+1):
+		return fault.Exhausted(0, "there are as many snapshots as there may be (%d, snapshots.max_count in the configuration); remove some", s.room.Count)
 	}
-	if used > s.room.Bytes {
-		return fault.Exhausted(0, "with another one snapshots would take about %d MiB, and may take %d (snapshots.max_bytes in the configuration); remove some", used>>20, s.room.Bytes>>20)
+	switch most := s.room.Bytes / shareIn * shareOf; {
+	case ofToken && own > most:
+		return fault.Exhausted(0, "with another one the token's snapshots would take about %d MiB, and may take %d (three quarters of snapshots.max_bytes in the configuration); remove some", own>>20, most>>20)
+	case used > s.room.Bytes:
+		return fault.Exhausted(0, "with another one snapshots would take more than the %d MiB that they may (snapshots.max_bytes in the configuration); remove some", s.room.Bytes>>20)
 	}
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the free space of %s is not known", s.dir)
+		return fault.Wrap(fault.ErrUnavailable, err, "the free space for snapshots is not known")
 	}
 	if free := int64(on.Bavail) * on.Bsize; free-about < s.room.Reserve {
-		return fault.Exhausted(0, "%d MiB are free in %s, and %d must stay free (snapshots.reserve in the configuration)", free>>20, s.dir, s.room.Reserve>>20)
+		s.log.Warn("there is no room for a snapshot", "path", s.dir, "free_mib", free>>20, "reserve_mib", s.room.Reserve>>20)
+		return fault.Exhausted(0, "the disk has less free space than must stay free (%d MiB, snapshots.reserve in the configuration)", s.room.Reserve>>20)
 	}
 	return nil
 }

@@ -74,9 +74,9 @@ type Store struct {
 	now       func() time.Time
 	warming   *turns.Shares // of decompressions; after a snapshot's form, before mu
 
-	mu     sync.Mutex       // guards what follows
-	known  map[string]*kept // by id
-	drafts map[string]int64 // bytes that they may take, by id
+	mu     sync.Mutex         // guards what follows
+	known  map[string]*kept   // by id
+	drafts map[string]drafted // by id
 }
 
 // kept is a snapshot that is there. Only manifest and digest may be read without
@@ -111,7 +111,7 @@ type Snapshot struct {
 func Open(c Config) (*Store, error) {
 	s := &Store{
 		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now,
-		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), known: map[string]*kept{}, drafts: map[string]int64{},
+		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), known: map[string]*kept{}, drafts: map[string]drafted{},
 	}
 	if s.now == nil {
 		s.now = time.Now

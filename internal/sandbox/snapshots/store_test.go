@@ -64,7 +64,7 @@ func draw(t *testing.T, d *Draft) {
 
 func make1(t *testing.T, s *Store, id, owner, name string) Manifest {
 	t.Helper()
-	d, err := s.Begin(id, 1<<20, true)
+	d, err := s.Begin(owner, id, 1<<20, true)
 	must(t, err)
 	draw(t, d)
 	must(t, d.Attach("facts.json", []byte(`{"a":1}`)))
@@ -203,31 +203,31 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 func TestRoom(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, func(c *Config) { c.Room = Room{Bytes: 8 << 20, Count: 1} })
-	if _, err := s.Begin("big", 9<<20, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "max_bytes") {
+	if _, err := s.Begin("", "big", 9<<20, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "max_bytes") {
 		t.Errorf("too large: %v", err)
 	}
 	make1(t, s, "snap1", "", "")
-	if _, err := s.Begin("snap2", 1, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "max_count") {
+	if _, err := s.Begin("", "snap2", 1, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "max_count") {
 		t.Errorf("too many: %v", err)
 	}
-	d, err := s.Begin("fork1", 7<<20, false) // is kept by nobody, so it counts by its bytes only
+	d, err := s.Begin("", "fork1", 7<<20, false) // is kept by nobody, so it counts by its bytes only
 	must(t, err)
-	if _, err := s.Begin("fork2", 1<<20, false); !errors.Is(err, fault.ErrExhausted) {
+	if _, err := s.Begin("", "fork2", 1<<20, false); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("beside a draft: %v", err)
 	}
-	if _, err := s.Begin("fork1", 1, false); !errors.Is(err, fault.ErrConflict) {
+	if _, err := s.Begin("", "fork1", 1, false); !errors.Is(err, fault.ErrConflict) {
 		t.Errorf("the same id: %v", err)
 	}
 	must(t, d.Drop())
-	d, err = s.Begin("fork2", 1<<20, false)
+	d, err = s.Begin("", "fork2", 1<<20, false)
 	must(t, err)
 	must(t, d.Drop())
 	s = open(t, dir, func(c *Config) { c.Room = Room{Bytes: 1 << 40, Count: 100, Reserve: 1 << 60} })
-	if _, err := s.Begin("snap2", 1, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "reserve") {
+	if _, err := s.Begin("", "snap2", 1, true); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "reserve") {
 		t.Errorf("no free space: %v", err)
 	}
 	for _, id := range []string{"", "../up", "UP", ".new-x", strings.Repeat("a", 65)} {
-		if _, err := s.Begin(id, 0, true); !errors.Is(err, fault.ErrInvalid) {
+		if _, err := s.Begin("", id, 0, true); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("the id %q: %v", id, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestWhatIsHalfMadeIsSwept(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, nil)
 	make1(t, s, "snap1", "", "")
-	d, err := s.Begin("snap2", 1, true)
+	d, err := s.Begin("", "snap2", 1, true)
 	must(t, err)
 	draw(t, d)
 	must(t, os.Mkdir(filepath.Join(dir, ".gone-snap3"), 0o700))
@@ -382,7 +382,7 @@ func TestAReaderEndsACompression(t *testing.T) {
 
 func TestAttachments(t *testing.T) {
 	s := open(t, t.TempDir(), nil)
-	d, err := s.Begin("snap1", 0, true)
+	d, err := s.Begin("", "snap1", 0, true)
 	must(t, err)
 	for _, name := range []string{"manifest.json", "state.json", "../x.json", ".x.json", "x", ""} {
 		if err := d.Attach(name, nil); !errors.Is(err, fault.ErrInvalid) {

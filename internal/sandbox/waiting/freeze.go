@@ -73,7 +73,7 @@ func (l *List) freeze(ctx context.Context, pausing, files bool) error {
 // waited for, so that a daemon that dies from here on is understood by the next.
 func (l *List) write(ctx context.Context, pausing, files bool) error {
 	shelf, id := l.cfg.Shelf, l.cfg.Sandbox
-	if err := shelf.take(id, l.estimate(ctx)); err != nil {
+	if err := shelf.take(l.token(), id, l.estimate(ctx)); err != nil {
 		return &trouble{noRoom, err}
 	}
 	faultpoint.Hit(faultpoint.FreezeRoom)
@@ -96,7 +96,7 @@ func (l *List) write(ctx context.Context, pausing, files bool) error {
 		return &trouble{"it could not be frozen", err}
 	}
 	faultpoint.Hit(faultpoint.FreezeWritten)
-	size := shelf.Keep(id)
+	size := shelf.Keep(l.token(), id)
 	to := Frozen
 	if pausing {
 		to = Paused

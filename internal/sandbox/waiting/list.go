@@ -202,7 +202,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 	l.mu.Lock()
 	l.tell()
 	l.mu.Unlock()
-	l.cfg.Shelf.Keep(cfg.Sandbox)
+	l.cfg.Shelf.Keep(l.token(), cfg.Sandbox)
 	l.steady.Lock()
 	l.tended = true
 	errand.In(&l.work, l.tend)

@@ -124,7 +124,7 @@ func (l *List) pauseFrozen(ctx context.Context) {
 	l.mu.Lock()
 	l.paused, l.rested = true, true
 	l.mu.Unlock()
-	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.cfg.Sandbox)})
+	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.token(), l.cfg.Sandbox)})
 	l.move(Frozen) // shown as Paused now
 	l.settled(nil)
 }

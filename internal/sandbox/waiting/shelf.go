@@ -35,24 +35,30 @@ type Shelf struct {
 	// A thaw never waits for freezes: a person has answered, and the sandbox is to go on.
 	freezes, thaws *turns.Shares
 
-	mu     sync.Mutex       // guards images
-	images map[string]int64 // bytes on disk, or as many as are expected
+	mu     sync.Mutex // guards images
+	images map[string]shelved
+}
+
+// shelved is one image.
+type shelved struct {
+	owner string
+	bytes int64 // on disk, or as many as are expected
 }
 
 // NewShelf makes a shelf in dir, which must exist and belong to this user alone.
 func NewShelf(dir string, room Room) *Shelf {
-	return &Shelf{dir: dir, room: room, freezes: turns.New(atOnce()), thaws: turns.New(atOnce()), images: map[string]int64{}}
+	return &Shelf{dir: dir, room: room, freezes: turns.New(atOnce()), thaws: turns.New(atOnce()), images: map[string]shelved{}}
 }
 
 // Path is where a sandbox's image lies, or would.
 func (s *Shelf) Path(id string) string { return filepath.Join(s.dir, id) }
 
-// Keep takes an image that is there into account, and returns its size.
-func (s *Shelf) Keep(id string) int64 {
+// Keep takes an image of an owner's that is there into account, and returns its size.
+func (s *Shelf) Keep(owner, id string) int64 {
 	size := diskUse(s.Path(id))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.images[id] = size
+	s.images[id] = shelved{owner, size}
 	return size
 }
 
@@ -89,34 +95,50 @@ func (s *Shelf) Sweep(lives func(id string) bool) error {
 }
 
 // take reserves room for an image of about so many bytes.
-func (s *Shelf) take(id string, about int64) error {
+func (s *Shelf) take(owner, id string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.check(about); err != nil {
+	if err := s.check(owner, about); err != nil {
 		return err
 	}
-	s.images[id] = about
+	s.images[id] = shelved{owner, about}
 	return nil
 }
 
 // fits tells whether take would succeed now.
-func (s *Shelf) fits(about int64) error {
+func (s *Shelf) fits(owner string, about int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.check(about)
+	return s.check(owner, about)
 }
 
-// check needs mu.
-func (s *Shelf) check(about int64) error {
-	used := about
-	for _, n := range s.images {
-		used += n
+// What one token's sandboxes may take of the room is three quarters, so that no one of them keeps the
+// others' from being frozen; and one of a token that has none may be, however many are.
+const shareOf, shareIn = 3, 4
+
+// check tells whether there is room for an image of an owner's: a token's id, or "", which is the
+// host's. It needs mu.
+func (s *Shelf) check(owner string, about int64) error {
+	used, own, count := about, about, 0
+	for _, i := range s.images {
+		used += i.bytes
+		if i.owner == owner {
+			own += i.bytes
+			count++
+		}
 	}
-	if len(s.images) >= s.room.Count {
-		return fmt.Errorf("%d sandboxes are frozen already (freeze.max_count in the configuration)", len(s.images))
+	ofToken := owner != ""
+	switch most := max(s.room.Count*shareOf/shareIn, 1); {
+	case ofToken && count >= most:
+		return fmt.Errorf("%d sandboxes of the token are frozen, as many as one's may be of %d (freeze.max_count in the configuration)", count, s.room.Count)
+	case len(s.images) >= s.room.Count && (!ofToken || count > 0 || len(s.images) >= s.room.Count*shareIn/shareOf+1):
+		return fmt.Errorf("as many sandboxes are frozen as may be (%d, freeze.max_count in the configuration)", s.room.Count)
 	}
-	if used > s.room.Bytes {
-		return fmt.Errorf("with it frozen sandboxes would take about %d MiB, and may take %d (freeze.max_bytes in the configuration)", used>>20, s.room.Bytes>>20)
+	switch most := s.room.Bytes / shareIn * shareOf; {
+	case ofToken && own > most:
+		return fmt.Errorf("with it the token's frozen sandboxes would take about %d MiB, and may take %d (three quarters of freeze.max_bytes in the configuration)", own>>20, most>>20)
+	case used > s.room.Bytes:
+		return fmt.Errorf("with it frozen sandboxes would take more than the %d MiB that they may (freeze.max_bytes in the configuration)", s.room.Bytes>>20)
 	}
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {
@@ -126,6 +148,14 @@ func (s *Shelf) check(about int64) error {
 		return fmt.Errorf("%d MiB are free in %s, and %d must stay free (freeze.reserve in the configuration)", free>>20, s.dir, s.room.Reserve>>20)
 	}
 	return nil
+}
+
+// token is whose the sandbox's image is on the shelf; "": the host's.
+func (l *List) token() string {
+	if l.cfg.Owner == l.cfg.Sandbox {
+		return ""
+	}
+	return l.cfg.Owner
 }
 
 // turn waits for one of the few places of an owner's sandboxes that are written, or read.

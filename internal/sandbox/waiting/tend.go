@@ -88,7 +88,7 @@ func (l *List) waitUnfrozen(ctx context.Context, v View) bool {
 	if l.View().Pausing {
 		return true
 	}
-	if l.cfg.Shelf.fits(l.estimate(ctx)) == nil {
+	if l.cfg.Shelf.fits(l.token(), l.estimate(ctx)) == nil {
 		l.mu.Lock()
 		l.note = ""
 		l.mu.Unlock()

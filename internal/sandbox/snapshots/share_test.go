@@ -18,7 +18,7 @@ func TestASnapshotIsPossibleBesideAnotherToken(t *testing.T) {
 	refused := 0
 	for i := range most {
 		id := fmt.Sprint("mallory", i)
-		d, err := s.Begin(id, 1<<20, true)
+		d, err := s.Begin("tok-mallory", id, 1<<20, true)
 		if err != nil { // a share is at its end
 			refused++
 			continue
@@ -26,7 +26,7 @@ func TestASnapshotIsPossibleBesideAnotherToken(t *testing.T) {
 		must(t, d.Drop())
 		make1(t, s, id, "tok-mallory", "")
 	}
-	d, err := s.Begin("bob", 1<<20, true)
+	d, err := s.Begin("tok-bob", "bob", 1<<20, true)
 	if err != nil {
 		t.Fatalf("one token has %d small snapshots, another gets none: %v", most-refused, err)
 	}

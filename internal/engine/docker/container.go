@@ -191,6 +191,9 @@ func planOf(spec engine.Spec, folder string) plan {
 			p.binds = append(p.binds, m)
 			continue
 		}
+		if !m.Around.IsZero() {
+			p.hidden = append(p.hidden, m)
+		}
 		mode := m.Mode
 		if mode == 0 {
 			mode = 0o755

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -29,6 +30,7 @@ func (g ground) lower() string     { return filepath.Join(g.place, "lower") }
 func (g ground) root() string      { return filepath.Join(g.place, "root") }
 func (g ground) disk(n int) string { return filepath.Join(g.place, "disk-"+strconv.Itoa(n)) }
 func (g ground) bind(n int) string { return filepath.Join(g.place, "bind-"+strconv.Itoa(n)) }
+func (g ground) empty() string     { return filepath.Join(g.place, "empty") }
 
 // files is the directory of a disk that the sandbox sees: the disk's own top has what
 // belongs to its file system. Of the first disk it is the root's writable layer.
@@ -47,6 +49,7 @@ type plan struct {
 	lower  engine.Root
 	disks  []disk         // the first has the root's writable layer
 	binds  []engine.Mount // of paths of the host
+	hidden []engine.Mount // directories in these in which there is nothing to be seen
 	owner  engine.Owner
 	weak   bool   // owners stay what they are
 	upper  string // an archive of what the writable layer holds; "" for nothing
@@ -91,10 +94,8 @@ func (g ground) lay(ctx context.Context, p plan) ([]entry, error) {
 	if err := mounts.Template(p.lower, g.lower(), nil, nil); err != nil {
 		return nil, fmt.Errorf("the template %s: %w", p.lower.Path, err)
 	}
-	for i, m := range p.binds {
-		if err := g.layBind(i, m, p); err != nil {
-			return nil, fmt.Errorf("show %s: %w", m.Source, err)
-		}
+	if err := g.layBinds(p); err != nil {
+		return nil, err
 	}
 	if err := g.layRoot(); err != nil {
 		return nil, err
@@ -122,18 +123,26 @@ func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, 
 	return unix.Chmod(g.files(n), d.mode)
 }
 
-// layBind shows a path of the host, and what is mounted below it, with the owner of the
-// host as the sandbox's.
-func (g ground) layBind(n int, m engine.Mount, p plan) error {
+// layBinds shows the paths of the host, and what is mounted below them, with the owner of the
+// host as the sandbox's. What lies over a part of one, or hides it, is laid over that part: the
+// service mounts by name, and whoever may write there could lead it elsewhere.
+func (g ground) layBinds(p plan) error {
+	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bind, Empty: g.empty(), Attributes: bindAttributes}
+	if !p.weak {
+		pins.UIDs, pins.GIDs = ownerMapping(p.owner)
+	}
+	if err := os.Mkdir(g.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
+		return err
+	}
+	return pins.Pin()
+}
+
+func bindAttributes(m engine.Mount) unix.MountAttr {
 	attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, Propagation: unix.MS_PRIVATE}
 	if m.ReadOnly {
 		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
-	uids, gids := ownerMapping(p.owner)
-	if p.weak {
-		uids, gids = nil, nil
-	}
-	return mounts.Show(m, g.bind(n), attributes, uids, gids)
+	return attributes
 }
 
 // nobodysID is an id of the host that no distribution gives out.

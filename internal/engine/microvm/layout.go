@@ -9,12 +9,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -31,13 +35,23 @@ const (
 type layout struct {
 	mounts []boot.Mount
 	disks  []int64 // sizes; the first is the root's writable layer
-	images []engine.Mount
+	images []folderImage
 	files  map[string][]byte
+}
+
+// folderImage is a folder that is copied into a machine, and what is hidden in it.
+type folderImage struct {
+	engine.Mount
+
+	hidden []engine.Mount
 }
 
 // lay translates a spec's mounts. Nothing is made yet.
 func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 	l := layout{disks: []int64{spec.Limits.DiskBytes}, files: map[string][]byte{}}
+	if err := engine.CheckSources(spec.Mounts); err != nil {
+		return l, err
+	}
 	left := int64(mostFile)
 	for _, m := range append(ownMounts(spec), spec.Mounts...) {
 		switch {
@@ -58,7 +72,7 @@ func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 				return l, err
 			}
 			l.mounts = append(l.mounts, boot.Mount{Kind: boot.Image, Destination: m.Destination, Source: copiedName(len(l.images)), ReadOnly: true})
-			l.images = append(l.images, m)
+			l.images = append(l.images, folderImage{m, hiddenIn(m, spec.Mounts)})
 			continue
 		}
 		data, err := readAs(ctx, source, spec.Owner)
@@ -152,13 +166,77 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 	return out.Bytes(), nil
 }
 
-// copyFolder makes an image of a folder, as the host's user, whose files become the owner's.
-func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) error {
-	source, err := m.Open()
-	if err != nil {
-		return err
+// hiddenIn are the mounts that hide something in a folder, and in none that is mounted in it.
+func hiddenIn(folder engine.Mount, all []engine.Mount) []engine.Mount {
+	var hidden []engine.Mount
+	for _, m := range all {
+		innermost := ""
+		for _, outer := range all {
+			if strings.HasPrefix(m.Destination, outer.Destination+"/") && len(outer.Destination) > len(innermost) {
+				innermost = outer.Destination
+			}
+		}
+		if !m.Around.IsZero() && innermost == folder.Destination {
+			hidden = append(hidden, m)
+		}
 	}
-	defer source.Close()
+	return hidden
+}
+
+// copyFolder makes an image of a folder, as the host's user, whose files become the owner's. What is
+// hidden in it is not in the image: root inside could look below what the machine lays over it.
+func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) error {
+	if len(m.hidden) == 0 {
+		source, err := m.Open()
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		return copySource(ctx, source, o, to)
+	}
+	return aside(func() (err error) {
+		place := to + ".shown"
+		if err := os.Mkdir(place, 0o700); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.Remove(place)) }()
+		if err := unix.Mount("tmpfs", place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=700"); err != nil {
+			return fmt.Errorf("mount at %s: %w", place, err)
+		}
+		defer func() { err = errors.Join(err, unix.Unmount(place, unix.MNT_DETACH)) }() // nobody else has seen it
+		pins := mounts.Pins{
+			Mounts: append([]engine.Mount{m.Mount}, m.hidden...), Empty: filepath.Join(place, "empty"),
+			At: func(n int) string { return filepath.Join(place, strconv.Itoa(n)) },
+		}
+		if err := errors.Join(os.Mkdir(pins.Empty, 0o555), pins.Pin()); err != nil { //nolint:gosec // copied as a directory with nothing in it
+			return err
+		}
+		source, err := hostpath.Resolve(pins.At(0), nil)
+		if err != nil {
+			return err
+		}
+		defer source.Close()
+		return copySource(ctx, source, o, to)
+	})
+}
+
+// aside runs f on a thread that has a mount namespace of its own, and ends with it.
+func aside(f func() error) error {
+	done := make(chan error, 1)
+	errand.Go(func() {
+		done <- errand.Try(func() error {
+			runtime.LockOSThread() // never unlocked: the namespace is the thread's
+			if err := mounts.Alone(); err != nil {
+				return err
+			}
+			return f()
+		})
+	})
+	return <-done
+}
+
+// copySource is copyFolder of what was opened.
+func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to string) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -176,7 +254,7 @@ func copyFolder(ctx context.Context, m engine.Mount, o engine.Owner, to string) 
 	cmd.ExtraFiles = []*os.File{source.File()}
 	cmd.Env, cmd.SysProcAttr = environment(), asOwner(o)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "%s can't be copied into a machine by the user %d: %.300s", m.Source, o.HostUID, out)
+		return fault.Wrap(fault.ErrInvalid, err, "%s can't be copied into a machine by the user %d: %.300s", source.Name, o.HostUID, out)
 	}
 	return nil
 }

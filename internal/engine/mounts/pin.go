@@ -36,6 +36,8 @@ type Pins struct {
 	At func(n int) string
 	// Empty is an empty directory.
 	Empty string
+	// Attributes are what a mount has that is laid, beside what it is shown with; nil: nothing.
+	Attributes func(m engine.Mount) unix.MountAttr
 	// UIDs and GIDs map the owners of what is shown; none: they stay.
 	UIDs, GIDs []specs.LinuxIDMapping
 }
@@ -81,7 +83,11 @@ func (p Pins) Pin() error {
 
 // lay shows a mount's source at its own place.
 func (p Pins) lay(n int) error {
-	return Show(p.Mounts[n], p.At(n), unix.MountAttr{}, p.UIDs, p.GIDs)
+	var attributes unix.MountAttr
+	if p.Attributes != nil {
+		attributes = p.Attributes(p.Mounts[n])
+	}
+	return Show(p.Mounts[n], p.At(n), attributes, p.UIDs, p.GIDs)
 }
 
 // Show opens a mount's source, refuses it if it is not what was checked

@@ -206,3 +206,18 @@ func (q *Queue) onRevisions(ctx context.Context, who string, v Verdict, subjects
 	}
 	return nil
 }
+
+// showed refuses an approval of a tree's member that was not shown with the others: where somebody
+// says what was shown of one, all are named of which that can be said.
+func (v Verdict) showed(s subject, subjects []subject) error {
+	if _, named := v.Digests[s.ID]; named || s.tree == "" || v.State != Approved {
+		return nil
+	}
+	for _, other := range subjects {
+		if _, named := v.Digests[other.ID]; named && other.tree == s.tree {
+			return fault.New(fault.ErrConflict, "%s is among the releases that %s would let in (%s), and not among those that were shown; look at it again (cofferdam approvals show %s) and answer on what that shows",
+				s.ID, s.tree, valid(s.Package.String(), maxShort), s.tree)
+		}
+	}
+	return nil
+}

@@ -42,7 +42,7 @@ func (q *Queue) admit(ctx context.Context, ask Ask, need room, now time.Time) (y
 		return yielding, err
 	}
 	if n.all >= l.Pending {
-		err = fault.New(fault.ErrForbidden, "%d requests wait for a person, and there is room for no more; they must be answered first", n.all)
+		err = fault.New(fault.ErrForbidden, "as many requests wait for a person as may (%d, of all runs); some must be answered first", l.Pending)
 	} else {
 		err = fault.New(fault.ErrForbidden, "%s has %d requests that wait for a person, and may have no more; they must be answered first", holderOf(ask.Token), n.token)
 	}
@@ -65,9 +65,12 @@ func (q *Queue) admitReleases(n count, need room, ask Ask) error {
 		have int
 		most int
 	}{
-		{"the run " + ask.Run, n.run, l.PerRun}, {holderOf(ask.Token), n.token, l.PerToken}, {"the queue", n.all, l.Pending},
+		{"the run " + ask.Run, n.run, l.PerRun}, {holderOf(ask.Token), n.token, l.PerToken}, {"", n.all, l.Pending},
 	} {
 		if most := of.most * l.Releases; of.have+more > most {
+			if of.who == "" { // a run is not told how many others wait
+				return fault.New(fault.ErrForbidden, "the queue has room for %d releases that wait for a person, and not for as many more; some must be answered first", most)
+			}
 			return fault.New(fault.ErrForbidden, "%s has %d releases that wait for a person, and may have no more than %d; they must be answered first", of.who, of.have, most)
 		}
 	}

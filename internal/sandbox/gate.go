@@ -63,17 +63,17 @@ func (g *gate) enter(ctx context.Context, owner string) (leave func(), err error
 func (g *gate) room() error {
 	var on unix.Statfs_t
 	if err := unix.Statfs(g.dir, &on); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the free space of %s is not known", g.dir)
+		return fault.Wrap(fault.ErrUnavailable, err, "the free space of the daemon's disk is not known")
 	}
 	if free := int64(on.Bavail) * on.Bsize; free < g.reserve {
-		return fault.Exhausted(30*time.Second, "%d MiB are free in %s, and %d must stay free", free>>20, g.dir, g.reserve>>20)
+		return fault.Exhausted(30*time.Second, "the daemon's disk has less free space than must stay free (%d MiB)", g.reserve>>20)
 	}
 	used, most, err := descriptors()
 	if err != nil {
 		return fault.Wrap(fault.ErrExhausted, err, "how many files are open is not known")
 	}
 	if used+spareDescriptors > most {
-		return fault.Exhausted(5*time.Second, "the daemon has %d files open and may have %d; nothing new is begun with fewer than %d to spare", used, most, spareDescriptors)
+		return fault.Exhausted(5*time.Second, "the daemon has almost as many files open as it may (%d); nothing new is begun with fewer than %d to spare", most, spareDescriptors)
 	}
 	return nil
 }

@@ -109,6 +109,9 @@ func (s *search) know(name string) {
 func (s *search) look(at string) {
 	name := s.all[at]
 	lead := autorun.Lead{Level: s.files.Level(name), Scope: s.files.Scope(name)}
+	if lead.Level == autorun.Used {
+		s.lookInside(at)
+	}
 	if !lead.Level.ByName() || lead.Level == autorun.Deciding { // what decides is followed by who knows its form
 		return
 	}

@@ -21,12 +21,6 @@ type Draft struct {
 	over     bool // published or dropped
 }
 
-// drafted is what a draft may take.
-type drafted struct {
-	owner string
-	bytes int64
-}
-
 // Begin makes a draft under an id that no other has, and takes room of its owner's for about so
 // many bytes. keep tells that it is to be published: otherwise it counts as no
 // snapshot.

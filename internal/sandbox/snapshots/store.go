@@ -79,6 +79,12 @@ type Store struct {
 	drafts map[string]drafted // by id
 }
 
+// drafted is what a draft may take.
+type drafted struct {
+	owner string
+	bytes int64
+}
+
 // kept is a snapshot that is there. Only manifest and digest may be read without
 // the store's lock.
 type kept struct {

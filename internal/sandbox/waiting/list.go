@@ -389,3 +389,11 @@ func (l *List) moved(to State) {
 
 // Wait returns when the list has come to rest after the daemon's life has ended.
 func (l *List) Wait() { l.work.Wait() }
+
+// token is whose the sandbox's image is on the shelf; "": the host's.
+func (l *List) token() string {
+	if l.cfg.Owner == l.cfg.Sandbox {
+		return ""
+	}
+	return l.cfg.Owner
+}

@@ -150,14 +150,6 @@ func (s *Shelf) check(owner string, about int64) error {
 	return nil
 }
 
-// token is whose the sandbox's image is on the shelf; "": the host's.
-func (l *List) token() string {
-	if l.cfg.Owner == l.cfg.Sandbox {
-		return ""
-	}
-	return l.cfg.Owner
-}
-
 // turn waits for one of the few places of an owner's sandboxes that are written, or read.
 func turn(ctx context.Context, of *turns.Shares, owner string) (done func(), err error) {
 	_, done, err = of.Take(turns.For(ctx, owner))

@@ -24,6 +24,7 @@ const (
 	maxUpload   = 512 << 20 // one archive
 	uploadsEach = 2 << 30   // of a token, and no more than its quota of disk
 	maxTickets  = 128       // of a token
+	maxUploads  = 512       // of a token, that are kept
 	ticketFor   = time.Hour
 	fresh       = time.Hour      // an upload is not removed for another's room until then
 	uploadFor   = 24 * time.Hour // after it was last asked for
@@ -35,9 +36,10 @@ const (
 type uploads struct {
 	dir string
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows; it is not held over the disk
 	tickets map[string]ticket
-	coming  map[string]int64 // bytes that are being received, by owner
+	coming  map[string]int64       // bytes that are being received, by owner
+	folders map[string]*sync.Mutex // by owner: whoever holds one looks through the owner's folder
 }
 
 type ticket struct {
@@ -47,7 +49,7 @@ type ticket struct {
 }
 
 func newUploads(dir string) (*uploads, error) {
-	u := &uploads{dir: dir, tickets: map[string]ticket{}, coming: map[string]int64{}}
+	u := &uploads{dir: dir, tickets: map[string]ticket{}, coming: map[string]int64{}, folders: map[string]*sync.Mutex{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder of uploads can't be made")
 	}
@@ -120,14 +122,62 @@ func (u *uploads) receive(secret string, body io.Reader) error {
 	if err := errors.Join(cerr, file.Close()); err != nil {
 		return err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if _, still := u.tickets[secret]; !still {
+	if !u.spend(secret) {
 		return fault.New(fault.ErrForbidden, "this upload was sent already")
 	}
-	delete(u.tickets, secret)
+	u.lockFolder(t.owner.Token)
+	defer u.unlockFolder(t.owner.Token)
+	if err := u.makePlace(t.owner.Token, t.hash); err != nil {
+		return err
+	}
 	if err := os.Rename(file.Name(), filepath.Join(dir, t.hash)); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the upload can't be kept")
+	}
+	return nil
+}
+
+// spend uses a ticket up; false: it is already.
+func (u *uploads) spend(secret string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, still := u.tickets[secret]
+	delete(u.tickets, secret)
+	return still
+}
+
+// lockFolder lets nobody else make room in an owner's folder. Others' uploads go on.
+func (u *uploads) lockFolder(owner string) {
+	u.mu.Lock()
+	one := u.folders[owner]
+	if one == nil {
+		one = &sync.Mutex{}
+		u.folders[owner] = one
+	}
+	u.mu.Unlock()
+	one.Lock()
+}
+
+func (u *uploads) unlockFolder(owner string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.folders[owner].Unlock()
+}
+
+// makePlace makes room for one more upload among those that an owner may keep, unless it is there
+// already. The owner's folder is locked.
+func (u *uploads) makePlace(owner, hash string) error {
+	if _, err := os.Lstat(filepath.Join(u.folder(owner), hash)); err == nil {
+		return nil
+	}
+	kept := u.kept(owner)
+	for kept.count >= maxUploads && len(kept.old) > 0 {
+		if os.Remove(kept.old[0].path) == nil {
+			kept.count--
+		}
+		kept.old = kept.old[1:]
+	}
+	if kept.count >= maxUploads {
+		return fault.Exhausted(time.Minute, "the token has %d uploads, and may have no more; what is not built from goes after an hour", kept.count)
 	}
 	return nil
 }
@@ -176,21 +226,20 @@ func (in *incoming) over() {
 // take counts bytes that come against their owner's share, making room where there is
 // none.
 func (u *uploads) take(owner sandbox.Owner, n int64) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.coming[owner.Token] += n
 	most := int64(uploadsEach)
 	if owner.Quota.DiskBytes > 0 {
 		most = min(most, owner.Quota.DiskBytes)
 	}
-	kept := u.kept(owner.Token)
-	for len(kept.old) > 0 && kept.bytes+u.coming[owner.Token] > most {
+	u.lockFolder(owner.Token)
+	defer u.unlockFolder(owner.Token)
+	coming, kept := u.count(owner.Token, n), u.kept(owner.Token)
+	for len(kept.old) > 0 && kept.bytes+coming > most {
 		if os.Remove(kept.old[0].path) == nil {
 			kept.bytes -= kept.old[0].size
 		}
 		kept.old = kept.old[1:]
 	}
-	if kept.bytes+u.coming[owner.Token] > most {
+	if kept.bytes+coming > most {
 		return fault.New(fault.ErrExhausted, "the token's uploads would take more than %d MiB; what is not built from goes after an hour", most>>20)
 	}
 	var disk unix.Statfs_t
@@ -200,9 +249,18 @@ func (u *uploads) take(owner sandbox.Owner, n int64) error {
 	return nil
 }
 
+// count adds bytes that come, and tells how many of the owner's do.
+func (u *uploads) count(owner string, n int64) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.coming[owner] += n
+	return u.coming[owner]
+}
+
 // shelf is what lies there of an owner: old are the uploads that may go, the oldest
 // first.
 type shelf struct {
+	count int
 	bytes int64
 	old   []upload
 }
@@ -224,6 +282,7 @@ func (u *uploads) kept(owner string) shelf {
 		if err != nil || !validHash(e.Name()) {
 			continue
 		}
+		s.count++
 		s.bytes += info.Size()
 		if time.Since(info.ModTime()) > fresh {
 			s.old = append(s.old, upload{filepath.Join(u.folder(owner), e.Name()), info.Size(), info.ModTime()})

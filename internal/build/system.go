@@ -118,7 +118,7 @@ func (j *job) resolve(ctx context.Context, t task) (SystemSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.b.cfg.Archive(ctx, debian.Request{Names: t.install.names, Recommends: t.install.recommends, Installed: installed, Codename: codename})
+	return j.b.cfg.Archive(ctx, debian.Request{Owner: j.g.Owner, Names: t.install.names, Recommends: t.install.recommends, Installed: installed, Codename: codename})
 }
 
 // installedSystem asks the sandbox what dpkg has installed.

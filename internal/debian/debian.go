@@ -23,6 +23,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Bounds of one request.
@@ -51,13 +52,13 @@ type Config struct {
 
 // Archive is what the mirror has. Safe for concurrent use: apt runs once at a time.
 type Archive struct {
-	cfg  Config
-	turn chan struct{} // holds one token; who has it runs apt
+	cfg   Config
+	turns *turns.Shares // of the one apt that runs at a time, by owners
 }
 
 // Open makes an archive; what an earlier daemon left half-done goes.
 func Open(cfg Config) (*Archive, error) {
-	a := &Archive{cfg: cfg, turn: make(chan struct{}, 1)}
+	a := &Archive{cfg: cfg, turns: turns.New(turns.Limits{All: 1, Each: 1})}
 	for _, dir := range []string{"", "etc/none.d", "etc/preferences.d", "lists/partial"} {
 		if err := os.MkdirAll(filepath.Join(cfg.Dir, dir), 0o755); err != nil { //nolint:gosec // apt fetches as another user
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the folder %s of the distribution's packages can't be made", cfg.Dir)
@@ -69,21 +70,19 @@ func Open(cfg Config) (*Archive, error) {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "%s can't be removed", dir)
 		}
 	}
-	a.turn <- struct{}{}
 	return a, nil
 }
 
 // setPattern finds the folders of sets.
 const setPattern = "set-*"
 
-// enter waits for the turn to run apt.
-func (a *Archive) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case <-a.turn:
-		return func() { a.turn <- struct{}{} }, nil
-	case <-ctx.Done():
+// enter waits for an owner's turn to run apt: however much another has in line, one run of it at most
+// comes before.
+func (a *Archive) enter(ctx context.Context, owner string) (leave func(), err error) {
+	if _, leave, err = a.turns.Take(turns.For(ctx, owner)); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	return leave, nil
 }
 
 // Package is one of a set.
@@ -101,6 +100,7 @@ type Package struct {
 
 // Request is what a build asks for.
 type Request struct {
+	Owner      string   // whose turn it takes: a token, or "" for the host's
 	Names      []string // as ValidName has them
 	Recommends bool     // what they recommend is wanted, too
 	Installed  []Installed

@@ -21,6 +21,7 @@ import (
 // Set are the packages that a request comes to, without those that are installed.
 type Set struct {
 	archive  *Archive
+	owner    string
 	work     string
 	args     []string // of the install
 	packages []Package
@@ -52,12 +53,12 @@ func (a *Archive) Resolve(ctx context.Context, w Request) (*Set, error) {
 	if w.Codename != "" && sources.Codename != "" && w.Codename != sources.Codename {
 		return nil, fault.New(fault.ErrConflict, "the template is of %s, and the mirror of this host has %s: have the operator build the template again", excerpt.Of(w.Codename, 40), sources.Codename)
 	}
-	leave, err := a.enter(ctx)
+	leave, err := a.enter(ctx, w.Owner)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	s := &Set{archive: a}
+	s := &Set{archive: a, owner: w.Owner}
 	if err := s.prepare(w, arch, sources); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -211,7 +212,7 @@ func (s *Set) Fetch(ctx context.Context) error {
 	if len(s.packages) == 0 {
 		return nil
 	}
-	leave, err := s.archive.enter(ctx)
+	leave, err := s.archive.enter(ctx, s.owner)
 	if err != nil {
 		return err
 	}

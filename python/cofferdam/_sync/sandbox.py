@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from urllib.parse import quote
 from .. import _html, _installs
 from .._compat import Beside
 from .._decode import decode
-from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
+from .._models import Alarm, Alarms, Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
 from ..errors import (
     ApprovalRequired,
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 CommandLine = str | Sequence[str]
 
 logger = logging.getLogger("cofferdam")
+
+#: How long a command's end waits to hear of alarms, in seconds, and how many of them are told.
+_ALARM_TIME = 5.0
+_ALARM_LINES = 5
 
 
 def _argv(command: CommandLine) -> list[str]:
@@ -96,6 +101,9 @@ class Sandbox:
         self._info: SandboxInfo | None = None
         self._files: Files | None = None
         self._presence: Beside | None = None
+        # Where the alarms begin that are news; None: it was not asked yet, "": the daemon can't say.
+        self._alarms_after: str | None = None
+        self._alarms_told: dict[int, object] = {}
 
     @classmethod
     def of(
@@ -285,8 +293,40 @@ class Sandbox:
         The callbacks get text as it comes. ``timeout`` is in seconds and can only shorten the
         policy's; what runs out of it is killed, and ``timed_out`` says so. ``user`` is ``root``
         or a number; the default is the sandbox's own. With ``check`` an end other than 0 raises
-        :class:`CommandFailed`.
+        :class:`CommandFailed`. Alarms that came meanwhile are in the result's ``alarms``, and are
+        logged as warnings, however the command ended.
         """
+        result = self._follow(
+            command,
+            env=env,
+            cwd=cwd,
+            user=user,
+            timeout=timeout,
+            input=input,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            max_output=max_output,
+        )
+        self._warn(result.alarms)
+        if check and not result.ok:
+            raise CommandFailed(_argv(command), result)
+        return result
+
+    def _follow(
+        self,
+        command: CommandLine,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        input: bytes | str | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        max_output: int = MAX_OUTPUT,
+    ) -> CommandResult:
+        """Runs a command to its end, and finds which alarms came meanwhile."""
+        self._watch_alarms()
         data = input.encode() if isinstance(input, str) else input
         process = self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
         try:
@@ -294,9 +334,48 @@ class Sandbox:
         except BaseException as e:
             self._end(process, e)
             raise
-        if check and not result.ok:
-            raise CommandFailed(process.argv, result)
-        return result
+        return replace(result, alarms=self._new_alarms())
+
+    # Alarms.
+
+    def _ask_alarms(self, after: str) -> Alarms:
+        query = {"sandbox": self.id, "after": after}
+        return decode(Alarms, self.client.transport.call("GET", "/v1/alarms", query=query, timeout=_ALARM_TIME))
+
+    def _watch_alarms(self) -> None:
+        """Notes where the alarms begin that are news."""
+        if self._alarms_after is not None:
+            return
+        try:
+            self._alarms_after = (self._ask_alarms("")).next
+        except NotFound:  # the daemon is an older one
+            self._alarms_after = ""
+        except CofferdamError:
+            pass  # it is asked again, and the command's end tells that it is not known
+
+    def _new_alarms(self) -> list[Alarm]:
+        """The alarms that came since, each once."""
+        after = self._alarms_after
+        if after == "":
+            return []
+        try:
+            if after is None:
+                raise CofferdamError("the daemon did not say where they begin")
+            told = self._ask_alarms(after)
+        except NotFound:  # an older daemon came, or it knows nothing of the sandbox any more
+            return []
+        except CofferdamError as e:
+            logger.warning("it is not known whether there was an alarm, since that could not be asked: %s", e)
+            return []
+        self._alarms_after = told.next
+        mine = object()  # commands that end at one time are told of each alarm but once together
+        return [a for a in told.alarms if self._alarms_told.setdefault(a.seq, mine) is mine]
+
+    def _warn(self, alarms: Sequence[Alarm]) -> None:
+        for alarm in alarms[:_ALARM_LINES]:
+            logger.warning("%s", alarm)
+        if len(alarms) > _ALARM_LINES:
+            logger.warning("and %d ALARMS more of the run %s", len(alarms) - _ALARM_LINES, self.run_id)
 
     def _end(self, process: Process, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
@@ -334,10 +413,11 @@ class Sandbox:
         argv = _installs.command(packages, ecosystem)
         # What is refused again is counted under the first refusal's id.
         before = {r.request_id: r.count for r in self.refusals()}
-        result = self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        result = self._follow(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
         refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
         if any(r.alarm for r in refused):
             raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
+        self._warn(result.alarms)
         if result.ok:
             return result
         if not refused:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from urllib.parse import quote
 from .. import _html, _installs
 from .._compat import Beside
 from .._decode import decode
-from .._models import Alarm, Alarms, Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
+from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
 from ..errors import (
     ApprovalRequired,
@@ -27,6 +26,7 @@ from ..errors import (
     NotFound,
     Refused,
 )
+from .alarms import Alarms, warn
 from .files import Files
 from .presence import present
 from .process import MAX_OUTPUT, Process, Output
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 CommandLine = str | Sequence[str]
 
 logger = logging.getLogger("cofferdam")
-
-#: How long a command's end waits to hear of alarms, in seconds, and how many of them are told.
-_ALARM_TIME = 5.0
-_ALARM_LINES = 5
 
 
 def _argv(command: CommandLine) -> list[str]:
@@ -101,9 +97,7 @@ class Sandbox:
         self._info: SandboxInfo | None = None
         self._files: Files | None = None
         self._presence: Beside | None = None
-        # Where the alarms begin that are news; None: it was not asked yet, "": the daemon can't say.
-        self._alarms_after: str | None = None
-        self._alarms_told: dict[int, object] = {}
+        self._alarms: Alarms | None = None
 
     @classmethod
     def of(
@@ -161,6 +155,7 @@ class Sandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = Files(self.client.transport, info.id)
+        self._alarms = Alarms(self.client.transport, info.id)
 
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
@@ -247,7 +242,10 @@ class Sandbox:
         timeout: float | None = None,
         stdin: bool = False,
     ) -> Process:
-        """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        """Starts a command. A refusal by the policy's rules is :class:`Refused`.
+
+        Alarms that come until it ends are in the result of ``wait``, and are logged as warnings.
+        """
         if self._presence is not None:
             self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
@@ -259,8 +257,10 @@ class Sandbox:
             "timeout_ms": None if timeout is None else max(1, round(timeout * 1000)),
         }
         body |= {k: v for k, v in given.items() if v}
+        if self._alarms is not None:
+            self._alarms.watch()
         started = decode(Command, self.client.transport.call("POST", self._path("/commands"), body=body))
-        return Process(self.client.transport, self.id, started.id, started.argv, started.started)
+        return Process(self.client.transport, self.id, started.id, started.argv, started.started, self._alarms)
 
     def refuse(self, command: CommandLine, *, rule: str, reason: str) -> Refused:
         """Has the log say that rules of your own refuse a command, and gives the refusal as recorded.
@@ -307,7 +307,7 @@ class Sandbox:
             on_stderr=on_stderr,
             max_output=max_output,
         )
-        self._warn(result.alarms)
+        warn(result.alarms)
         if check and not result.ok:
             raise CommandFailed(_argv(command), result)
         return result
@@ -325,58 +325,15 @@ class Sandbox:
         on_stderr: Output | None = None,
         max_output: int = MAX_OUTPUT,
     ) -> CommandResult:
-        """Runs a command to its end, and finds which alarms came meanwhile."""
-        self._watch_alarms()
+        """Runs a command to its end, and warns of no alarms that came meanwhile: they are in the result."""
         data = input.encode() if isinstance(input, str) else input
         process = self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
+        process.warns = False
         try:
-            result = process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
+            return process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
         except BaseException as e:
             self._end(process, e)
             raise
-        return replace(result, alarms=self._new_alarms())
-
-    # Alarms.
-
-    def _ask_alarms(self, after: str) -> Alarms:
-        query = {"sandbox": self.id, "after": after}
-        return decode(Alarms, self.client.transport.call("GET", "/v1/alarms", query=query, timeout=_ALARM_TIME))
-
-    def _watch_alarms(self) -> None:
-        """Notes where the alarms begin that are news."""
-        if self._alarms_after is not None:
-            return
-        try:
-            self._alarms_after = (self._ask_alarms("")).next
-        except NotFound:  # the daemon is an older one
-            self._alarms_after = ""
-        except CofferdamError:
-            pass  # it is asked again, and the command's end tells that it is not known
-
-    def _new_alarms(self) -> list[Alarm]:
-        """The alarms that came since, each once."""
-        after = self._alarms_after
-        if after == "":
-            return []
-        try:
-            if after is None:
-                raise CofferdamError("the daemon did not say where they begin")
-            told = self._ask_alarms(after)
-        except NotFound:  # an older daemon came, or it knows nothing of the sandbox any more
-            return []
-        except CofferdamError as e:
-            logger.warning("it is not known whether there was an alarm, since that could not be asked: %s", e)
-            return []
-        self._alarms_after = told.next
-        mine = object()  # commands that end at one time are told of each alarm but once together
-        return [a for a in told.alarms if self._alarms_told.setdefault(a.seq, mine) is mine]
-
-    def _warn(self, alarms: Sequence[Alarm]) -> None:
-        for alarm in alarms[:_ALARM_LINES]:
-            logger.warning("%s", alarm)
-        if len(alarms) > _ALARM_LINES:
-            logger.warning("and %d ALARMS more of the run %s", len(alarms) - _ALARM_LINES, self.run_id)
-
     def _end(self, process: Process, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
         try:
@@ -417,7 +374,7 @@ class Sandbox:
         refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
         if any(r.alarm for r in refused):
             raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
-        self._warn(result.alarms)
+        warn(result.alarms)
         if result.ok:
             return result
         if not refused:

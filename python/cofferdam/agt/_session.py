@@ -183,6 +183,8 @@ class Session:
         )
         if result.error and not made.stderr:
             made.stderr = result.error
+        if result.alarms:  # the toolkit has no other place that an agent reads
+            made.stderr = "\n".join([*filter(None, [made.stderr]), *(f"[cofferdam: {a}]" for a in result.alarms[:5])])
         if result.timed_out:
             made.killed, made.kill_reason = True, f"timed out after {limits.timeout_seconds:g} seconds"
             if result.error:  # which says whether it has ended

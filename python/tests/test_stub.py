@@ -22,6 +22,7 @@ from cofferdam import (
     Conflict,
     ConnectionLost,
     DaemonNotFound,
+    InstallAlarm,
     InvalidRequest,
     ProtocolError,
     QuotaExceeded,
@@ -267,6 +268,32 @@ def test_alarms_are_told_once(stub: Stub, caplog: pytest.LogCaptureFixture, asyn
         rf"ALARM: python evil 1.{n}: no one served it\x1b[31m (do not use it)" for n in (6, 7)
     ]
     assert not ALARMS
+
+
+def test_who_starts_a_command_is_told_when_it_ends(stub: Stub, caplog: pytest.LogCaptureFixture) -> None:
+    client, answers, _ = stub
+    ALARMS.extend([told("5"), told("9", 6)])
+    answers += [STARTED, ENDED]
+    assert [a.seq for a in box(client).spawn(["x"]).wait().alarms] == [6]
+    assert caplog.text.count("ALARM") == 1
+
+
+def test_an_alarm_of_an_install_is_told_once(stub: Stub, caplog: pytest.LogCaptureFixture) -> None:
+    """As the error, or as a warning where no refusal is one."""
+    client, answers, _ = stub
+    none = says(200, '{"run":"r","refusals":[]}')
+    refused = {
+        "time": "2026-11-26T10:00:00Z", "run": "r", "sandbox": "s", "what": "package", "outcome": "blocked", "rule": "r",
+        "reason": "other bytes", "request_id": "q", "count": 1, "alarm": True,
+    }  # fmt: skip
+    ALARMS.extend([told("5"), told("9", 6), told("10")])
+    answers += [none, STARTED, ENDED, says(200, json.dumps({"run": "r", "refusals": [refused]}))]
+    sandbox = box(client)
+    with pytest.raises(InstallAlarm) as raised:
+        sandbox.install("evil")
+    assert [a.seq for a in raised.value.result.alarms] == [6] and not caplog.text
+    answers += [none, STARTED, ENDED, none]
+    assert sandbox.install("fine").alarms == [] and not caplog.text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ _TIME = 5.0
 _LINES = 5
 
 
-class AsyncAlarms:
+class AsyncAlarmNews:
     """The alarms of one sandbox that come after it is watched."""
 
     def __init__(self, transport: AsyncTransport, sandbox: str) -> None:

@@ -19,7 +19,7 @@ from .._compat import AsyncPump, async_sleep
 from .._decode import decode
 from .._models import CommandResult, Exit
 from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
-from .alarms import AsyncAlarms, warn
+from .alarms import AsyncAlarmNews, warn
 from .transport import AsyncTransport
 
 Output = Callable[[str], object]
@@ -75,7 +75,7 @@ class AsyncProcess:
         id: str,
         argv: list[str],
         started: datetime,
-        alarms: AsyncAlarms | None = None,
+        alarms: AsyncAlarmNews | None = None,
     ) -> None:
         self._transport, self._sandbox, self._alarms = transport, sandbox, alarms
         self.id, self.argv, self.started = id, argv, started

@@ -25,7 +25,7 @@ from ..errors import (
     NotFound,
     Refused,
 )
-from .alarms import AsyncAlarms, warn
+from .alarms import AsyncAlarmNews, warn
 from .files import AsyncFiles
 from .presence import present
 from .process import MAX_OUTPUT, AsyncProcess, Output
@@ -96,7 +96,7 @@ class AsyncSandbox:
         self._info: SandboxInfo | None = None
         self._files: AsyncFiles | None = None
         self._presence: AsyncBeside | None = None
-        self._alarms: AsyncAlarms | None = None
+        self._alarms: AsyncAlarmNews | None = None
 
     @classmethod
     def of(
@@ -154,7 +154,7 @@ class AsyncSandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = AsyncFiles(self.client.transport, info.id)
-        self._alarms = AsyncAlarms(self.client.transport, info.id)
+        self._alarms = AsyncAlarmNews(self.client.transport, info.id)
 
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
@@ -333,6 +333,7 @@ class AsyncSandbox:
         except BaseException as e:
             await self._end(process, e)
             raise
+
     async def _end(self, process: AsyncProcess, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
         try:

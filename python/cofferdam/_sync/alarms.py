@@ -18,7 +18,7 @@ _TIME = 5.0
 _LINES = 5
 
 
-class Alarms:
+class AlarmNews:
     """The alarms of one sandbox that come after it is watched."""
 
     def __init__(self, transport: Transport, sandbox: str) -> None:

@@ -20,7 +20,7 @@ from .._compat import Pump, sleep
 from .._decode import decode
 from .._models import CommandResult, Exit
 from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
-from .alarms import Alarms, warn
+from .alarms import AlarmNews, warn
 from .transport import Transport
 
 Output = Callable[[str], object]
@@ -76,7 +76,7 @@ class Process:
         id: str,
         argv: list[str],
         started: datetime,
-        alarms: Alarms | None = None,
+        alarms: AlarmNews | None = None,
     ) -> None:
         self._transport, self._sandbox, self._alarms = transport, sandbox, alarms
         self.id, self.argv, self.started = id, argv, started

@@ -26,7 +26,7 @@ from ..errors import (
     NotFound,
     Refused,
 )
-from .alarms import Alarms, warn
+from .alarms import AlarmNews, warn
 from .files import Files
 from .presence import present
 from .process import MAX_OUTPUT, Process, Output
@@ -97,7 +97,7 @@ class Sandbox:
         self._info: SandboxInfo | None = None
         self._files: Files | None = None
         self._presence: Beside | None = None
-        self._alarms: Alarms | None = None
+        self._alarms: AlarmNews | None = None
 
     @classmethod
     def of(
@@ -155,7 +155,7 @@ class Sandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = Files(self.client.transport, info.id)
-        self._alarms = Alarms(self.client.transport, info.id)
+        self._alarms = AlarmNews(self.client.transport, info.id)
 
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
@@ -334,6 +334,7 @@ class Sandbox:
         except BaseException as e:
             self._end(process, e)
             raise
+
     def _end(self, process: Process, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
         try:

@@ -191,8 +191,10 @@ func (f execFlags) attend(ctx context.Context, x *foreground, start api.StartCom
 	if err != nil {
 		return x.lost(err)
 	}
+	// Why it was killed is asked first: a sandbox that ends can't be asked for long.
+	err = killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
 	for _, line := range news.lines(ctx) {
 		x.stderr.Say("%s", line)
 	}
-	return killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
+	return err
 }

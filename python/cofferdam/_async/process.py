@@ -17,7 +17,7 @@ import httpx
 from .. import _frames
 from .._compat import AsyncPump, async_sleep
 from .._decode import decode
-from .._models import CommandResult, Exit
+from .._models import Alarm, CommandResult, Exit
 from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
 from .alarms import AsyncAlarmNews, warn
 from .transport import AsyncTransport
@@ -79,8 +79,8 @@ class AsyncProcess:
     ) -> None:
         self._transport, self._sandbox, self._alarms = transport, sandbox, alarms
         self.id, self.argv, self.started = id, argv, started
-        #: Alarms that came meanwhile are logged as warnings when it has ended.
-        self.warns = True
+        #: Alarms that came meanwhile are asked for when it has ended, and logged as warnings.
+        self.asks, self.warns = True, True
         self._stream: Any = None
 
     def __repr__(self) -> str:
@@ -104,12 +104,14 @@ class AsyncProcess:
         Alarms of the sandbox that came since its last command are in the result, and are logged.
         """
         result = await self._collect(input, on_stdout, on_stderr, max_output)
-        if self._alarms is None:
-            return result
-        alarms = await self._alarms.news()
+        return replace(result, alarms=await self.alarms()) if self.asks else result
+
+    async def alarms(self) -> list[Alarm]:
+        """The alarms of the sandbox that came since its last command, each once; they are logged."""
+        found = [] if self._alarms is None else await self._alarms.news()
         if self.warns:
-            warn(alarms)
-        return replace(result, alarms=alarms)
+            warn(found)
+        return found
 
     async def _collect(
         self, input: bytes | None, on_stdout: Output | None, on_stderr: Output | None, max_output: int

@@ -18,7 +18,7 @@ import httpx
 from .. import _frames
 from .._compat import Pump, sleep
 from .._decode import decode
-from .._models import CommandResult, Exit
+from .._models import Alarm, CommandResult, Exit
 from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
 from .alarms import AlarmNews, warn
 from .transport import Transport
@@ -80,8 +80,8 @@ class Process:
     ) -> None:
         self._transport, self._sandbox, self._alarms = transport, sandbox, alarms
         self.id, self.argv, self.started = id, argv, started
-        #: Alarms that came meanwhile are logged as warnings when it has ended.
-        self.warns = True
+        #: Alarms that came meanwhile are asked for when it has ended, and logged as warnings.
+        self.asks, self.warns = True, True
         self._stream: Any = None
 
     def __repr__(self) -> str:
@@ -105,12 +105,14 @@ class Process:
         Alarms of the sandbox that came since its last command are in the result, and are logged.
         """
         result = self._collect(input, on_stdout, on_stderr, max_output)
-        if self._alarms is None:
-            return result
-        alarms = self._alarms.news()
+        return replace(result, alarms=self.alarms()) if self.asks else result
+
+    def alarms(self) -> list[Alarm]:
+        """The alarms of the sandbox that came since its last command, each once; they are logged."""
+        found = [] if self._alarms is None else self._alarms.news()
         if self.warns:
-            warn(alarms)
-        return replace(result, alarms=alarms)
+            warn(found)
+        return found
 
     def _collect(
         self, input: bytes | None, on_stdout: Output | None, on_stderr: Output | None, max_output: int

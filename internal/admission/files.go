@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -38,6 +37,7 @@ type FileBegun struct {
 	record audit.Record
 	bytes  atomic.Int64
 	ending atomic.Bool // somebody puts the end on record, or has
+	over   atomic.Bool // End was called, and nobody else does that
 }
 
 // FileEnd is how it ended.
@@ -99,7 +99,7 @@ func (f *Files) FileUnderWay(seq uint64) bool {
 }
 
 // endOf ends all that clients do with the files of a sandbox. What can't be written is left for
-// whoever does it.
+// whoever does it, and the rest is not tried then: each could wait as long for a log that hangs.
 func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 	var all []*FileBegun
 	f.mu.Lock()
@@ -109,19 +109,26 @@ func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 		}
 	}
 	f.mu.Unlock()
-	var errs []error
 	for _, b := range all {
 		if !b.ending.CompareAndSwap(false, true) {
 			continue
 		}
 		if err := b.write(ctx, FileEnd{Outcome: audit.Aborted, Reason: reason}); err != nil {
-			b.ending.Store(false)
-			errs = append(errs, err)
-			continue
+			b.leave()
+			return err
 		}
 		b.forget()
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// leave has somebody else put the end on record that could not be written: whoever does it or, if
+// he came and went meanwhile, who looks for begins that nobody follows.
+func (b *FileBegun) leave() {
+	b.ending.Store(false)
+	if b.over.Load() && b.ending.CompareAndSwap(false, true) {
+		b.forget()
+	}
 }
 
 // Moved counts bytes that went in or out.
@@ -133,6 +140,7 @@ func (b *FileBegun) Bytes() int64 { return b.bytes.Load() }
 // End puts the end on record, once. An end that can't be written is an error, and is left to who
 // looks for begins that nobody follows any more.
 func (b *FileBegun) End(ctx context.Context, end FileEnd) error {
+	b.over.Store(true)
 	if !b.ending.CompareAndSwap(false, true) {
 		return nil
 	}

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -66,5 +68,67 @@ func TestAFileHasOneEnd(t *testing.T) {
 	}
 	if _, err := h.FileBegins(t.Context(), "sb1", channel.File{Op: channel.FileRead, Path: "late"}); err == nil {
 		t.Error("a file of a sandbox that is gone is read")
+	}
+}
+
+// endingLog takes no end of a file, and has something happen while that is tried.
+type endingLog struct {
+	audit.Log
+	meanwhile func()
+	tried     int
+}
+
+func (l *endingLog) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
+	if r.Kind != audit.KindFile || r.Outcome == audit.Started {
+		return l.Log.Append(ctx, r)
+	}
+	l.tried++
+	l.meanwhile()
+	return r, errFull
+}
+
+// TestAnEndThatCantBeWritten: a file whose end neither its sandbox's end nor its own could put on
+// record is not under way for ever, so that somebody looks for it; and of a log that takes nothing
+// no more is asked than once.
+func TestAnEndThatCantBeWritten(t *testing.T) {
+	h := newHouse(t, Limits{})
+	log := &endingLog{Log: h.log}
+	h.Controller = New(Config{Log: log, Clock: h})
+	must(t, h.Register(h.run()))
+	must(t, h.SandboxStarted(t.Context(), "sb1"))
+	var all []*FileBegun
+	for _, path := range []string{"a", "b", "c"} {
+		b, err := h.FileBegins(t.Context(), "sb1", channel.File{Op: channel.FileRead, Path: path})
+		must(t, err)
+		all = append(all, b)
+	}
+	log.meanwhile = func() {
+		log.meanwhile = func() {}
+		for _, b := range all {
+			_ = b.End(t.Context(), FileEnd{Outcome: audit.Finished})
+		}
+	}
+	if err := h.SandboxEnded(t.Context(), "sb1", "it was removed"); !errors.Is(err, errFull) {
+		t.Errorf("the sandbox's end: %v", err)
+	}
+	for _, b := range all {
+		if h.FileUnderWay(b.record.Seq) {
+			t.Errorf("%s is under way, and nobody is there who ends it", b.record.File)
+		}
+	}
+	if log.tried != len(all) { // the first by the sandbox's end, the others by their own
+		t.Errorf("it was tried %d times", log.tried)
+	}
+
+	open, err := h.FileBegins(t.Context(), "sb1", channel.File{Op: channel.FileRead, Path: "open"})
+	must(t, err)
+	if err := h.SandboxEnded(t.Context(), "sb1", "it was removed"); !errors.Is(err, errFull) || !h.FileUnderWay(open.record.Seq) {
+		t.Errorf("what has its own end still to come is not under way: %v", err)
+	}
+	_, err = h.FileBegins(t.Context(), "sb1", channel.File{Op: channel.FileRead, Path: "another"})
+	must(t, err)
+	before := log.tried
+	if err := h.SandboxEnded(t.Context(), "sb1", "it was removed"); !errors.Is(err, errFull) || log.tried != before+1 {
+		t.Errorf("of two that can't be written %d were tried: %v", log.tried-before, err)
 	}
 }

@@ -81,6 +81,28 @@ func TestAlarmsSinceARecord(t *testing.T) {
 	appendOne(audit.Record{Kind: audit.KindPackage, Outcome: audit.Blocked, Run: "hers", Sandbox: "sbhers", Ecosystem: "python", Package: "no-alarm"})
 	wants("then", map[string][]string{"the run": {"here", "beside", "later"}, "the sandbox": {"here", "later"}})
 	wants("and again", nil)
+	alarm("last", "", "", map[string]string{audit.DetailRuns: "hers"}) // with nothing of the run behind it
+	wants("of the log's alone", map[string][]string{"the run": {"last"}, "the sandbox": {"last"}})
+	wants("and once", nil)
+	for who, c := range askers {
+		if got, err := client.Alarms(ctx, c, client.AlarmFilter{Run: "hers"}); err != nil || got.Total != 0 || got.Next != next[who+"the run"] {
+			t.Errorf("%s begins at %s, and goes on at %s: %v", who, got.Next, next[who+"the run"], err)
+		}
+	}
+
+	// What others do shows in no position.
+	for what := range where {
+		before, again := ask("her token", what).Next, next["her token"+what]
+		appendOne(audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "his", Sandbox: "sbhis"})
+		alarm("later-others", "", "", map[string]string{audit.DetailRuns: "his"})
+		if after := ask("her token", what).Next; after != before || again != before {
+			t.Errorf("what others do changes the position of %s: %s, then %s", what, before, after)
+		}
+		fresh, err := client.Alarms(ctx, ann, where[what])
+		if err != nil || fresh.Next != before || fresh.Total != 0 {
+			t.Errorf("who asks anew is told of %s: %+v, %v; want %s", what, fresh, err, before)
+		}
+	}
 
 	for what, f := range map[string]client.AlarmFilter{"a run": {Run: "hers"}, "a sandbox": {Sandbox: "sbhers"}, "a run of the host": {Run: "his"}} {
 		if _, err := client.Alarms(ctx, bob, f); client.StatusOf(err) != http.StatusNotFound {

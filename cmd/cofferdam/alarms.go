@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -27,14 +26,17 @@ type alarmNews struct {
 	client  *client.Client
 	sandbox string
 
-	mu      sync.Mutex // guards what follows; held while it is asked, so that no alarm is told twice
-	after   string     // "": it can't be known
-	unknown error      // why; nil: the daemon is an older one
+	// turn holds one value; who has taken it may use what follows, and asks meanwhile, so that no
+	// alarm is told twice. Whoever waits for it gives up as for an answer.
+	turn    chan struct{}
+	after   string // "": it can't be known
+	unknown error  // why; nil: the daemon is an older one
 }
 
 // watchAlarms notes where the alarms begin that are news.
 func watchAlarms(ctx context.Context, c *client.Client, sandbox string) *alarmNews {
-	n := &alarmNews{client: c, sandbox: sandbox}
+	n := &alarmNews{client: c, sandbox: sandbox, turn: make(chan struct{}, 1)}
+	n.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(ctx, alarmTime)
 	defer cancel()
 	now, err := client.Alarms(ctx, c, client.AlarmFilter{Sandbox: sandbox})
@@ -48,13 +50,17 @@ func watchAlarms(ctx context.Context, c *client.Client, sandbox string) *alarmNe
 // lines are about the alarms that came since the last ones, printable; none if there are none.
 // It is one request, and one that is not answered soon is given up with a word about it.
 func (n *alarmNews) lines(ctx context.Context) []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTime)
+	defer cancel()
+	select {
+	case <-n.turn:
+		defer func() { n.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return unknownAlarms(ctx.Err())
+	}
 	if n.after == "" {
 		return unknownAlarms(n.unknown)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmTime)
-	defer cancel()
 	got, err := askAgain(ctx, n.client, func(c *client.Client) (api.Alarms, error) {
 		return client.Alarms(ctx, c, client.AlarmFilter{Sandbox: n.sandbox, After: n.after})
 	})

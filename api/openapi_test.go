@@ -31,6 +31,8 @@ func types() []any {
 		api.AdvisoryEvent{},
 		api.AdvisoryImport{},
 		api.AdvisorySource{},
+		api.Alarm{},
+		api.Alarms{},
 		api.AnswerApprovals{},
 		api.ApprovalEvent{},
 		api.ApprovalPage{},

@@ -23,6 +23,8 @@ func recordRow(r audit.Record) []string {
 
 func recordWhat(r audit.Record) string {
 	switch {
+	case r.Kind == audit.KindFile:
+		return excerpt.Of(string(r.Kind)+" "+r.FileText(), 80)
 	case r.Package != "":
 		what := r.Ecosystem + " " + r.Package
 		if r.InstalledVersion != "" {
@@ -86,6 +88,9 @@ func recordWhy(r audit.Record) string {
 	}
 	if r.Rule != "" && len(r.Withheld) == 0 {
 		parts = append(parts, "["+r.Rule+"]")
+	}
+	if r.Kind == audit.KindFile && r.Outcome != audit.Started && r.Detail[audit.DetailDirection] != "" {
+		parts = append(parts, fmt.Sprintf("%d bytes %s", r.Size, r.Detail[audit.DetailDirection]))
 	}
 	if r.Exit != nil {
 		parts = append(parts, "exit "+strconv.Itoa(*r.Exit))

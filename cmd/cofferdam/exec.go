@@ -49,7 +49,8 @@ apart. -i passes stdin on, and -t gives it a terminal, as in
 If this program is killed, the command runs on; "cofferdam logs" shows the rest.
 
 With --detach it starts the command and prints its id, for "cofferdam logs".
-"cofferdam audit list --run" lists what it installs.`,
+"cofferdam audit list --run" lists what it installs. An alarm that came meanwhile is
+told on stderr, however the command ended.`,
 		Example: `  cofferdam exec sb4f1c -- python3 -V
   cofferdam exec -it sb4f1c -- python3
   cofferdam exec -i sb4f1c -- sh -c 'cat > notes.txt' <notes.txt
@@ -181,6 +182,7 @@ func (f execFlags) attend(ctx context.Context, x *foreground, start api.StartCom
 		}
 		x.signal(ctx, unix.SignalName(sig)[len("SIG"):])
 	})()
+	news := watchAlarms(ctx, x.client, x.sandbox)
 	err := startIn(ctx, x, start)
 	if err != nil {
 		return err
@@ -189,5 +191,10 @@ func (f execFlags) attend(ctx context.Context, x *foreground, start api.StartCom
 	if err != nil {
 		return x.lost(err)
 	}
-	return killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
+	// Why it was killed is asked first: a sandbox that ends can't be asked for long.
+	err = killed{client: x.client, sandbox: x.sandbox}.explain(ctx, &exit, judge(exit))
+	for _, line := range news.lines(ctx) {
+		x.stderr.Say("%s", line)
+	}
+	return err
 }

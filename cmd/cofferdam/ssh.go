@@ -28,7 +28,8 @@ func newSSH() *cobra.Command {
 such as -L, and a command. No port is opened and no network is used: ssh speaks over
 the sandbox's one channel, through the daemon, with keys made for this sandbox.
 
-What it starts is judged by the policy's rules and recorded, as with "cofferdam exec".
+What it starts is judged by the policy's rules and recorded, and alarms are told on stderr,
+as with "cofferdam exec".
 -L reaches ports of the sandbox, if the policy publishes them or says nothing of it.
 -R, -A and -X are refused: nothing leads from a sandbox to here. The user is the
 sandbox's own; "-l root" is root inside.
@@ -111,7 +112,7 @@ stdout, and lets in who has the sandbox's key.`,
 			if err != nil {
 				return err
 			}
-			server := &secureshell.Server{Sandbox: sshSandbox{client: c, id: args[0]}, Keys: keys, Version: sshVersion()}
+			server := &secureshell.Server{Sandbox: newSSHSandbox(c, args[0]), Keys: keys, Version: sshVersion()}
 			return server.Serve(cmd.Context(), secureshell.Stdio(os.Stdin, os.Stdout))
 		},
 		ValidArgsFunction: first(completeSandboxes),

@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -20,10 +21,21 @@ const hangUpTime = 5 * time.Second
 type sshSandbox struct {
 	client *client.Client
 	id     string
+	alarms func(context.Context) *alarmNews // of this client, from its first command on
+}
+
+func newSSHSandbox(c *client.Client, id string) sshSandbox {
+	var once sync.Once
+	var news *alarmNews
+	return sshSandbox{client: c, id: id, alarms: func(ctx context.Context) *alarmNews {
+		once.Do(func() { news = watchAlarms(ctx, c, id) })
+		return news
+	}}
 }
 
 // Start implements secureshell.Sandbox.
 func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshell.Process, error) {
+	news := s.alarms(ctx)
 	command, err := s.client.StartCommand(ctx, s.id, api.StartCommand{
 		Argv: c.Argv, Env: c.Env, User: c.User, Rows: c.Rows, Cols: c.Cols, Stdin: true,
 	})
@@ -32,7 +44,7 @@ func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshe
 	}
 	of := newSession()
 	of.attach, of.beside = attaching(s.client, s.id, command.ID), signaling(s.client, s.id, command.ID)
-	return sshProcess{of}, nil
+	return sshProcess{session: of, news: news, terminal: c.Rows > 0}, nil
 }
 
 // Dial implements secureshell.Sandbox.
@@ -41,7 +53,11 @@ func (s sshSandbox) Dial(ctx context.Context, port int) (net.Conn, error) {
 }
 
 // sshProcess is a command as the server of SSH needs it.
-type sshProcess struct{ session *session }
+type sshProcess struct {
+	session  *session
+	news     *alarmNews
+	terminal bool
+}
 
 // Follow implements secureshell.Process. A daemon that comes back meanwhile is found
 // again, without a word in the command's own streams.
@@ -50,7 +66,22 @@ func (p sshProcess) Follow(ctx context.Context, in io.Reader, out, errs io.Write
 	s.out, s.err, s.say = out, errs, func(string, ...any) {}
 	go s.pump(ctx, in, func(p []byte) []byte { return p }) // it ends with the channel
 	exit, err := s.follow(ctx)
+	if err == nil {
+		p.tellAlarms(ctx, errs)
+	}
 	return secureshell.Exit{Code: exit.Code, Signal: strings.TrimPrefix(exit.Signal, "SIG"), Error: exit.Error}, err
+}
+
+// tellAlarms writes of alarms that came meanwhile, each to the command that ends next. At a
+// terminal a line ends at its left.
+func (p sshProcess) tellAlarms(ctx context.Context, errs io.Writer) {
+	end := "\n"
+	if p.terminal {
+		end = "\r\n"
+	}
+	for _, line := range p.news.lines(ctx) {
+		_, _ = io.WriteString(errs, "cofferdam: "+line+end) // to whoever is there
+	}
 }
 
 // Resize implements secureshell.Process.

@@ -167,6 +167,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/runs/{run}/summary":                   d.summary,
 		"GET /v1/runs/{run}/suggest":                   d.suggest,
 		"GET /v1/audit/records":                        d.file("records.jsonl"),
+		"GET /v1/alarms":                               d.alarms,
 		"GET /v1/templates":                            d.file("templates.json"),
 		"GET /v1/secrets":                              d.file("secrets.json"),
 		"GET /v1/templates/{name}":                     d.file("template.json"),
@@ -412,6 +413,16 @@ func (d *stubDaemon) file(name string) func(http.ResponseWriter, *http.Request) 
 		}
 		_, _ = w.Write(text)
 	}
+}
+
+// alarms tells of those in alarms.json who asks for what came since; without that file it knows
+// nothing of them, as an older daemon.
+func (d *stubDaemon) alarms(w http.ResponseWriter, r *http.Request) {
+	if _, err := os.Stat(filepath.Join(d.paths.State, "alarms.json")); err == nil && r.URL.Query().Get("after") == "" {
+		answer(w, http.StatusOK, api.Alarms{Run: "run-1", Alarms: []api.Alarm{}, Next: "7"})
+		return
+	}
+	d.file("alarms.json")(w, r)
 }
 
 func (d *stubDaemon) summary(w http.ResponseWriter, r *http.Request) {

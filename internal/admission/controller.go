@@ -146,6 +146,7 @@ type Controller struct {
 	*Requests
 	*Pushes
 	*Findings
+	*Files
 	*Builds
 
 	config  Config
@@ -183,8 +184,10 @@ func New(config Config) *Controller {
 	config.owners = audit.NewOwnerKeys(config.FindingsKey)
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}
+	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
 	c := &Controller{
-		Lives:        &Lives{log: config.Log, tenants: known},
+		Lives:        &Lives{log: config.Log, tenants: known, files: files},
+		Files:        files,
 		Distribution: &Distribution{tenants: known},
 		Codes:        &Codes{tenants: known},
 		Toolbox:      &Toolbox{tenants: known, tools: config.Tools, queue: newCallQueue(config.Calls), log: config.Logger},

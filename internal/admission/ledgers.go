@@ -88,7 +88,7 @@ func inherits(r audit.Record) bool {
 	case audit.KindSandbox:
 		return r.Outcome == audit.Exceeded || r.Outcome == audit.Narrowed
 	case audit.KindTool: // a copy's own calls are judged anew
-	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFinding:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFinding, audit.KindFile:
 	}
 	return false
 }

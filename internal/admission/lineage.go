@@ -116,7 +116,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 		}
 	case audit.KindSandbox:
 		t.replayLife(r)
-	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool, audit.KindFinding:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool, audit.KindFinding, audit.KindFile:
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 type Lives struct {
 	log     audit.Log
 	tenants *tenants
+	files   *Files
 	overdue overdue // has a lock of its own
 }
 
@@ -91,7 +92,7 @@ func detailLock(detail map[string]string, set *lockfile.Set) {
 	detail["lockfiles"] = masking.Cut(strings.Join(files, "\n"), 16_384)
 }
 
-// SandboxEnded records what a sandbox's connections, calls and files came to, how often refusals
+// SandboxEnded records what a sandbox's connections, calls and files, those of packages and those of clients, came to, how often refusals
 // were repeated, and that it is gone, with the reason. A record that can't be written keeps nothing of the rest
 // from the record; the end itself is on record only when all of that is.
 func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error {
@@ -105,6 +106,7 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	if aborted := t.abortAll(ctx, "the sandbox ended while it was sent"); !errors.Is(aborted, fault.ErrForbidden) { // past its quota there are no more records of it
 		err = errors.Join(err, aborted)
 	}
+	err = errors.Join(err, l.files.endOf(ctx, sandbox, "the sandbox ended"))
 	if repeats := t.book.Summarise(ctx); repeats != nil { // last: those that came meanwhile are among them
 		l.overdue.keep(t.book)
 		err = errors.Join(err, repeats)

@@ -99,6 +99,6 @@ func (t *tenant) recall(r audit.Record) {
 		caller{t}.replay(r)
 	case audit.KindFinding:
 		t.book.ReplayRefusal(r)
-	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
+	case audit.KindSandbox, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFile:
 	}
 }

@@ -64,7 +64,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		t.replayLife(r)
 	case audit.KindFinding:
 		t.book.ReplayRefusal(r)
-	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild:
+	case audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindFile:
 	}
 }
 

@@ -281,7 +281,7 @@ func (s *summary) addRefused(r audit.Record) {
 		s.failures = append(s.failures, r)
 	case audit.KindFinding:
 		s.findings.add(r)
-	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool: // no packages
+	case audit.KindCommand, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindBuild, audit.KindTool, audit.KindFile: // no packages
 	}
 }
 

@@ -219,7 +219,7 @@ func alarmRecord(a api.AdvisoryAlarm, of *share) audit.Record {
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: a.Ecosystem, Package: a.Name, InstalledVersion: a.Version,
 		User: of.user, Token: of.token, ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
 		Reason: fmt.Sprintf("This release was let in before %s said that it is malicious.", a.Advisory),
-		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, "runs": strings.Join(of.runs, " "), "records": strconv.Itoa(of.records)},
+		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, audit.DetailRuns: strings.Join(of.runs, " "), "records": strconv.Itoa(of.records)},
 	}
 	if len(a.SHA256) == 1 {
 		record.SHA256 = a.SHA256[0]

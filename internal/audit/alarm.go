@@ -9,6 +9,9 @@ const (
 	DetailAlarm = "alarm"
 	// DetailEvent tells records of one kind and outcome apart.
 	DetailEvent = "event"
+	// DetailRuns has, with spaces between, the runs of an alarm that was found in the log later; it
+	// is the record's Run, too, where there is one.
+	DetailRuns = "runs"
 )
 
 // EventRepeats is the DetailEvent of a record that stands for repeats of an earlier one.

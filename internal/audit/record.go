@@ -50,7 +50,7 @@ type Outcome string
 // The outcomes.
 const (
 	Served    Outcome = "served"    // an artifact, recorded before its first byte is sent
-	Aborted   Outcome = "aborted"   // served, but the client went away before the last byte
+	Aborted   Outcome = "aborted"   // served, but the client went away before the last byte; of KindFile, it broke off
 	Asked     Outcome = "asked"     // an upstream, recorded before the question leaves; once per question and run, with its repeats
 	Shown     Outcome = "shown"     // metadata or an index page, recorded before its first byte is sent; once per digest and run
 	Built     Outcome = "built"     // of a source distribution, in a sandbox of its own; Detail has the source and its digest
@@ -118,6 +118,7 @@ const (
 	KindBuild   Kind = "build"   // of a template: begun, a step of it, ended
 	KindTool    Kind = "tool"    // a call of a tool of the host: begun, ended, refused
 	KindFinding Kind = "finding" // a secret or personal data, in what leaves a sandbox
+	KindFile    Kind = "file"    // a file that a client writes, reads, moves or removes in a sandbox: begun, ended; see FileText
 	// KindApproval: a change of a request in the approval queue.
 	KindApproval Kind = "approval"
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.
@@ -126,7 +127,7 @@ const (
 
 // Kinds are all that a record can have.
 func Kinds() []Kind {
-	return []Kind{KindPackage, KindCommand, KindSandbox, KindNetwork, KindDaemon, KindBuild, KindTool, KindFinding, KindApproval, KindLog}
+	return []Kind{KindPackage, KindCommand, KindSandbox, KindNetwork, KindDaemon, KindBuild, KindTool, KindFinding, KindFile, KindApproval, KindLog}
 }
 
 // Record is one line of the log. Strings are data that publishers, agents and

@@ -36,10 +36,13 @@ func openRecords(ctx context.Context, d *Daemon) error {
 	return err
 }
 
-// followed reports whether a command, a cell or a call is followed to its end.
-func followed(d *Daemon) func(sandbox, command string) bool {
-	return func(sandbox, command string) bool {
-		return d.sandboxes.Follows(sandbox, command) || d.calls.Has(sandbox)
+// followed reports whether a command, a cell, a call or a file on its way is followed to its end.
+func followed(d *Daemon) func(unended.Begin) bool {
+	return func(b unended.Begin) bool {
+		if b.Kind == audit.KindFile {
+			return d.door.FileUnderWay(b.Seq)
+		}
+		return d.sandboxes.Follows(b.Sandbox, b.Command()) || d.calls.Has(b.Sandbox)
 	}
 }
 
@@ -53,33 +56,33 @@ func openLost(ctx context.Context, log audit.Log, path string) (*lost, error) {
 
 // endEarlier ends what an earlier daemon began, once the sandboxes that outlived it are taken
 // over. Their commands are followed again, and have their own end.
-func (l *lost) endEarlier(ctx context.Context, follows func(sandbox, command string) bool) error {
+func (l *lost) endEarlier(ctx context.Context, follows func(unended.Begin) bool) error {
 	return l.registry.EndAll(ctx, "the daemon ended", func(b unended.Begin) bool {
-		return b.Seq < l.first && !follows(b.Sandbox, b.Command())
+		return b.Seq < l.first && !follows(b)
 	})
 }
 
 // endFirst is endEarlier at the start. A log that can't be written keeps no daemon from it:
 // it is tried again.
-func (l *lost) endFirst(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) {
+func (l *lost) endFirst(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) {
 	if err := l.endEarlier(ctx, follows); err != nil {
 		log.Error("the ends of what an earlier daemon began are not on record; it is tried again", "err", err)
 	}
 }
 
-// endUnfollowed ends the commands, cells and calls that nobody follows, and that have begun
-// before the last look: those that the keeper had when it died, and those whose end could not be
-// written.
-func (l *lost) endUnfollowed(ctx context.Context, follows func(sandbox, command string) bool) error {
+// endUnfollowed ends the commands, cells, calls and files on their way that nobody follows, and
+// that have begun before the last look: those that the keeper had when it died, and those whose end
+// could not be written.
+func (l *lost) endUnfollowed(ctx context.Context, follows func(unended.Begin) bool) error {
 	before := l.looked
 	defer func() { l.looked = l.registry.Next() }()
 	return l.registry.EndAll(ctx, "nobody follows it any more: its sandbox is gone, or its end could not be written", func(b unended.Begin) bool {
-		return b.Seq < before && b.Kind == audit.KindCommand && !follows(b.Sandbox, b.Command())
+		return b.Seq < before && (b.Kind == audit.KindCommand || b.Kind == audit.KindFile) && !follows(b)
 	})
 }
 
 // keep looks for them again and again. It returns what ends that and waits for it.
-func (l *lost) keep(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) (end func()) {
+func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
@@ -92,7 +95,7 @@ func (l *lost) keep(ctx context.Context, follows func(sandbox, command string) b
 	}
 }
 
-func (l *lost) look(ctx context.Context, follows func(sandbox, command string) bool, log *slog.Logger) {
+func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) {
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/unended"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
@@ -27,7 +28,7 @@ func TestWhatNobodyFollowsEnds(t *testing.T) {
 		}
 		return ends
 	}
-	follows := func(_, command string) bool { return command == "followed" || command == "mine" }
+	follows := func(b unended.Begin) bool { return b.Command() == "followed" || b.Command() == "mine" }
 	command("followed")
 	command("cut")
 	l, err := openLost(t.Context(), log, filepath.Join(t.TempDir(), "unended.json"))

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
@@ -178,6 +179,11 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Op = channel.FileRead
+	if r.Method == http.MethodHead {
+		if told, err := s.tellHead(w, r, f); told || err != nil {
+			return err
+		}
+	}
 	conn, info, err := s.open(r, f)
 	if err != nil {
 		return err
@@ -192,6 +198,19 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 		return s.cut(r, err)
 	}
 	return err
+}
+
+// tellHead answers who asks for a file's headers alone; told is false if the file has to be
+// opened to say why there is none.
+func (s fileRoutes) tellHead(w http.ResponseWriter, r *http.Request, f channel.File) (told bool, err error) {
+	sb, err := s.own(r)
+	if err != nil {
+		return false, err
+	}
+	if _, told = backend.HeadOf(r.Context(), s.cfg.Sandboxes, sb.Info().ID, f); told {
+		(&octets{w: w}).begin()
+	}
+	return told, nil
 }
 
 // octets is an answer of bytes, whose headers go out with the first of them: until then

@@ -4,12 +4,16 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
 // guestFile makes the manager's files those of a guest that says ten bytes and sends the
@@ -71,6 +75,45 @@ func TestAFileThatLies(t *testing.T) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 		})
+	}
+}
+
+// TestHeadersOfAFileReadNothing: who asks for a file's headers alone has it not read, which would
+// be on record as a read that broke off.
+func TestHeadersOfAFileReadNothing(t *testing.T) {
+	t.Parallel()
+	in := serve(t)
+	_, secret, err := in.book.Issue(t.Context(), token.Grant{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := in.with(secret)
+	box := in.create(c, api.CreateSandbox{})
+	if _, err := c.WriteFile(t.Context(), box.ID, client.File{Path: "f"}, strings.NewReader("content")); err != nil {
+		t.Fatal(err)
+	}
+	path := "/v1/sandboxes/" + box.ID + "/files?path="
+	read := in.get(path+"f", secret)
+	var opened atomic.Int64
+	in.manager.guestFile(func(c *channel.Conn) { opened.Add(1); _ = c.Close() })
+	for name, want := range map[string]int{"f": http.StatusOK, "none": http.StatusNotFound} {
+		before := opened.Load()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, in.url+path+name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+secret)
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		if want == http.StatusOK && (got.StatusCode != want || got.Header.Get("Content-Type") != read.Header.Get("Content-Type") || opened.Load() != before) {
+			t.Errorf("%s: %s %v, opened %d times; with content %s %v", name, got.Status, got.Header, opened.Load(), read.Status, read.Header)
+		}
+		if want != http.StatusOK && opened.Load() == before {
+			t.Errorf("%s was not opened, which says why it can't be read", name)
+		}
 	}
 }
 

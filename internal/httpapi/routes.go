@@ -106,6 +106,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/runs/{run}/plan", holders, runs.showPlan},
 		{"POST /v1/runs/{run}/plan", holders, runs.makePlan},
 		{"GET /v1/refusals", holders, s.inTurn(runs.tellRefusals)},
+		{"GET /v1/alarms", holders, s.inTurn(runs.tellAlarms)},
 		{"GET /v1/installs", holders, s.inTurn(runs.installs)},
 
 		{"GET /v1/templates", holders, templates.listTemplates},

@@ -64,6 +64,7 @@ func admitted() map[string]string {
 		"GET /v1/runs/{run}/plan":                       token,
 		"POST /v1/runs/{run}/plan":                      token,
 		"GET /v1/refusals":                              token,
+		"GET /v1/alarms":                                token,
 		"GET /v1/installs":                              token,
 		"GET /v1/templates":                             token,
 		"GET /v1/templates/{name}":                      token,

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/transfers"
 )
 
 // answerTimeout is how long a guest may take for the reply to a call, of time in
@@ -26,8 +27,9 @@ type inside struct {
 }
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,
-// move or remove. What it returns is the guest's claim. Errors are
-// channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does not run.
+// move or remove. What it returns is the guest's claim. A move and a remove are on record before
+// they are done. Errors are channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does
+// not run.
 func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {
 	switch f.Op {
 	case channel.FileStat, channel.FileMkdir, channel.FileMove, channel.FileRemove:
@@ -46,16 +48,22 @@ func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.F
 	if err := checkFile(f); err != nil {
 		return channel.FileInfo{}, err
 	}
+	t, err := transfers.Begin(ctx, n.cfg.Door, n.cfg.Log, id, f)
+	if err != nil {
+		return channel.FileInfo{}, err
+	}
 	ctx, cancel := s.waits.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply, err := n.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallFile, File: &f})
-	if err := refused(ctx, reply, err); err != nil {
+	err = refused(ctx, reply, err)
+	t.Answered(err)
+	if err != nil {
 		return channel.FileInfo{}, err
 	}
 	return reply.FileInfo()
 }
 
-// OpenFile begins one of the other operations. The stream comes after its first
+// OpenFile begins one of the other operations, a read and a write once that is on record. The stream comes after its first
 // reply, whose FileInfo (of a list, a read and a watch) comes with it; ctx bounds
 // only that. channel.ReadList, NewFileReader, WriteFile and DecodeEvents do the
 // rest. The caller closes the stream, which ends the operation.
@@ -77,23 +85,37 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	if err := checkFile(f); err != nil {
 		return nil, info, err
 	}
-	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
+	t, err := transfers.Begin(ctx, n.cfg.Door, n.cfg.Log, id, f)
 	if err != nil {
 		return nil, info, err
 	}
-	if info, err = reply.FileInfo(); err != nil {
+	conn, info, err := n.open(ctx, s, f)
+	if err != nil {
+		t.Answered(err)
+		return nil, info, err
+	}
+	return channel.NewConn(t.Follow(conn, info)), info, nil
+}
+
+// open opens the stream of an operation, with what its first reply tells of the file. What is
+// read is scanned.
+func (n *inside) open(ctx context.Context, s *Sandbox, f channel.File) (net.Conn, channel.FileInfo, error) {
+	conn, reply, err := n.stream(ctx, s, channel.Call{Kind: channel.CallFile, File: &f})
+	if err != nil {
+		return nil, channel.FileInfo{}, err
+	}
+	info, err := reply.FileInfo()
+	if err == nil && f.Op == channel.FileRead {
+		var scanned net.Conn
+		if scanned, err = n.outgoing.File(conn, s.info.ID, f.Path); err == nil {
+			conn = scanned
+		}
+	}
+	if err != nil {
 		_ = conn.Close()
 		return nil, info, err
 	}
-	if f.Op == channel.FileRead {
-		scanned, err := n.outgoing.File(conn, id, f.Path)
-		if err != nil {
-			_ = conn.Close()
-			return nil, info, err
-		}
-		conn = scanned
-	}
-	return channel.NewConn(conn), info, nil
+	return conn, info, nil
 }
 
 // stream opens a stream to the guest which counts as a client until it is closed.

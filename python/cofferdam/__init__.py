@@ -17,6 +17,7 @@ from ._async.files import AsyncFiles
 from ._async.process import AsyncProcess
 from ._async.sandbox import AsyncSandbox
 from ._models import (
+    Alarm,
     Approval,
     ApprovalCall,
     ApprovalEvent,
@@ -75,6 +76,7 @@ except _metadata.PackageNotFoundError:  # run from its sources
 
 __all__ = [
     "APIError",
+    "Alarm",
     "Approval",
     "ApprovalCall",
     "ApprovalEvent",

@@ -71,6 +71,8 @@ class CommandResult:
     started: datetime | None = None
     stdout_bytes: bytes = field(default=b"", repr=False)
     stderr_bytes: bytes = field(default=b"", repr=False)
+    #: The sandbox's alarms that came since its last command: do not use what they are about.
+    alarms: list[Alarm] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -212,6 +214,41 @@ class Refusal:
     alarm: bool = False
     #: The request in the approval queue that it waits for.
     approval: str = ""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A record that somebody has to look at, such as a package that nobody was served."""
+
+    seq: int
+    time: datetime
+    outcome: str
+    rule: str
+    reason: str
+    count: int
+    sandbox: str = ""
+    package: PackageRef | None = None
+    file: str = ""
+    #: Of a host, or of what was found.
+    name: str = ""
+
+    def __str__(self) -> str:
+        of = self.name
+        if self.package is not None and self.package.name:
+            of = " ".join(filter(None, [self.package.ecosystem, self.package.name, self.package.version]))
+        text = f"ALARM: {of}: {self.reason}" if of else f"ALARM: {self.reason}"
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:1000])
+        return f"{line} (do not use it)"
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """The alarms of a run since an answer before."""
+
+    run: str
+    next: str
+    total: int = 0
+    alarms: list[Alarm] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from cofferdam import (
     Conflict,
     ConnectionLost,
     DaemonNotFound,
+    InstallAlarm,
     InvalidRequest,
     ProtocolError,
     QuotaExceeded,
@@ -34,16 +36,24 @@ from cofferdam._frames import EXIT, GAP, STDERR, STDIN, STDOUT, Reader, frame
 
 Answer = Callable[[str, socket.socket], None]
 
+#: The stub's answers about alarms.
+ALARMS: list[Answer] = []
+
 
 @pytest.fixture
 def stub(tmp_path: Path) -> Iterator[tuple[Client, list[Answer], list[str]]]:
-    """A client, the answers that its daemon gives one after the other, and the heads that it got."""
+    """A client, the answers that its daemon gives one after the other, and the heads that it got.
+
+    It knows nothing of alarms, as an older daemon, unless a test gives it answers about them.
+    """
     path = str(tmp_path / "daemon.sock")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
     answers: list[Answer] = []
     heads: list[str] = []
+    alarms = ALARMS
+    alarms.clear()
 
     def serve() -> None:
         while True:
@@ -55,7 +65,16 @@ def stub(tmp_path: Path) -> Iterator[tuple[Client, list[Answer], list[str]]]:
                 data = b""
                 while b"\r\n\r\n" not in data:
                     data += conn.recv(65536)
-                heads.append(data.split(b"\r\n\r\n")[0].decode())
+                head = data.split(b"\r\n\r\n")[0].decode()
+                if head.startswith("GET /v1/alarms"):
+                    try:
+                        (alarms.pop(0) if alarms else says(404, '{"title":"there is no such route","status":404}'))(
+                            head, conn
+                        )
+                    except OSError:
+                        pass
+                    continue
+                heads.append(head)
                 if answers:
                     try:
                         answers.pop(0)(heads[-1], conn)
@@ -210,6 +229,93 @@ def test_output_goes_on_where_it_broke_off(stub: Stub) -> None:
     assert "".join(heard) == "abd\u00e9"
 
 
+def told(next: str, *seqs: int) -> Answer:
+    alarm = {
+        "time": "2026-11-26T10:00:00Z",
+        "outcome": "alarm",
+        "rule": "r",
+        "reason": "no one served it\x1b[31m",
+        "count": 1,
+    }
+    of = {"ecosystem": "python", "name": "evil"}
+    alarms = [alarm | {"seq": n, "package": of | {"version": f"1.{n}"}} for n in seqs]
+    return says(200, json.dumps({"run": "r", "total": len(seqs), "next": next, "alarms": alarms}))
+
+
+ENDED = frames(frame(EXIT, b'{"code":0}'))
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_alarms_are_told_once(stub: Stub, caplog: pytest.LogCaptureFixture, asynchronous: bool) -> None:
+    """Of those that come after it is there: in the result, and as warnings. The second command has none."""
+    client, answers, _ = stub
+    ALARMS.extend([told("5"), told("9", 6, 7), told("9", 7)])
+    answers += [STARTED, ENDED] * 2
+    results = []
+    if asynchronous:
+
+        async def both() -> None:
+            async with AsyncClient(f"unix://{client.transport.address.socket}") as other:
+                sandbox = AsyncSandbox.of(other, information())
+                results.extend([await sandbox.run(["x"]), await sandbox.run(["x"])])
+
+        asyncio.run(asyncio.wait_for(both(), 60))
+    else:
+        sandbox = box(client)
+        results += [sandbox.run(["x"]), sandbox.run(["x"])]
+    assert [[a.seq for a in r.alarms] for r in results] == [[6, 7], []]
+    assert [r.getMessage() for r in caplog.records if r.name == "cofferdam"] == [
+        rf"ALARM: python evil 1.{n}: no one served it\x1b[31m (do not use it)" for n in (6, 7)
+    ]
+    assert not ALARMS
+
+
+def test_who_starts_a_command_is_told_when_it_ends(stub: Stub, caplog: pytest.LogCaptureFixture) -> None:
+    client, answers, _ = stub
+    ALARMS.extend([told("5"), told("9", 6)])
+    answers += [STARTED, ENDED]
+    assert [a.seq for a in box(client).spawn(["x"]).wait().alarms] == [6]
+    assert caplog.text.count("ALARM") == 1
+
+
+def test_an_alarm_of_an_install_is_told_once(stub: Stub, caplog: pytest.LogCaptureFixture) -> None:
+    """As the error, or as a warning where no refusal is one."""
+    client, answers, _ = stub
+    none = says(200, '{"run":"r","refusals":[]}')
+    refused = {
+        "time": "2026-11-26T10:00:00Z", "run": "r", "sandbox": "s", "what": "package", "outcome": "blocked", "rule": "r",
+        "reason": "other bytes", "request_id": "q", "count": 1, "alarm": True,
+    }  # fmt: skip
+    ALARMS.extend([told("5"), told("9", 6), told("10")])
+    answers += [none, STARTED, ENDED, says(200, json.dumps({"run": "r", "refusals": [refused]}))]
+    sandbox = box(client)
+    with pytest.raises(InstallAlarm) as raised:
+        sandbox.install("evil")
+    assert [a.seq for a in raised.value.result.alarms] == [6] and not caplog.text
+    answers += [none, STARTED, ENDED, none]
+    assert sandbox.install("fine").alarms == [] and not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("alarms", "word"),
+    [
+        ([], ""),  # an older daemon
+        ([told("5"), told("5")], ""),
+        ([told("5"), says(404, "{}")], ""),
+        ([told("5"), says(503, '{"detail":"it is full"}')], "not known"),
+        ([says(503, '{"detail":"it is full"}')], "not known"),
+        ([told("5"), told("9", *range(20))], "and 15 ALARMS more"),
+    ],
+)
+def test_alarms_that_are_none(stub: Stub, caplog: pytest.LogCaptureFixture, alarms: list[Answer], word: str) -> None:
+    """Nothing is told where nothing is; that it is not known is; and the command's end is what it is."""
+    client, answers, _ = stub
+    ALARMS.extend(alarms)
+    answers += [STARTED, ENDED]
+    assert box(client).run(["x"]).ok
+    assert word in caplog.text and bool(word) == bool(caplog.text)
+
+
 def heard_frames(conn: socket.socket, data: bytes = b"") -> Iterator[tuple[int, bytes]]:
     reader = Reader()
     while True:
@@ -337,11 +443,11 @@ def test_a_daemon_at_an_address_that_is_gone_and_comes_back(tmp_path: Path, kind
         frames(frame(STDOUT, b"ab"))(head, conn)
 
     def serve() -> None:
-        answer(first, STARTED, leave)
+        answer(first, told("5"), STARTED, leave)
         tried.wait()
         listener = listen()
         back.set()
-        answer(listener, frames(frame(STDOUT, b"c"), frame(EXIT, b'{"code":0}')))
+        answer(listener, frames(frame(STDOUT, b"c"), frame(EXIT, b'{"code":0}')), told("5"))
         listener.close()
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -20,7 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 )
 
-// openEach is how many connections, calls of a tool, commands and calls of code a round opens;
+// openEach is how many connections, calls of a tool, commands, calls of code and files a round opens;
 // there are fewer cells and builds, which are processes of their own.
 const (
 	openEach     = 12
@@ -97,8 +97,8 @@ func deaths() []death {
 	return all
 }
 
-// TestAllThatBeginsEndsOnRecord: connections, calls of tools, commands, cells, calls of code and
-// builds are under way, or are just being made, when the gateway dies, or the daemon at one of
+// TestAllThatBeginsEndsOnRecord: connections, calls of tools, commands, cells, calls of code, files
+// and builds are under way, or are just being made, when the gateway dies, or the daemon at one of
 // their very records, or with COFFERDAM_LONG whoever else. When their sandboxes are gone the log
 // has exactly one end for each begin. It is read here by its lines alone.
 func TestAllThatBeginsEndsOnRecord(t *testing.T) {
@@ -175,7 +175,7 @@ func (in *installation) openAndDie(t *testing.T, d death, policy string) {
 		defer cancel()
 		if poll(ctx, func() bool {
 			open = in.openByKind(t)
-			return open["connection"] > 0 && open["call of a tool"] > 0 && open["command"] > openEach && open["cell"] > 0 && open["build"] > 0
+			return open["connection"] > 0 && open["call of a tool"] > 0 && open["command"] > openEach && open["cell"] > 0 && open["build"] > 0 && open["file"] >= openEach
 		}) != nil {
 			t.Fatalf("before the death of %s only these have begun: %v\n%s", d.name, open, in.log())
 		}
@@ -315,9 +315,29 @@ func (o *opening) openAll(ctx context.Context, t *testing.T, slow bool) {
 	start := func(argv ...string) { _, _ = c.StartCommand(ctx, o.sandbox, api.StartCommand{Argv: argv}) }
 	open(1, func(int) { start("python3", "-c", fmt.Sprintf(openInside, theirHost, openEach)) })
 	open(openEach, func(int) { start("sleep", "600") })
+	open(openEach, func(i int) { o.file(ctx, i) })
 	open(openEach, func(int) {
 		_, _ = client.Call(ctx, c, api.Call{Code: "while (true) {}", Policy: api.Policy{Document: []byte(nothingAllowed)}})
 	})
+}
+
+// file moves a file that is not there, which ends at once, and then writes one whose content never
+// comes, or reads one that it does not take.
+func (o *opening) file(ctx context.Context, i int) {
+	c := o.in.Client
+	_, _ = c.MoveFile(ctx, o.sandbox, client.File{Path: "nothing"}, "nowhere")
+	if i%2 == 0 {
+		content, write := io.Pipe()
+		defer context.AfterFunc(ctx, func() { _ = write.CloseWithError(ctx.Err()) })()
+		_, _ = c.WriteFile(ctx, o.sandbox, client.File{Path: fmt.Sprint("file-", i)}, content)
+		return
+	}
+	content, err := c.ReadFile(ctx, o.sandbox, client.File{Path: "/usr/bin/python3"})
+	if err != nil {
+		return
+	}
+	<-ctx.Done()
+	_ = content.Close()
 }
 
 // cell runs a cell in a context of its own.
@@ -357,18 +377,18 @@ type beginning struct {
 }
 
 func beginKinds() []string {
-	return []string{"connection", "call of a tool", "command", "cell", "call", "build"}
+	return []string{"connection", "call of a tool", "command", "cell", "call", "file", "build"}
 }
 
 // read tells of which kind a record is, and what of that kind it begins or ends; "": nothing.
 func (b beginning) read() (kind, id string, ends bool) {
-	ended := b.Outcome == "finished" || b.Outcome == "failed"
+	ended := b.Outcome == "finished" || b.Outcome == "failed" || b.Kind == "file" && b.Outcome == "aborted"
 	if b.Outcome != "started" && !ended {
 		return "", "", false
 	}
 	switch b.Kind {
-	case "network", "tool":
-		kind = map[string]string{"network": "connection", "tool": "call of a tool"}[b.Kind]
+	case "network", "tool", "file":
+		kind = map[string]string{"network": "connection", "tool": "call of a tool", "file": "file"}[b.Kind]
 		switch {
 		case b.Detail["request"] != "":
 			return "", "", false // of a connection's requests each is one record
@@ -401,7 +421,7 @@ func (in *installation) tallies(t *testing.T) (begins, ends map[string]map[strin
 	for _, kind := range beginKinds() {
 		begins[kind], ends[kind] = map[string]int{}, map[string]int{}
 	}
-	for line, err := range in.Client.Records(t.Context(), client.RecordFilter{Kinds: []string{"network", "tool", "command", "build"}}) {
+	for line, err := range in.Client.Records(t.Context(), client.RecordFilter{Kinds: []string{"network", "tool", "command", "file", "build"}}) {
 		var b beginning
 		if err == nil {
 			err = json.Unmarshal(line, &b)

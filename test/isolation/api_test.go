@@ -122,14 +122,14 @@ func runTrue(ctx context.Context, p *pair, _ int) error {
 func lists(own api.Sandbox) []string {
 	return []string{
 		"/v1/version", "/v1/sandboxes", "/v1/snapshots", "/v1/templates", "/v1/policies", "/v1/homes", "/v1/secrets", "/v1/tokens", "/v1/approvals",
-		"/v1/audit/records", "/v1/installs", "/v1/refusals", "/v1/refusals?run=" + own.Run, "/v1/runs/" + own.Run + "/summary", "/v1/runs/" + own.Run + "/suggest",
+		"/v1/audit/records", "/v1/installs", "/v1/refusals", "/v1/refusals?run=" + own.Run, "/v1/alarms?run=" + own.Run, "/v1/runs/" + own.Run + "/summary", "/v1/runs/" + own.Run + "/suggest",
 		"/v1/events?after=4503599627370494", "/v1/advisories/check?ecosystem=python&name=known", "/sandboxes", "/v2/sandboxes", "/templates", "/snapshots", "/metrics",
 	}
 }
 
 func routesOf(id string) []string {
 	of := "/v1/sandboxes/" + id
-	return []string{of, of + "/usage", of + "/holds", of + "/ports/8000", of + "/files?path=/etc/passwd", of + "/files/stat?path=/tmp", "/v1/refusals?sandbox=" + id, "/v1/installs?sandbox=" + id, "/sandboxes/" + id, "/sandboxes/" + id + "/metrics", "/sandboxes/" + id + "/logs"}
+	return []string{of, of + "/usage", of + "/holds", of + "/ports/8000", of + "/files?path=/etc/passwd", of + "/files/stat?path=/tmp", "/v1/refusals?sandbox=" + id, "/v1/alarms?sandbox=" + id, "/v1/installs?sandbox=" + id, "/sandboxes/" + id, "/sandboxes/" + id + "/metrics", "/sandboxes/" + id + "/logs"}
 }
 
 // lookAtAll is what all of the routes say.

@@ -96,7 +96,7 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	r.User, r.Token = cmp.Or(r.User, b.config.User), cmp.Or(r.Token, b.config.Token)
 	counted := counts(r)
 	b.mu.Lock()
-	if r.RequestID == "" {
+	if r.RequestID == "" && r.Kind != audit.KindFile { // which nobody is shown the id of, and each small call makes two
 		r.RequestID = b.newID()
 	}
 	used := b.quotaOf(r)

@@ -3,7 +3,8 @@
 //
 // It reads the log itself, and keeps what it has found in a file beside it, so that a start
 // reads only what came after that. A begin is the `started` record of a connection to a host,
-// of a call of a tool, of a command, a cell or a call's code, or of a template's build.
+// of a call of a tool, of a command, a cell or a call's code, of a file that a client has to do
+// with, or of a template's build.
 package unended
 
 import (
@@ -42,6 +43,7 @@ type Begin struct {
 	Policy    string            `json:"policy,omitempty"`
 	Rule      string            `json:"rule,omitempty"`
 	RequestID string            `json:"request_id,omitempty"`
+	File      string            `json:"file,omitempty"`
 	Detail    map[string]string `json:"detail,omitempty"` // what its end has, too
 }
 
@@ -148,7 +150,7 @@ func (g *Registry) all() []Begin {
 // take takes a record; mu is held.
 func (g *Registry) take(r audit.Record) {
 	switch r.Kind {
-	case audit.KindNetwork, audit.KindTool:
+	case audit.KindNetwork, audit.KindTool, audit.KindFile:
 		g.takeNumbered(r)
 	case audit.KindCommand:
 		g.takeNamed(r, records.DetailCommand, r.Outcome == audit.Started)
@@ -163,7 +165,8 @@ func (g *Registry) takeNumbered(r audit.Record) {
 	switch {
 	case r.Outcome == audit.Started:
 		g.begin(r)
-	case r.Outcome == audit.Finished && r.Detail[records.DetailRequest] == "", r.Outcome == audit.Failed && r.Kind == audit.KindTool:
+	case r.Outcome == audit.Finished && r.Detail[records.DetailRequest] == "", r.Outcome == audit.Failed && r.Kind != audit.KindNetwork,
+		r.Outcome == audit.Aborted && r.Kind == audit.KindFile:
 		if seq, err := strconv.ParseUint(r.Detail[records.DetailBegan], 10, 64); err == nil {
 			delete(g.open, seq)
 		}
@@ -186,11 +189,12 @@ func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
 
 // ends are the details that the end of a begin has, too.
 func ends() []string {
-	return []string{records.DetailName, records.DetailPort, records.DetailProtocol, records.DetailAddresses, records.DetailTool, records.DetailCommand, detailBuild, records.DetailTemplate}
+	return append([]string{records.DetailName, records.DetailPort, records.DetailProtocol, records.DetailAddresses, records.DetailTool, records.DetailCommand, detailBuild, records.DetailTemplate},
+		audit.FileDetail()...)
 }
 
 func (g *Registry) begin(r audit.Record) {
-	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, Rule: r.Rule, RequestID: r.RequestID, Detail: map[string]string{}}
+	b := Begin{Seq: r.Seq, Kind: r.Kind, Run: r.Run, Sandbox: r.Sandbox, Policy: r.Policy, Rule: r.Rule, RequestID: r.RequestID, File: r.File, Detail: map[string]string{}}
 	for _, key := range ends() {
 		if text := r.Detail[key]; text != "" {
 			b.Detail[key] = text
@@ -258,15 +262,18 @@ func (g *Registry) owners(ctx context.Context, begins []Begin) (map[uint64]audit
 // end is the end of a begin of which nobody knows more.
 func end(b Begin, reason string) audit.Record {
 	r := audit.Record{
-		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, RequestID: b.RequestID, Rule: b.Rule,
+		Kind: b.Kind, Outcome: audit.Finished, Run: b.Run, Sandbox: b.Sandbox, Policy: b.Policy, RequestID: b.RequestID, Rule: b.Rule, File: b.File,
 		Reason: reason, Detail: maps.Clone(b.Detail),
 	}
 	if r.Detail == nil {
 		r.Detail = map[string]string{}
 	}
 	r.Detail[records.DetailBegan] = strconv.FormatUint(b.Seq, 10)
-	if b.Kind == audit.KindTool || b.Kind == audit.KindBuild {
+	switch b.Kind { //nolint:exhaustive // the others have finished, however that was
+	case audit.KindTool, audit.KindBuild:
 		r.Outcome = audit.Failed
+	case audit.KindFile:
+		r.Outcome = audit.Aborted
 	}
 	if b.Kind == audit.KindBuild {
 		r.Detail[records.DetailEvent] = buildFailed

@@ -56,6 +56,16 @@ func kinds() []kind {
 			id := fmt.Sprint("call-", i)
 			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "r", Sandbox: id, Detail: map[string]string{"command_id": id}}
 		}, named},
+		{"file", func(i int) audit.Record {
+			return audit.Record{Kind: audit.KindFile, Outcome: audit.Started, Run: "r", Sandbox: "sb", File: fmt.Sprint("f", i), Detail: map[string]string{"operation": "write", "direction": "in"}}
+		}, numbered},
+		{"file that breaks off", func(i int) audit.Record {
+			return audit.Record{Kind: audit.KindFile, Outcome: audit.Started, Run: "r", Sandbox: "sb", File: fmt.Sprint("f", i), Detail: map[string]string{"operation": "read", "direction": "out"}}
+		}, func(r audit.Record) audit.Record {
+			r = numbered(r)
+			r.Outcome = audit.Aborted
+			return r
+		}},
 		{"build", func(i int) audit.Record {
 			return audit.Record{Kind: audit.KindBuild, Outcome: audit.Started, Detail: map[string]string{"build": fmt.Sprint("b-", i), "event": "begun"}}
 		}, named},
@@ -131,7 +141,7 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 					switch r.Outcome { //nolint:exhaustive // the others are neither
 					case audit.Started:
 						begins++
-					case audit.Finished, audit.Failed:
+					case audit.Finished, audit.Failed, audit.Aborted:
 						ends[r.Detail["began_seq"]+r.Detail["command_id"]+r.Detail["build"]]++
 					}
 				}

@@ -108,6 +108,7 @@ func newPage() *page {
 	requests := kind(audit.KindNetwork, audit.Finished)
 	add("Requests", func(r audit.Record) bool { return requests(r) && r.Detail["request"] != "" }, "what", "port", "sent", "status", "bytes out", "bytes in", "rule")
 	add("Connections", kind(audit.KindNetwork, audit.Started, audit.Finished), "what", "port", "outcome", "address", "bytes out", "bytes in", "reason", "rule")
+	add("Files", kind(audit.KindFile), "what", "outcome", "bytes", "content sha256", "reason")
 	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
 	add("Names looked up", kind(audit.KindNetwork, audit.Asked), "what", timesColumn)
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
@@ -234,6 +235,7 @@ func pageCells(r audit.Record, columns []string) map[string]string {
 	for column, text := range map[string]string{
 		"port": r.Detail["port"], "address": r.Detail["address"], "sent": r.Detail["request"], "status": r.Detail["status"], "bytes out": r.Detail["bytes_out"], "bytes in": r.Detail["bytes_in"],
 		"copy of": r.Detail["copy_of"], "snapshot": r.Detail["snapshot"], "came with": r.Detail["came_with"], "digest": copyDigest(r),
+		"bytes": fileBytes(r), "content sha256": r.Detail[audit.DetailContentSHA256],
 		"kind": r.Detail["kind"], "file": r.File, "what": what(r), "exit": exit(r), "answer": answered(r), "by": by(r), "scope": r.Detail["scope"], "expires": r.Detail["expires"], "sandbox": r.Sandbox,
 	} {
 		if text != "" && slices.Contains(columns, column) {
@@ -251,8 +253,18 @@ func copyDigest(r audit.Record) string {
 	return r.Detail["digest"]
 }
 
+// fileBytes is how many bytes of a file went in or out, once that has ended.
+func fileBytes(r audit.Record) string {
+	if r.Kind != audit.KindFile || r.Outcome == audit.Started || r.Detail[audit.DetailDirection] == "" {
+		return ""
+	}
+	return strconv.FormatInt(r.Size, 10)
+}
+
 func what(r audit.Record) string {
 	switch {
+	case r.Kind == audit.KindFile:
+		return r.FileText()
 	case len(r.Command) > 0:
 		return "$ " + strings.Join(r.Command, " ")
 	case r.Detail["name"] != "":

@@ -49,6 +49,6 @@ func (l countedLog) recorded(ctx context.Context, r audit.Record) {
 		if r.Outcome == audit.Finished {
 			l.tel.Ended(r.Sandbox)
 		}
-	case audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool, audit.KindFinding:
+	case audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindApproval, audit.KindLog, audit.KindTool, audit.KindFinding, audit.KindFile:
 	}
 }

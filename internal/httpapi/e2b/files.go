@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
@@ -27,7 +28,18 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	conn, info, err := d.cfg.Sandboxes.OpenFile(c.Context(), c.id, channel.File{Op: channel.FileRead, Path: name, User: user})
+	read := channel.File{Op: channel.FileRead, Path: name, User: user}
+	if c.Method == http.MethodHead {
+		if info, told := backend.HeadOf(c.Context(), d.cfg.Sandboxes, c.id, read); told {
+			describeDownload(w, c.Request, info)
+			if info.Size == 0 {
+				w.Header().Del("Content-Length") // a file of the kernel may have content all the same
+			}
+			w.WriteHeader(http.StatusOK)
+			return nil
+		}
+	}
+	conn, info, err := d.cfg.Sandboxes.OpenFile(c.Context(), c.id, read)
 	if err != nil {
 		return err
 	}
@@ -39,20 +51,13 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 	defer stop()
 	w = &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken}
 	body := channel.NewFileReader(conn, info.Size)
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Accept-Ranges", "none")
-	w.Header().Set("Vary", "Accept-Encoding")
-	if wantsGzip(c.Request) && info.Size > 0 {
-		w.Header().Set("Content-Encoding", "gzip")
+	if describeDownload(w, c.Request, info) {
 		zipped := gzip.NewWriter(w)
 		if _, err := io.Copy(zipped, body); err != nil || zipped.Close() != nil {
 			panic(http.ErrAbortHandler) // the status is out: only a broken connection tells that the file is not whole
 		}
 		return nil
 	}
-	w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if c.Method == http.MethodHead {
 		return nil
@@ -61,6 +66,21 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 		panic(http.ErrAbortHandler) // as above
 	}
 	return nil
+}
+
+// describeDownload sets the headers of a file, and tells whether its content comes zipped.
+func describeDownload(w http.ResponseWriter, r *http.Request, info channel.FileInfo) (zip bool) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Accept-Ranges", "none")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if zip = wantsGzip(r) && info.Size > 0; zip {
+		w.Header().Set("Content-Encoding", "gzip")
+	} else {
+		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))
+	}
+	return zip
 }
 
 // wantsGzip tells whether a client asked for gzip and nothing else: those that offer

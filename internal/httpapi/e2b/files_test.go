@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
@@ -17,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 )
 
 // file reads a file of the box from behind.
@@ -233,6 +235,56 @@ func TestDownloads(t *testing.T) {
 			t.Errorf("%v, %d bytes", err, len(got))
 		}
 	})
+}
+
+// opened counts the files that are opened.
+type opened struct {
+	*backendtest.Boxes
+	count int
+}
+
+func (o *opened) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
+	o.count++
+	return o.Boxes.OpenFile(ctx, id, f)
+}
+
+// TestHeadersOfAFileReadNothing: who asks for a file's headers alone has it not read, which would
+// be on record as a read that broke off, and is told what the read tells.
+func TestHeadersOfAFileReadNothing(t *testing.T) {
+	s := newDataStage(t)
+	s.post("/files?path=f", octetStream, strings.NewReader("0123456789"))
+	if err := os.Symlink("f", filepath.Join(s.box.Files.Root, "home/user/link")); err != nil {
+		t.Fatal(err)
+	}
+	count := &opened{Boxes: s.boxes}
+	s.data.cfg.Sandboxes = count
+	headers := func(method, name string) (int, http.Header) {
+		r := s.request(method, "/files?path="+name, nil)
+		r.Header.Set("Accept-Encoding", "identity")
+		res, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		res.Header.Del("Date")
+		return res.StatusCode, res.Header
+	}
+	for _, name := range []string{"f", "link"} {
+		wantStatus, want := headers(http.MethodGet, name)
+		before := count.count
+		status, got := headers(http.MethodHead, name)
+		if status != wantStatus || !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%s: %d %v, and with content %d %v", name, status, got, wantStatus, want)
+		}
+		if count.count != before || before == 0 {
+			t.Errorf("%s was opened %d times, before %d", name, count.count, before)
+		}
+	}
+	for name, want := range map[string]int{"none": 404, ".": 400} {
+		if status, _ := headers(http.MethodHead, name); status != want {
+			t.Errorf("%s: %d, want %d", name, status, want)
+		}
+	}
 }
 
 // TestAFileThatLies: a guest that sends less or more than it announced breaks the

@@ -25,6 +25,7 @@ from ..errors import (
     NotFound,
     Refused,
 )
+from .alarms import AsyncAlarmNews, warn
 from .files import AsyncFiles
 from .presence import present
 from .process import MAX_OUTPUT, AsyncProcess, Output
@@ -95,6 +96,7 @@ class AsyncSandbox:
         self._info: SandboxInfo | None = None
         self._files: AsyncFiles | None = None
         self._presence: AsyncBeside | None = None
+        self._alarms: AsyncAlarmNews | None = None
 
     @classmethod
     def of(
@@ -152,6 +154,7 @@ class AsyncSandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = AsyncFiles(self.client.transport, info.id)
+        self._alarms = AsyncAlarmNews(self.client.transport, info.id)
 
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
@@ -238,7 +241,10 @@ class AsyncSandbox:
         timeout: float | None = None,
         stdin: bool = False,
     ) -> AsyncProcess:
-        """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        """Starts a command. A refusal by the policy's rules is :class:`Refused`.
+
+        Alarms that come until it ends are in the result of ``wait``, and are logged as warnings.
+        """
         if self._presence is not None:
             self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
@@ -250,8 +256,10 @@ class AsyncSandbox:
             "timeout_ms": None if timeout is None else max(1, round(timeout * 1000)),
         }
         body |= {k: v for k, v in given.items() if v}
+        if self._alarms is not None:
+            await self._alarms.watch()
         started = decode(Command, await self.client.transport.call("POST", self._path("/commands"), body=body))
-        return AsyncProcess(self.client.transport, self.id, started.id, started.argv, started.started)
+        return AsyncProcess(self.client.transport, self.id, started.id, started.argv, started.started, self._alarms)
 
     async def refuse(self, command: CommandLine, *, rule: str, reason: str) -> Refused:
         """Has the log say that rules of your own refuse a command, and gives the refusal as recorded.
@@ -284,18 +292,47 @@ class AsyncSandbox:
         The callbacks get text as it comes. ``timeout`` is in seconds and can only shorten the
         policy's; what runs out of it is killed, and ``timed_out`` says so. ``user`` is ``root``
         or a number; the default is the sandbox's own. With ``check`` an end other than 0 raises
-        :class:`CommandFailed`.
+        :class:`CommandFailed`. Alarms that came meanwhile are in the result's ``alarms``, and are
+        logged as warnings, however the command ended.
         """
+        result = await self._follow(
+            command,
+            env=env,
+            cwd=cwd,
+            user=user,
+            timeout=timeout,
+            input=input,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            max_output=max_output,
+        )
+        warn(result.alarms)
+        if check and not result.ok:
+            raise CommandFailed(_argv(command), result)
+        return result
+
+    async def _follow(
+        self,
+        command: CommandLine,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        input: bytes | str | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        max_output: int = MAX_OUTPUT,
+    ) -> CommandResult:
+        """Runs a command to its end, and warns of no alarms that came meanwhile: they are in the result."""
         data = input.encode() if isinstance(input, str) else input
         process = await self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
+        process.warns = False
         try:
-            result = await process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
+            return await process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
         except BaseException as e:
             await self._end(process, e)
             raise
-        if check and not result.ok:
-            raise CommandFailed(process.argv, result)
-        return result
 
     async def _end(self, process: AsyncProcess, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
@@ -333,10 +370,11 @@ class AsyncSandbox:
         argv = _installs.command(packages, ecosystem)
         # What is refused again is counted under the first refusal's id.
         before = {r.request_id: r.count for r in await self.refusals()}
-        result = await self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        result = await self._follow(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
         refused = [r for r in await self.refusals() if r.count > before.get(r.request_id, 0)]
         if any(r.alarm for r in refused):
             raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
+        warn(result.alarms)
         if result.ok:
             return result
         if not refused:

@@ -7,6 +7,7 @@ import codecs
 import json
 from collections.abc import Iterator, Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -17,8 +18,9 @@ import httpx
 from .. import _frames
 from .._compat import Pump, sleep
 from .._decode import decode
-from .._models import CommandResult, Exit
+from .._models import Alarm, CommandResult, Exit
 from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
+from .alarms import AlarmNews, warn
 from .transport import Transport
 
 Output = Callable[[str], object]
@@ -67,9 +69,19 @@ class Collected:
 class Process:
     """A command that was started. ``wait`` is for one caller; ``kill`` for any, beside it."""
 
-    def __init__(self, transport: Transport, sandbox: str, id: str, argv: list[str], started: datetime) -> None:
-        self._transport, self._sandbox = transport, sandbox
+    def __init__(
+        self,
+        transport: Transport,
+        sandbox: str,
+        id: str,
+        argv: list[str],
+        started: datetime,
+        alarms: AlarmNews | None = None,
+    ) -> None:
+        self._transport, self._sandbox, self._alarms = transport, sandbox, alarms
         self.id, self.argv, self.started = id, argv, started
+        #: Alarms that came meanwhile are asked for when it has ended, and logged as warnings.
+        self.asks, self.warns = True, True
         self._stream: Any = None
 
     def __repr__(self) -> str:
@@ -89,7 +101,22 @@ class Process:
         how much has arrived: that raises :class:`ConnectionLost`, and the command may wait for
         the rest until it is killed. Where all of it was written, it counts as arrived: what a
         daemon that was killed had not passed on is missing, and nobody is told.
+
+        Alarms of the sandbox that came since its last command are in the result, and are logged.
         """
+        result = self._collect(input, on_stdout, on_stderr, max_output)
+        return replace(result, alarms=self.alarms()) if self.asks else result
+
+    def alarms(self) -> list[Alarm]:
+        """The alarms of the sandbox that came since its last command, each once; they are logged."""
+        found = [] if self._alarms is None else self._alarms.news()
+        if self.warns:
+            warn(found)
+        return found
+
+    def _collect(
+        self, input: bytes | None, on_stdout: Output | None, on_stderr: Output | None, max_output: int
+    ) -> CommandResult:
         out, err = Collected(max_output, on_stdout), Collected(max_output, on_stderr)
         offset, lost, gap = 0, 0, False
         rest = input  # to be written to the next attachment; None: nothing

@@ -26,6 +26,7 @@ from ..errors import (
     NotFound,
     Refused,
 )
+from .alarms import AlarmNews, warn
 from .files import Files
 from .presence import present
 from .process import MAX_OUTPUT, Process, Output
@@ -96,6 +97,7 @@ class Sandbox:
         self._info: SandboxInfo | None = None
         self._files: Files | None = None
         self._presence: Beside | None = None
+        self._alarms: AlarmNews | None = None
 
     @classmethod
     def of(
@@ -153,6 +155,7 @@ class Sandbox:
     def _adopt(self, info: SandboxInfo) -> None:
         self._info = info
         self._files = Files(self.client.transport, info.id)
+        self._alarms = AlarmNews(self.client.transport, info.id)
 
     def _stay(self) -> None:
         """Is there for the daemon as long as this program is, so that the sandbox's lease goes on."""
@@ -239,7 +242,10 @@ class Sandbox:
         timeout: float | None = None,
         stdin: bool = False,
     ) -> Process:
-        """Starts a command. A refusal by the policy's rules is :class:`Refused`."""
+        """Starts a command. A refusal by the policy's rules is :class:`Refused`.
+
+        Alarms that come until it ends are in the result of ``wait``, and are logged as warnings.
+        """
         if self._presence is not None:
             self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
@@ -251,8 +257,10 @@ class Sandbox:
             "timeout_ms": None if timeout is None else max(1, round(timeout * 1000)),
         }
         body |= {k: v for k, v in given.items() if v}
+        if self._alarms is not None:
+            self._alarms.watch()
         started = decode(Command, self.client.transport.call("POST", self._path("/commands"), body=body))
-        return Process(self.client.transport, self.id, started.id, started.argv, started.started)
+        return Process(self.client.transport, self.id, started.id, started.argv, started.started, self._alarms)
 
     def refuse(self, command: CommandLine, *, rule: str, reason: str) -> Refused:
         """Has the log say that rules of your own refuse a command, and gives the refusal as recorded.
@@ -285,18 +293,47 @@ class Sandbox:
         The callbacks get text as it comes. ``timeout`` is in seconds and can only shorten the
         policy's; what runs out of it is killed, and ``timed_out`` says so. ``user`` is ``root``
         or a number; the default is the sandbox's own. With ``check`` an end other than 0 raises
-        :class:`CommandFailed`.
+        :class:`CommandFailed`. Alarms that came meanwhile are in the result's ``alarms``, and are
+        logged as warnings, however the command ended.
         """
+        result = self._follow(
+            command,
+            env=env,
+            cwd=cwd,
+            user=user,
+            timeout=timeout,
+            input=input,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            max_output=max_output,
+        )
+        warn(result.alarms)
+        if check and not result.ok:
+            raise CommandFailed(_argv(command), result)
+        return result
+
+    def _follow(
+        self,
+        command: CommandLine,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        input: bytes | str | None = None,
+        on_stdout: Output | None = None,
+        on_stderr: Output | None = None,
+        max_output: int = MAX_OUTPUT,
+    ) -> CommandResult:
+        """Runs a command to its end, and warns of no alarms that came meanwhile: they are in the result."""
         data = input.encode() if isinstance(input, str) else input
         process = self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
+        process.warns = False
         try:
-            result = process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
+            return process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
         except BaseException as e:
             self._end(process, e)
             raise
-        if check and not result.ok:
-            raise CommandFailed(process.argv, result)
-        return result
 
     def _end(self, process: Process, why: BaseException) -> None:
         """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
@@ -334,10 +371,11 @@ class Sandbox:
         argv = _installs.command(packages, ecosystem)
         # What is refused again is counted under the first refusal's id.
         before = {r.request_id: r.count for r in self.refusals()}
-        result = self.run(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
+        result = self._follow(argv, cwd=cwd, user=user, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr)
         refused = [r for r in self.refusals() if r.count > before.get(r.request_id, 0)]
         if any(r.alarm for r in refused):
             raise InstallAlarm(argv, result, sorted(refused, key=lambda r: not r.alarm))
+        warn(result.alarms)
         if result.ok:
             return result
         if not refused:

@@ -60,9 +60,12 @@ class Transport:
         body: Any = None,
         content: Any = None,
         headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> Any:
-        """The decoded answer; None where there is none."""
-        with self.stream(method, path, query=query, body=body, content=content, headers=headers) as response:
+        """The decoded answer; None where there is none. ``timeout`` is in seconds, for each part of it."""
+        with self.stream(
+            method, path, query=query, body=body, content=content, headers=headers, timeout=timeout
+        ) as response:
             data = self.read(response)
         if not data:
             return None
@@ -104,6 +107,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         upgrade: bool = False,
         start: bool = True,
+        timeout: float | None = None,
     ) -> Iterator[httpx.Response]:
         """The answer of a success, unread; any other is an error with the daemon's sentence."""
         request = self._http.build_request(
@@ -113,6 +117,7 @@ class Transport:
             json=body,
             content=content,
             headers=headers,
+            timeout=httpx.USE_CLIENT_DEFAULT if timeout is None else timeout,
             extensions={"trace": self._trace} if self.address.own else None,
         )
         response = self._send(request, again=start and (content is None or isinstance(content, bytes)))

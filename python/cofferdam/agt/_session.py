@@ -163,6 +163,7 @@ class Session:
             with self.lock:
                 handle.status = ExecutionStatus.RUNNING
                 self.running[handle.execution_id] = process
+        process.asks = False  # first of all it is asked why it was killed: a sandbox that ends can't be asked long
         try:
             result = process.wait(max_output=limits.output_max_bytes)
         except CofferdamError as e:
@@ -171,7 +172,11 @@ class Session:
             if handle is not None:
                 with self.lock:
                     self.running.pop(handle.execution_id, None)
-        return self._told(result, limits, time.monotonic() - began)
+        made = self._told(result, limits, time.monotonic() - began)
+        alarms = process.alarms()
+        if alarms:  # the toolkit has no other place that an agent reads
+            made.stderr = "\n".join([*filter(None, [made.stderr]), *(f"[cofferdam: {a}]" for a in alarms[:5])])
+        return made
 
     def _told(self, result: CommandResult, limits: Limits, took: float) -> SandboxResult:
         made = SandboxResult(

@@ -22,6 +22,22 @@ def blocking(work: Callable[[], T]) -> T:
     return work()
 
 
+async def async_unless_cancelled(work: Coroutine[Any, Any, T], undo: Callable[[T], Awaitable[None]]) -> T:
+    """The result of work; where nobody takes it any more, its answer is waited for, and what it did is undone."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(BaseException):  # what was not done need not be undone
+            await undo(await task)
+        raise
+
+
+def unless_cancelled(result: T, undo: Callable[[T], None]) -> T:
+    """The result: a thread's work is not cancelled."""
+    return result
+
+
 # How long a write to a connection that was lost may take to fail, in seconds.
 _SETTLE = 5.0
 

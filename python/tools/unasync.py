@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "cofferdam"
 
 WORDS = [
-    (r"async_(blocking|sleep)", r"\1"),
+    (r"async_(blocking|sleep|unless_cancelled)", r"\1"),
     (r"async (def|with|for) ", r"\1 "),
     (r" async for ", " for "),
     (r"\bawait ", ""),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .. import _html, _installs
-from .._compat import AsyncBeside
+from .._compat import AsyncBeside, async_unless_cancelled
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
@@ -258,6 +258,9 @@ class AsyncSandbox:
         body |= {k: v for k, v in given.items() if v}
         if self._alarms is not None:
             await self._alarms.watch()
+        return await async_unless_cancelled(self._begin(body), lambda process: process.kill())
+
+    async def _begin(self, body: dict[str, Any]) -> AsyncProcess:
         started = decode(Command, await self.client.transport.call("POST", self._path("/commands"), body=body))
         return AsyncProcess(self.client.transport, self.id, started.id, started.argv, started.started, self._alarms)
 

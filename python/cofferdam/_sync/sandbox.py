@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .. import _html, _installs
-from .._compat import Beside
+from .._compat import Beside, unless_cancelled
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
 from .._policy import PolicyLike
@@ -259,6 +259,9 @@ class Sandbox:
         body |= {k: v for k, v in given.items() if v}
         if self._alarms is not None:
             self._alarms.watch()
+        return unless_cancelled(self._begin(body), lambda process: process.kill())
+
+    def _begin(self, body: dict[str, Any]) -> Process:
         started = decode(Command, self.client.transport.call("POST", self._path("/commands"), body=body))
         return Process(self.client.transport, self.id, started.id, started.argv, started.started, self._alarms)
 

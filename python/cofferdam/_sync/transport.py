@@ -143,8 +143,10 @@ class Transport:
         _find.check_owner(Path(self.address.socket).parent)
         try:
             return self._http.send(request, stream=True)
-        except httpx.TransportError as e:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             raise DaemonNotFound(f"the daemon at {self.address.where} was started and does not answer: {e}") from e
+        except httpx.TransportError as e:  # it has the request, and may have done what that asks for
+            raise ConnectionLost(f"the connection to the daemon was lost: {e}") from e
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Looks at each connection, before anything is sent over it, who is at its other end."""

@@ -50,3 +50,28 @@ func TestWhatNobodyFollowsEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestAFileThatNobodyFollowsEnds: a file whose end could not be written has one after two looks, as
+// one that broke off; one that is under way has none.
+func TestAFileThatNobodyFollowsEnds(t *testing.T) {
+	log := &approvaltest.Log{}
+	l, err := openLost(t.Context(), log, filepath.Join(t.TempDir(), "unended.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"under way", "left"} {
+		if _, err := log.Append(t.Context(), audit.Record{Kind: audit.KindFile, Outcome: audit.Started, Sandbox: "sb", File: path}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follows := func(b unended.Begin) bool { return b.File == "under way" }
+	for look, want := range []int{0, 1, 1} {
+		if err := l.endUnfollowed(t.Context(), follows); err != nil {
+			t.Fatal(err)
+		}
+		ends := log.All()[2:]
+		if len(ends) != want || want == 1 && (ends[0].File != "left" || ends[0].Outcome != audit.Aborted || ends[0].Reason == "") {
+			t.Errorf("look %d: %+v", look, ends)
+		}
+	}
+}

@@ -29,15 +29,8 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	read := channel.File{Op: channel.FileRead, Path: name, User: user}
-	if c.Method == http.MethodHead {
-		if info, told := backend.HeadOf(c.Context(), d.cfg.Sandboxes, c.id, read); told {
-			describeDownload(w, c.Request, info)
-			if info.Size == 0 {
-				w.Header().Del("Content-Length") // a file of the kernel may have content all the same
-			}
-			w.WriteHeader(http.StatusOK)
-			return nil
-		}
+	if c.Method == http.MethodHead && d.tellHead(w, c, read) {
+		return nil
 	}
 	conn, info, err := d.cfg.Sandboxes.OpenFile(c.Context(), c.id, read)
 	if err != nil {
@@ -66,6 +59,21 @@ func (d *Data) download(w http.ResponseWriter, c *call) error {
 		panic(http.ErrAbortHandler) // as above
 	}
 	return nil
+}
+
+// tellHead answers who asks for a file's headers alone; false: it has to be opened to say why there
+// are none.
+func (d *Data) tellHead(w http.ResponseWriter, c *call, read channel.File) bool {
+	info, told := backend.HeadOf(c.Context(), d.cfg.Sandboxes, c.id, read)
+	if !told {
+		return false
+	}
+	describeDownload(w, c.Request, info)
+	if info.Size == 0 {
+		w.Header().Del("Content-Length") // a file of the kernel may have content all the same
+	}
+	w.WriteHeader(http.StatusOK)
+	return true
 }
 
 // describeDownload sets the headers of a file, and tells whether its content comes zipped.

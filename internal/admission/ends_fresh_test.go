@@ -87,3 +87,34 @@ func TestAConnectionsEndOutlivesItsSandbox(t *testing.T) {
 		t.Errorf("two connections took 10 and 20 bytes each, %d of their ends say so; the gateway was told: %v", with, told)
 	}
 }
+
+// TestARefusalOutlivesAnAppendThatFailed: a refusal that the gateway told a guest, and whose record the log did
+// not take, is counted when the log takes records again.
+func TestARefusalOutlivesAnAppendThatFailed(t *testing.T) {
+	t.Parallel()
+	c, log := hosted(t, nil)
+	must(t, c.SandboxStarted(t.Context(), "sb1"))
+	refusal := door.HostRefusal{Sandbox: "sb1", Name: "api.example", Port: 443, Rule: door.RuleHostTLS, Reason: "another name"}
+	for i, fails := range []bool{false, true, false, true} {
+		if fails {
+			log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
+		}
+		if i == 3 {
+			refusal.Name = "other.example" // the first of its kind
+		}
+		if _, err := c.HostRefused(t.Context(), refusal); i == 3 && !errors.Is(err, io.ErrShortWrite) {
+			t.Fatalf("INCONCLUSIVE: %v", err)
+		}
+		log.FailWhen(nil)
+	}
+	must(t, c.SandboxEnded(t.Context(), "sb1", "stopped"))
+	counted := map[string]int{}
+	for _, r := range log.All() {
+		if r.Outcome == audit.Blocked {
+			counted[r.Detail["name"]] += max(1, r.Count)
+		}
+	}
+	if counted["api.example"] != 3 || counted["other.example"] != 1 {
+		t.Errorf("three refusals of one name and one of another were told: %v are on record", counted)
+	}
+}

@@ -8,7 +8,18 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-const spliceBuffer = 64 << 10
+// A copy begins with a small buffer, as most streams carry little or wait, and has a large one as soon as
+// a read fills it.
+const (
+	smallSplice = 8 << 10
+	largeSplice = 64 << 10
+	// manySplices is how many copies of this process have large buffers at most; the others go on
+	// with small ones.
+	manySplices = 2_048
+)
+
+// spliceBuffers has a place for each large buffer that is in use.
+var spliceBuffers = make(chan struct{}, manySplices)
 
 // Splice copies both ways between a and b until both directions have ended,
 // passing each half-close on, and closes both. When one side no longer takes
@@ -45,32 +56,41 @@ func Copy(dst, src *Conn) int64 { return copyOne(dst, src, func(bool) {}) }
 // copyOne calls failed when the copy does not come to its end: reading tells
 // whether src or dst is to blame.
 func copyOne(dst, src *Conn, failed func(reading bool)) int64 {
-	buf := make([]byte, spliceBuffer)
-	from := &blamed{r: src.raw}
-	// The wrappers keep io.Copy from preferring the connections' own ways,
-	// which would allocate for every stream.
-	n, err := io.CopyBuffer(struct{ io.Writer }{dst.raw}, struct{ io.Reader }{from}, buf)
+	n, from, err := copyAll(dst.raw, src.raw)
 	if err != nil {
-		failed(from.err != nil)
+		failed(from)
 	}
 	_ = dst.CloseWrite()
 	if err != nil {
-		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{src.raw}, buf)
+		_, _ = io.Copy(io.Discard, struct{ io.Reader }{src.raw}) // under the deadline that src may have
 	}
 	return n
 }
 
-// blamed remembers that reading failed.
-type blamed struct {
-	r   io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (b *blamed) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
+// copyAll copies to the end of src. Of an error it tells whether reading brought it.
+func copyAll(dst io.Writer, src io.Reader) (n int64, reading bool, err error) {
+	buf := make([]byte, smallSplice)
+	for {
+		got, rerr := src.Read(buf)
+		put, werr := 0, error(nil)
+		if got > 0 {
+			put, werr = dst.Write(buf[:got])
+			n += int64(put)
+		}
+		switch {
+		case werr != nil:
+			return n, false, werr
+		case errors.Is(rerr, io.EOF):
+			return n, false, nil
+		case rerr != nil:
+			return n, true, rerr
+		case got == smallSplice && len(buf) == smallSplice:
+			select {
+			case spliceBuffers <- struct{}{}:
+				defer func() { <-spliceBuffers }()
+				buf = make([]byte, largeSplice)
+			default:
+			}
+		}
 	}
-	return n, err
 }

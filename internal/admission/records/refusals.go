@@ -289,10 +289,13 @@ func (r *refusal) public() door.Refusal {
 }
 
 // Summarise records how often refusals, and questions to upstreams, were repeated since they
-// were recorded, a record for each. Those that can't be written now are counted on.
+// were recorded, a record for each, and before them what is owed. Those that can't be written now are counted on.
 func (b *Book) Summarise(ctx context.Context) error {
 	b.summing.Lock() // or two would write the same repeats
 	defer b.summing.Unlock()
+	if err := b.writeOwed(ctx); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(64) // so that many share one write to the disk
 	for _, one := range b.repeats() {

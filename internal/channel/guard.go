@@ -41,15 +41,17 @@ type guard struct {
 
 // Read reads from the connection; a violation is an error instead of the bytes.
 func (g *guard) Read(p []byte) (int, error) {
-	if _, full := g.held.full(); full {
-		if g.skip == 0 && g.have == 0 {
+	bad := g.held.judge()
+	if _, full := g.held.full(); full || bad != nil {
+		switch {
+		case g.skip > 0: // the multiplexer may hold a stream's lock: to the end of this frame first
+			p = p[:min(uint64(len(p)), uint64(g.skip))]
+		case g.have > 0:
+			p = p[:min(len(p), muxHeaderSize-g.have)]
+		case bad != nil:
+			return 0, bad
+		default:
 			g.held.await()
-		} else { // the multiplexer may hold a stream's lock: to the end of this frame first
-			rest := uint64(g.skip)
-			if rest == 0 {
-				rest = uint64(muxHeaderSize - g.have)
-			}
-			p = p[:min(uint64(len(p)), rest)]
 		}
 	}
 	n, err := g.ReadWriteCloser.Read(p)

@@ -28,6 +28,9 @@ const (
 	allHeld = 256 << 20
 	// heldPatience is how long readers have to catch up.
 	heldPatience = time.Second
+	// pastHeld is how much a session may hold past its limit of what can't be given up. An honest guest
+	// reads what it is sent, so that streams which were given up are emptied; one that does not is ended.
+	pastHeld = 64 << 20
 	// smallBuffer is too little to be kept for the next frame.
 	smallBuffer = 4 << 10
 )
@@ -35,7 +38,8 @@ const (
 // Memory is shared by the host's sessions of one process, so that many guests together do not take
 // what one may not. The zero value is ready.
 type Memory struct {
-	heavy atomic.Int64 // sessions that hold more than sureHeld
+	heavy  atomic.Int64 // sessions that hold more than sureHeld
+	copies atomic.Int64 // with large buffers
 }
 
 // limit of each session now, in bytes.
@@ -52,7 +56,8 @@ type held struct {
 	mu      sync.Mutex // guards what follows; never held over a call of the multiplexer
 	total   int64      // bytes, of buffers
 	heavy   bool       // counts in memory.heavy
-	spent   bool       // over the limit, and no stream is left to be given up
+	spent   bool       // over the limit, no stream is left to be given up, and none is being emptied
+	before  int64      // total when streams were given up last
 	over    bool
 	eased   chan struct{} // closed, and made anew, when total has fallen to the limit
 	streams map[uint32]*holding
@@ -282,7 +287,18 @@ func (h *held) giveUp() {
 		one.giveUp = nil
 		errand.Go(f)
 	}
-	h.spent = len(some) == 0
+	h.spent = len(some) == 0 && h.total >= h.before
+	h.before = h.total
+}
+
+// judge tells whether the session is to be ended for what it holds.
+func (h *held) judge() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spent && h.total > h.memory.limit()+pastHeld {
+		return &violation{"it sends on many streams, and reads nothing of what it is sent"}
+	}
+	return nil
 }
 
 // growth follows the size of a stream's buffer, a bytes.Buffer that is made for the first frame and

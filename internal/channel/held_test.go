@@ -2,6 +2,7 @@ package channel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -116,7 +117,7 @@ func TestStreamsThatHoldTooMuch(t *testing.T) {
 				}
 			})
 			if given := lost.Load() > 0; given != c.givesUp {
-				t.Errorf("%d of %d streams were given up", lost.Load(), c.streams)
+				t.Fatalf("%d of %d streams were given up", lost.Load(), c.streams)
 			}
 			answered(t, host, guest)
 			if c.givesUp {
@@ -138,6 +139,67 @@ func TestNothingToGiveUp(t *testing.T) {
 	host, guest := crowd(t)
 	fill(t, host, guest, 64, func(*Conn) {})
 	answered(t, host, guest)
+}
+
+// TestAGuestThatReadsNothing any more while it fills streams that it had opened, so that the host can't
+// empty what it has given up, is ended. The control reads on.
+func TestAGuestThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	const streams = 400
+	for _, reads := range []bool{true, false} {
+		near, far := net.Pipe()
+		host, err := NewHostSession(near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := host.current().held
+		held.patience = 10 * time.Millisecond
+		var group sync.WaitGroup
+		taken := make(chan struct{})
+		group.Go(func() {
+			for {
+				s, err := host.Accept()
+				if err != nil {
+					return
+				}
+				taken <- struct{}{}
+				group.Go(s.discard)
+			}
+		})
+		group.Go(func() { _, _ = io.Copy(io.Discard, far) })
+		frame := func(i int, kind, flags byte, length int) {
+			b := binary.BigEndian.AppendUint32([]byte{muxVersion, kind, 0, flags}, uint32(2*i+2))
+			b = binary.BigEndian.AppendUint32(b, uint32(length))
+			_, _ = far.Write(append(b, make([]byte, length)...))
+		}
+		for i := range streams {
+			frame(i, 1, muxSYN, 0)
+			<-taken // the backlog is less than all of them
+		}
+		if !reads {
+			_ = far.SetReadDeadline(time.Unix(1, 0))
+		}
+		most := int64(0)
+		for i := range streams {
+			frame(i, muxData, 0, HostWindow)
+			most = max(most, held.size())
+		}
+		if ended := host.current().mux.IsClosed(); ended == reads {
+			t.Errorf("reads %t: the session has ended: %t", reads, ended)
+		}
+		if most > mostHeld+pastHeld+1<<20 {
+			t.Errorf("%d MiB were held", most>>20)
+		}
+		_, _ = far.Close(), host.Close()
+		group.Wait()
+	}
+}
+
+// size is what is held, in bytes.
+func (h *held) size() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.total
 }
 
 // answered has the guest answer a call of the host.

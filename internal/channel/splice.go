@@ -13,13 +13,32 @@ import (
 const (
 	smallSplice = 8 << 10
 	largeSplice = 64 << 10
-	// manySplices is how many copies of this process have large buffers at most; the others go on
+	// manySplices is how many copies of a Memory have large buffers at most; the others go on
 	// with small ones.
 	manySplices = 2_048
 )
 
-// spliceBuffers has a place for each large buffer that is in use.
-var spliceBuffers = make(chan struct{}, manySplices)
+// enlarge takes a place for a large buffer, which free gives back; false: there is none.
+func (m *Memory) enlarge() (free func(), ok bool) {
+	if m == nil {
+		return func() {}, true
+	}
+	if m.copies.Add(1) > manySplices {
+		m.copies.Add(-1)
+		return nil, false
+	}
+	return func() { m.copies.Add(-1) }, true
+}
+
+// memoryOf is that of whichever is a host's stream; nil: neither is.
+func memoryOf(ends ...*Conn) *Memory {
+	for _, c := range ends {
+		if s, ok := c.raw.(*stream); ok && s.held != nil {
+			return s.held.memory
+		}
+	}
+	return nil
+}
 
 // Splice copies both ways between a and b until both directions have ended,
 // passing each half-close on, and closes both. When one side no longer takes
@@ -56,7 +75,7 @@ func Copy(dst, src *Conn) int64 { return copyOne(dst, src, func(bool) {}) }
 // copyOne calls failed when the copy does not come to its end: reading tells
 // whether src or dst is to blame.
 func copyOne(dst, src *Conn, failed func(reading bool)) int64 {
-	n, from, err := copyAll(dst.raw, src.raw)
+	n, from, err := copyAll(dst.raw, src.raw, memoryOf(dst, src))
 	if err != nil {
 		failed(from)
 	}
@@ -68,7 +87,7 @@ func copyOne(dst, src *Conn, failed func(reading bool)) int64 {
 }
 
 // copyAll copies to the end of src. Of an error it tells whether reading brought it.
-func copyAll(dst io.Writer, src io.Reader) (n int64, reading bool, err error) {
+func copyAll(dst io.Writer, src io.Reader, memory *Memory) (n int64, reading bool, err error) {
 	buf := make([]byte, smallSplice)
 	for {
 		got, rerr := src.Read(buf)
@@ -85,11 +104,9 @@ func copyAll(dst io.Writer, src io.Reader) (n int64, reading bool, err error) {
 		case rerr != nil:
 			return n, true, rerr
 		case got == smallSplice && len(buf) == smallSplice:
-			select {
-			case spliceBuffers <- struct{}{}:
-				defer func() { <-spliceBuffers }()
+			if free, ok := memory.enlarge(); ok {
+				defer free()
 				buf = make([]byte, largeSplice)
-			default:
 			}
 		}
 	}

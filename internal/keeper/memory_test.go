@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -140,7 +141,7 @@ func (c *crowd) serve(raw net.Conn, takes bool) {
 	for takes {
 		n, err := raw.Read(buf)
 		c.taken.Add(int64(n))
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			_ = conn.CloseWrite()
 		}
 		if err != nil {

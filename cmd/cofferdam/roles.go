@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -38,6 +39,7 @@ func newKeeperRole() *cobra.Command {
 			}
 			usualModes()
 			leaveNoCore()
+			debug.SetMemoryLimit(keeper.MemoryGoal)
 			log := logger()
 			setDefault(log)
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT)

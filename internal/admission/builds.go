@@ -54,6 +54,9 @@ func (l *Lives) RecordBuild(ctx context.Context, sandbox string, b Build) error 
 	}
 	if sandbox == "" {
 		_, err := l.log.Append(ctx, r)
+		if err != nil && b.Stage == BuildFailed {
+			l.overdue.keepRecord(r)
+		}
 		return err
 	}
 	t, err := l.tenants.get(sandbox)

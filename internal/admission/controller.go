@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/planning"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
@@ -78,7 +79,8 @@ type Config struct {
 	Scans  func() *scan.Set
 	Logger *slog.Logger // for the operator; nil: it is told nothing
 
-	owners audit.OwnerKeys // of FindingsKey
+	owners audit.OwnerKeys       // of FindingsKey
+	owed   func(b *records.Book) // is told of a book with records that the log did not take
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -185,8 +187,10 @@ func New(config Config) *Controller {
 	config.Limits = config.Limits.orDefaults()
 	known := &tenants{by: map[string]*tenant{}}
 	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
+	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}}
+	config.owed = lives.overdue.keepOwing
 	c := &Controller{
-		Lives:        &Lives{log: config.Log, tenants: known, files: files},
+		Lives:        lives,
 		Files:        files,
 		Distribution: &Distribution{tenants: known},
 		Codes:        &Codes{tenants: known},

@@ -236,6 +236,9 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 		return err
 	}
 	began, err := t.hosts.End(d.Seq)
+	if err != nil && t.hosts.Kept(d.Seq) { // it was told before, when the log did not take it
+		return t.book.WriteOwed(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -255,21 +258,21 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	if d.Unreached { // first, or the end would not be told again if this fails
 		port, _ := strconv.Atoi(began.Detail[records.DetailPort]) // written by hostDetail
 		refused := policy.Decision{Effect: policy.Deny, Rule: door.RuleHostUnreached, ResolvedBy: policy.ByNetwork, Reason: d.Problem}
-		if _, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port); err != nil {
+		if _, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port); !records.Kept(err) {
 			t.hosts.Resume(d.Seq)
 			return err
 		}
 	}
-	if err := t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how); err != nil {
-		return err
+	ended := t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how)
+	if records.Kept(ended) {
+		t.hosts.Carry(d.BytesOut)
+		t.hosts.Carry(d.BytesIn)
 	}
-	t.hosts.Carry(d.BytesOut)
-	t.hosts.Carry(d.BytesIn)
-	return nil
+	return errors.Join(err, ended)
 }
 
-// endConnection puts on record that a connection has ended, and how. If that can't be written
-// the connection goes on, for whoever tells it again.
+// endConnection puts on record that a connection has ended, and how. If that can neither be
+// written nor kept, the connection goes on, for whoever tells it again.
 func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem string, how map[string]string) error {
 	r := began
 	r.Outcome, r.Reason = audit.Finished, problem
@@ -278,8 +281,11 @@ func (t *tenant) endConnection(ctx context.Context, began audit.Record, problem 
 	r.Detail[records.DetailBegan] = strconv.FormatUint(began.Seq, 10)
 	r.Seq, r.Time = 0, time.Time{}
 	_, err := t.book.Append(ctx, r)
-	if err != nil {
+	switch {
+	case !records.Kept(err):
 		t.hosts.Resume(began.Seq)
+	case err != nil:
+		t.hosts.Keep(began.Seq)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -29,7 +30,7 @@ func (l *Lives) SandboxStarted(ctx context.Context, sandbox string) error {
 	if err != nil {
 		return err
 	}
-	l.overdue.write(ctx)
+	l.WriteOverdue(ctx)
 	detail := map[string]string{"template": t.run.Template, "policy_source": masking.Cut(t.policy().Source(), 4_096)}
 	if t.run.Lock != nil {
 		detailLock(detail, t.run.Lock)
@@ -100,22 +101,34 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	if err != nil {
 		return err
 	}
-	l.overdue.write(ctx)
+	l.WriteOverdue(ctx)
 	caller{t}.end(ctx)
 	err = t.settleConnections(ctx, "the sandbox ended")
 	if aborted := t.abortAll(ctx, "the sandbox ended while it was sent"); !errors.Is(aborted, fault.ErrForbidden) { // past its quota there are no more records of it
 		err = errors.Join(err, aborted)
 	}
 	err = errors.Join(err, l.files.endOf(ctx, sandbox, "the sandbox ended"))
-	if repeats := t.book.Summarise(ctx); repeats != nil { // last: those that came meanwhile are among them
-		l.overdue.keep(t.book)
-		err = errors.Join(err, repeats)
+	if records.Kept(err) { // those are among what comes now
+		err = nil
+	}
+	if owed := t.book.Summarise(ctx); owed != nil { // last: what came meanwhile is among it
+		l.overdue.keepBook(t.book)
+		err = errors.Join(err, owed)
+	}
+	if err == nil {
+		_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: masking.Cut(reason, 1_024)})
 	}
 	if err != nil {
-		return err
+		first, _, _ := t.book.Range()
+		l.overdue.keepEnd(overdueEnd{sandbox: sandbox, first: first, reason: reason})
 	}
-	_, err = t.book.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Finished, User: t.run.User, Reason: masking.Cut(reason, 1_024)})
 	return err
+}
+
+// WriteOverdue writes what the log did not take before, of sandboxes that live and of those that have
+// ended. What it does not take now is kept for the next time.
+func (l *Lives) WriteOverdue(ctx context.Context) {
+	l.overdue.write(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }
 
 // SandboxAdopted records that a new daemon took a sandbox over.
@@ -170,7 +183,12 @@ func (l *Lives) SandboxLost(ctx context.Context, sandbox, reason string) error {
 // not to have ended, in its records from first on. It need not be registered: what it
 // was is lost with it.
 func (l *Lives) SandboxLostSince(ctx context.Context, sandbox string, first uint64, reason string) error {
-	l.overdue.write(ctx)
+	l.WriteOverdue(ctx)
+	return l.endLost(ctx, sandbox, first, reason)
+}
+
+// endLost is SandboxLostSince by itself.
+func (l *Lives) endLost(ctx context.Context, sandbox string, first uint64, reason string) error {
 	var began *audit.Record
 	for r, err := range l.log.Records(ctx, audit.Filter{Sandbox: sandbox, Kinds: []audit.Kind{audit.KindSandbox}, FromSeq: first}) {
 		if err != nil {

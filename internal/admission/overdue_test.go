@@ -1,10 +1,14 @@
 package admission
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -56,5 +60,53 @@ func TestRepeatsOutliveTheirSandbox(t *testing.T) {
 	}
 	if repeats, connections, ends := counted(); repeats != 7 || connections != 1 || ends != 1 {
 		t.Errorf("afterwards: %d refusals, %d ends of connections, %d of the sandbox", repeats, connections, ends)
+	}
+}
+
+// TestOverdueIsBounded: a book is kept once, and past the bound the log has how many were not.
+func TestOverdueIsBounded(t *testing.T) {
+	t.Parallel()
+	log := &approvaltest.Log{}
+	log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
+	o := &overdue{log: log}
+	const past = 5
+	for i := range maxOverdue + past {
+		b := records.NewBook(records.Config{Log: log, Sandbox: fmt.Sprint(i), Policy: func() string { return "" }, OnOwed: o.keepOwing, Limits: records.Limits{Records: 10}})
+		for range 2 {
+			_, err := b.Append(t.Context(), audit.Record{Kind: audit.KindTool, Outcome: audit.Finished, Detail: map[string]string{records.DetailBegan: fmt.Sprint(i)}})
+			if !errors.Is(err, io.ErrShortWrite) {
+				t.Fatal(err)
+			}
+			o.keepBook(b)
+		}
+		o.keepEnd(overdueEnd{sandbox: fmt.Sprint(i)})
+		o.keepEnd(overdueEnd{sandbox: fmt.Sprint(i)})
+	}
+	if len(o.owing) != maxOverdue || len(o.books) != maxOverdue || len(o.ends) != maxOverdue {
+		t.Errorf("%d, %d and %d are kept", len(o.owing), len(o.books), len(o.ends))
+	}
+	ended := 0
+	end := func(context.Context, overdueEnd) error {
+		ended++
+		return nil
+	}
+	o.write(t.Context(), end)
+	if ended != 0 || len(log.All()) != 0 {
+		t.Fatalf("INCONCLUSIVE: %d ends, %d records", ended, len(log.All()))
+	}
+	log.FailWhen(nil)
+	for range 2 {
+		o.write(t.Context(), end)
+	}
+	calls, dropped := 0, 0
+	for _, r := range log.All() {
+		if r.Detail[records.DetailEvent] == records.EventDropped {
+			dropped += r.Count
+		} else {
+			calls++
+		}
+	}
+	if ended != maxOverdue || calls != 2*maxOverdue || dropped != 3*past {
+		t.Errorf("%d ends of sandboxes and %d of calls are written, and %d things were not kept", ended, calls, dropped)
 	}
 }

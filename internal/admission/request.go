@@ -69,10 +69,13 @@ func (q *Requests) Requested(ctx context.Context, done door.RequestsDone) error 
 		if t.hosts.Told(one, request.Number) {
 			continue
 		}
-		if err := (hostRequests{t}).record(ctx, one.Record, request); err != nil {
+		if err := (hostRequests{t}).record(ctx, one.Record, request); !records.Kept(err) {
 			return err
 		}
 		t.hosts.Tell(one, request.Number)
+	}
+	if t.book.Owes() { // what the log did not take now, or when it was told before
+		return t.book.WriteOwed(ctx)
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ func (q *requests) take(most int) (own, tell bool) {
 
 // undone gives back what take counted if that could not be recorded: it is told again then.
 func (q *requests) undone(own bool, err error) error {
-	if err == nil {
-		return nil
+	if records.Kept(err) {
+		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

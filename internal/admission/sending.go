@@ -56,11 +56,11 @@ func (t *tenant) abort(ctx context.Context, seq uint64, sent int64, reason strin
 	if sent != unknownBytes {
 		r.Detail[detailSent] = strconv.FormatInt(sent, 10)
 	}
-	if _, err := t.book.Append(ctx, r); err != nil {
+	_, err = t.book.Append(ctx, r)
+	if !records.Kept(err) {
 		t.served.Resume(seq)
-		return err
 	}
-	return nil
+	return err
 }
 
 // abortAll ends what is being sent to a sandbox.

@@ -81,7 +81,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		Edges: config.Limits.Edges, Requirements: config.Limits.Requirements, EdgesPerParent: config.Limits.EdgesPerParent, Remembered: config.Limits.Remembered,
 	}, shared, r.Lock, t.known)
 	t.book = records.NewBook(records.Config{
-		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, User: r.User, Token: r.Token, Policy: func() string { return digestOfPolicy(t.policy()) }, OnExceeded: config.OnExceeded,
+		Log: config.Log, Run: r.Run, Sandbox: r.Sandbox, User: r.User, Token: r.Token, Policy: func() string { return digestOfPolicy(t.policy()) }, OnExceeded: config.OnExceeded, OnOwed: config.owed,
 		Limits: records.Limits{Records: config.Limits.Records, Names: config.Limits.Names, Refusals: config.Limits.Refusals},
 	})
 	disk := inventory.Config{Book: t.book, Served: t.served, Policy: t.policy, Most: config.Limits.Inventory, Sandbox: r.Sandbox, Logger: config.Logger}

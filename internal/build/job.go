@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -83,7 +84,7 @@ func (j *job) note(err error) {
 	defer cancel()
 	failed := admission.Build{Stage: admission.BuildFailed, Base: j.recipe.Base, Step: stepOf(err), Text: sentence(err)}
 	rerr := j.b.record(ctx, j.box, j.g, failed)
-	if rerr != nil && j.box != "" { // its sandbox is gone: it is the daemon's then
+	if !records.Kept(rerr) && j.box != "" { // its sandbox is gone: it is the daemon's then
 		rerr = j.b.record(ctx, "", j.g, failed)
 	}
 	if rerr != nil {

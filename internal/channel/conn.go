@@ -36,6 +36,15 @@ func (c *Conn) Over() <-chan struct{} {
 	return nil
 }
 
+// OnGiveUp has f called, once, if what the peer has sent on this stream and nobody has read is to be
+// given up, because the streams of its session together hold too much. f sees to it that the stream is
+// read to its end, whatever becomes of what is read. Of what is no host's stream it does nothing.
+func (c *Conn) OnGiveUp(f func()) {
+	if s, ok := c.raw.(*stream); ok && s.held != nil {
+		s.held.onGiveUp(s.StreamID(), f)
+	}
+}
+
 // CloseWrite tells the peer that nothing more comes; reading goes on.
 func (c *Conn) CloseWrite() error {
 	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {

@@ -19,15 +19,19 @@ const (
 	muxPing       = 2
 	muxGoAway     = 3
 	muxSYN        = 1
+	muxFIN        = 4
+	muxRST        = 8
 )
 
 // guard inspects what a guest sends before the multiplexer does, for what the
 // multiplexer would let a hostile guest do to the host: it starts a goroutine
 // for every ping, and keeps every stream that is never closed. Pings are
 // refused (keep-alive is off, nobody needs one), streams are counted, and a
-// stream id must be of the guest's own, even half.
+// stream id must be of the guest's own, even half. What the streams hold is
+// counted (held), and between two frames it waits until there is room for more.
 type guard struct {
 	io.ReadWriteCloser
+	held    *held
 	session atomic.Pointer[yamux.Session]
 	// Owned by the multiplexer's one reading goroutine.
 	hdr  [muxHeaderSize]byte
@@ -37,6 +41,19 @@ type guard struct {
 
 // Read reads from the connection; a violation is an error instead of the bytes.
 func (g *guard) Read(p []byte) (int, error) {
+	bad := g.held.judge()
+	if _, full := g.held.full(); full || bad != nil {
+		switch {
+		case g.skip > 0: // the multiplexer may hold a stream's lock: to the end of this frame first
+			p = p[:min(uint64(len(p)), uint64(g.skip))]
+		case g.have > 0:
+			p = p[:min(len(p), muxHeaderSize-g.have)]
+		case bad != nil:
+			return 0, bad
+		default:
+			g.held.await()
+		}
+	}
 	n, err := g.ReadWriteCloser.Read(p)
 	if bad := g.inspect(p[:n]); bad != nil {
 		return 0, bad
@@ -82,9 +99,16 @@ func (g *guard) header() error {
 		if s := g.session.Load(); s != nil && s.NumStreams() >= MaxStreams {
 			return &violation{fmt.Sprintf("more than %d streams", MaxStreams)}
 		}
+		if err := g.held.begins(id); err != nil {
+			return err
+		}
 	}
 	if kind == muxData {
 		g.skip = length
+		g.held.frame(id, length)
+	}
+	if kind < muxPing && flags&(muxFIN|muxRST) != 0 {
+		g.held.finished(id)
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ const (
 	// GuestWindow is what the guest lets the host have in flight on a stream:
 	// downloads, the direction that must be fast.
 	GuestWindow = 4 << 20
-	// HostWindow is what the host lets the guest have in flight on a stream. A
-	// guest that fills every stream costs the host MaxStreams times this.
+	// HostWindow is what the host lets the guest have in flight on a stream: the least
+	// that the multiplexer can. Memory bounds what all streams hold.
 	HostWindow = 256 << 10
 	// MaxStreams that a session may have, of both directions and with those
 	// half closed. A guest that goes past it loses the session.
@@ -49,26 +49,35 @@ type life struct {
 	mux    *yamux.Session
 	waits  *waits
 	places chan struct{} // of streams that are being opened
+	held   *held         // nil at the guest's end
 }
 
-func newLife(mux *yamux.Session, w *waits) *life {
-	return &life{mux, w, make(chan struct{}, opening)}
+func newLife(mux *yamux.Session, w *waits, h *held) *life {
+	return &life{mux, w, make(chan struct{}, opening), h}
 }
 
 // NewHostSession starts the host's end. It owns conn, which may be a Wire, from
 // now on. Everything that arrives is inspected before the multiplexer sees it;
-// a violation ends the session.
+// a violation ends the session. It is the only session of its process; see Memory.
 func NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
+	return new(Memory).NewHostSession(conn)
+}
+
+// NewHostSession is the function of that name, for one of several sessions that share m.
+func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 	if wire, ok := conn.(*Wire); ok {
 		wire.follow()
 	}
-	g, w := &guard{ReadWriteCloser: conn}, newWaits()
+	w := newWaits()
+	h := newHeld(m, w.ended)
+	w.held = h
+	g := &guard{ReadWriteCloser: conn, held: h}
 	mux, err := yamux.Client(&ending{g, w}, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}
 	g.session.Store(mux)
-	return &Session{now: newLife(mux, w)}, nil
+	return &Session{now: newLife(mux, w, h)}, nil
 }
 
 // NewGuestSession starts the guest's end. It owns conn from now on.
@@ -88,7 +97,7 @@ func (s *Session) begin() error {
 	if err != nil {
 		return fmt.Errorf("start the guest's end of a channel: %w", err)
 	}
-	s.now = newLife(mux, w)
+	s.now = newLife(mux, w, nil)
 	return nil
 }
 
@@ -110,7 +119,10 @@ func (s *Session) current() *life {
 }
 
 func (l *life) conn(raw *yamux.Stream) *Conn {
-	return NewConn(&stream{Stream: raw, waits: l.waits})
+	if l.held != nil {
+		l.held.opened(raw)
+	}
+	return NewConn(&stream{Stream: raw, waits: l.waits, held: l.held})
 }
 
 // open returns ErrReset if the life is over because another has begun.

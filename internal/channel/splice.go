@@ -8,7 +8,37 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-const spliceBuffer = 64 << 10
+// A copy begins with a small buffer, as most streams carry little or wait, and has a large one as soon as
+// a read fills it.
+const (
+	smallSplice = 8 << 10
+	largeSplice = 64 << 10
+	// manySplices is how many copies of a Memory have large buffers at most; the others go on
+	// with small ones.
+	manySplices = 2_048
+)
+
+// enlarge takes a place for a large buffer, which free gives back; false: there is none.
+func (m *Memory) enlarge() (free func(), ok bool) {
+	if m == nil {
+		return func() {}, true
+	}
+	if m.copies.Add(1) > manySplices {
+		m.copies.Add(-1)
+		return nil, false
+	}
+	return func() { m.copies.Add(-1) }, true
+}
+
+// memoryOf is that of whichever is a host's stream; nil: neither is.
+func memoryOf(ends ...*Conn) *Memory {
+	for _, c := range ends {
+		if s, ok := c.raw.(*stream); ok && s.held != nil {
+			return s.held.memory
+		}
+	}
+	return nil
+}
 
 // Splice copies both ways between a and b until both directions have ended,
 // passing each half-close on, and closes both. When one side no longer takes
@@ -45,32 +75,39 @@ func Copy(dst, src *Conn) int64 { return copyOne(dst, src, func(bool) {}) }
 // copyOne calls failed when the copy does not come to its end: reading tells
 // whether src or dst is to blame.
 func copyOne(dst, src *Conn, failed func(reading bool)) int64 {
-	buf := make([]byte, spliceBuffer)
-	from := &blamed{r: src.raw}
-	// The wrappers keep io.Copy from preferring the connections' own ways,
-	// which would allocate for every stream.
-	n, err := io.CopyBuffer(struct{ io.Writer }{dst.raw}, struct{ io.Reader }{from}, buf)
+	n, from, err := copyAll(dst.raw, src.raw, memoryOf(dst, src))
 	if err != nil {
-		failed(from.err != nil)
+		failed(from)
 	}
 	_ = dst.CloseWrite()
 	if err != nil {
-		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{src.raw}, buf)
+		_, _ = io.Copy(io.Discard, struct{ io.Reader }{src.raw}) // under the deadline that src may have
 	}
 	return n
 }
 
-// blamed remembers that reading failed.
-type blamed struct {
-	r   io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (b *blamed) Read(p []byte) (int, error) {
-	n, err := b.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
+// copyAll copies to the end of src. Of an error it tells whether reading brought it.
+func copyAll(dst io.Writer, src io.Reader, memory *Memory) (n int64, reading bool, err error) {
+	buf := make([]byte, smallSplice)
+	for {
+		got, rerr := src.Read(buf)
+		put, werr := 0, error(nil)
+		if got > 0 {
+			put, werr = dst.Write(buf[:got])
+			n += int64(put)
+		}
+		switch {
+		case werr != nil:
+			return n, false, werr
+		case errors.Is(rerr, io.EOF):
+			return n, false, nil
+		case rerr != nil:
+			return n, true, rerr
+		case got == smallSplice && len(buf) == smallSplice:
+			if free, ok := memory.enlarge(); ok {
+				defer free()
+				buf = make([]byte, largeSplice)
+			}
+		}
 	}
-	return n, err
 }

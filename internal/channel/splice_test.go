@@ -74,3 +74,24 @@ func TestSpliceTellsThatTheClientHasGone(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeBuffersAreBounded: one that is given back can be taken again.
+func TestLargeBuffersAreBounded(t *testing.T) {
+	t.Parallel()
+	var m Memory
+	var frees []func()
+	for {
+		free, ok := m.enlarge()
+		if !ok {
+			break
+		}
+		frees = append(frees, free)
+	}
+	if len(frees) != manySplices {
+		t.Errorf("%d copies have large buffers", len(frees))
+	}
+	frees[0]()
+	if _, ok := m.enlarge(); !ok {
+		t.Error("what was given back can't be taken")
+	}
+}

@@ -20,6 +20,7 @@ import (
 type stream struct {
 	*yamux.Stream
 	waits *waits
+	held  *held // nil at the guest's end
 }
 
 var _ net.Conn = (*stream)(nil)
@@ -29,6 +30,9 @@ var _ net.Conn = (*stream)(nil)
 func (s *stream) Read(p []byte) (int, error) {
 	s.waits.enter(s)
 	n, err := s.Stream.Read(p)
+	if s.held != nil {
+		s.held.taken(s.Stream, n, err != nil && !IsTimeout(err))
+	}
 	over := s.waits.leave(s)
 	switch {
 	case over && err != nil && s.waits.wasReset():
@@ -53,6 +57,15 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Close tells the peer that nothing more comes; reading goes on.
+func (s *stream) Close() error {
+	err := s.Stream.Close()
+	if s.held != nil {
+		s.held.closed(s.StreamID())
+	}
+	return err
+}
+
 // SetDeadline is SetReadDeadline and SetWriteDeadline.
 func (s *stream) SetDeadline(t time.Time) error {
 	return s.waits.unlessOver(func() error { return s.Stream.SetDeadline(t) })
@@ -71,6 +84,7 @@ func (s *stream) SetWriteDeadline(t time.Time) error {
 // waits are the reads and writes that go on in a session.
 type waits struct {
 	ended chan struct{} // closed when over is set
+	held  *held         // is told too; nil at the guest's end
 
 	mu       sync.Mutex // guards what follows, and the deadlines of streams
 	over     bool
@@ -108,6 +122,9 @@ func (w *waits) end() {
 	}
 	w.over = true
 	close(w.ended)
+	if w.held != nil {
+		w.held.end()
+	}
 	for s := range w.busy {
 		w.expire(s)
 	}

@@ -81,13 +81,14 @@ func (l *lost) endUnfollowed(ctx context.Context, follows func(unended.Begin) bo
 	})
 }
 
-// keep looks for them again and again. It returns what ends that and waits for it.
-func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) (end func()) {
+// keep looks for them again and again, and has overdue write what the log did not take. It returns
+// what ends that and waits for it.
+func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, overdue func(context.Context), log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
 		defer close(done)
-		errand.Stay(ctx, func() { l.look(ctx, follows, log) })
+		errand.Stay(ctx, func() { l.look(ctx, follows, overdue, log) })
 	})
 	return func() {
 		cancel()
@@ -95,7 +96,7 @@ func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, log *
 	}
 }
 
-func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, log *slog.Logger) {
+func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, overdue func(context.Context), log *slog.Logger) {
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for {
@@ -104,6 +105,7 @@ func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, log *
 			return
 		case <-tick.C:
 		}
+		overdue(ctx)
 		if err := errors.Join(l.endEarlier(ctx, follows), l.endUnfollowed(ctx, follows)); err != nil && ctx.Err() == nil {
 			log.Error("the ends of what was cut off are not on record; it is tried again", "err", err)
 		}

@@ -238,7 +238,7 @@ func plain(one door.RequestDone) door.RequestDone {
 }
 
 // over tells whether the door needs to be told no more: it took what it was told, or it knows
-// no such sandbox or connection any longer, whose end is on record then.
+// no such sandbox or connection any longer, whose end is on record then, or kept until the log takes it.
 func over(err error) bool {
 	return err == nil || errors.Is(err, fault.ErrForbidden) || errors.Is(err, fault.ErrNotFound)
 }

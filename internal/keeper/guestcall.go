@@ -181,6 +181,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	c.stream = o.stream
 	c.mu.Unlock()
 	close(c.answered)
+	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
 	errand.Go(func() {
 		defer s.release()
 		c.relay(o.stream, s.session.Done(), s.goneBecause)

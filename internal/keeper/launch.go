@@ -166,7 +166,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 			return nil, err
 		}
 	}
-	session, err := channel.NewHostSession(wire)
+	session, err := s.memory.NewHostSession(wire)
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}

@@ -356,21 +356,22 @@ func (s *sandbox) prune() {
 	})
 }
 
-// share is how much of its output is kept of one more command: the more run, the
-// less.
+// share is how much of its output is kept of one more command: at most half of what
+// those that run leave of keptOutput, so that all of them together never have more
+// than keptOutput and leastOutput for each.
 func (s *sandbox) share(asked int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	running := int64(1)
+	left := int64(keptOutput)
 	for _, c := range s.commands {
 		if c.running() {
-			running++
+			left -= c.out.max
 		}
 	}
 	if asked <= 0 {
 		asked = defaultRing
 	}
-	return min(asked, max(leastOutput, keptOutput/running))
+	return min(asked, max(leastOutput, left/2))
 }
 
 func (s *sandbox) command(id string) (*command, error) {

@@ -65,6 +65,11 @@ func (c Config) complete() Config {
 // requestTimeout is how long a client may take to say what it wants.
 const requestTimeout = 10 * time.Second
 
+// MemoryGoal is what the Go runtime holds the keeper's memory to, in bytes, by collecting more often:
+// buffers of guests' streams come and go, and without it the heap grows to twice what lives. It is half
+// of the least limit that the keeper's control group has. A keeper that needs more takes it.
+const MemoryGoal = 512 << 20
+
 // Server is the keeper. It must be alone in its process, of which it becomes
 // the subreaper and whose children it all reaps: nothing else there may start
 // or wait for one (see reaper).
@@ -75,6 +80,7 @@ type Server struct {
 	uplink  uplink
 	streams sync.WaitGroup // goroutines that serve guests' streams
 	clients sync.WaitGroup // goroutines that serve clients
+	memory  channel.Memory // of what guests have sent
 	stop    context.CancelFunc
 
 	mu        sync.Mutex // guards what follows; never held while waiting

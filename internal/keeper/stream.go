@@ -68,6 +68,7 @@ func (s *sandbox) pass(ctx context.Context, conn, stream *channel.Conn) {
 			<-over // hangUp has its own deadlines
 		}
 	}()
+	stream.OnGiveUp(func() { _ = conn.Raw().Close() })
 	var both sync.WaitGroup
 	errand.In(&both, func() { channel.Copy(stream, conn) })
 	channel.Copy(conn, stream)

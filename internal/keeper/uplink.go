@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -21,17 +22,13 @@ type uplink struct {
 	gatewayWait time.Duration // for a gateway that is not there
 }
 
-// refusals of one sandbox that may be under way at once; past it, streams wait
-// to be accepted.
-const maxRefusals = 32
-
-// serve accepts streams until the session ends. A guest that floods fills its
-// own slots and then waits.
+// serve accepts streams until the session ends. Past the slots each is refused at
+// once, and read until the guest has closed it, so that none waits with what it
+// holds; channel.MaxStreams bounds them all.
 func (u uplink) serve(box *sandbox) {
-	session := box.session
-	slots, refusals := make(chan struct{}, u.streams), make(chan struct{}, maxRefusals)
+	slots := make(chan struct{}, u.streams)
 	for {
-		stream, err := session.Accept()
+		stream, err := box.session.Accept()
 		if err != nil {
 			return
 		}
@@ -41,38 +38,37 @@ func (u uplink) serve(box *sandbox) {
 				defer func() { <-slots }()
 				u.forward(box, stream)
 			})
-			continue
 		default:
-		}
-		select {
-		case refusals <- struct{}{}:
-			errand.Go(func() {
-				defer func() { <-refusals }()
-				refuse(stream, "too many connections are open in this sandbox")
-			})
-		case <-session.Done():
-			return
+			errand.Go(func() { refuse(stream, "too many connections are open in this sandbox") })
 		}
 	}
 }
 
 // forward joins one stream to a connection of its own to the uplink.
 func (u uplink) forward(box *sandbox, stream *channel.Conn) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stream.OnGiveUp(func() {
+		box.log.Warn("a sandbox has sent more than the gateway takes, on too many connections at once; one is closed", slog.String("sandbox", box.id))
+		cancel()
+	})
 	kind, first, err := u.firstFrame(box.wire, stream)
 	if err != nil || kind != channel.FrameOpen {
 		refuse(stream, "the first frame was not what opens a stream, or came too late")
 		return
 	}
-	far, err := u.dial(box, first)
+	far, err := u.dial(ctx, box, first)
 	if err != nil {
 		refuse(stream, "the gateway is not there; try again")
 		return
 	}
 	over := make(chan struct{})
 	defer close(over)
-	errand.Go(func() { // what is gone needs no answers any more
+	errand.Go(func() { // what is gone, or given up, needs no answers any more
 		select {
 		case <-box.session.Done():
+			_ = far.Raw().Close()
+		case <-ctx.Done():
 			_ = far.Raw().Close()
 		case <-over:
 		}
@@ -116,8 +112,8 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 // dial reaches the gateway. While there is none, because one daemon has ended
 // and the next is on its way, it goes on trying: clients try a lost request only
 // once or twice more, and at once.
-func (u uplink) dial(box *sandbox, first []byte) (*channel.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
+func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*channel.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, u.gatewayWait)
 	defer cancel()
 	raw, err := u.reach(ctx, box.session)
 	if err != nil {

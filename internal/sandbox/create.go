@@ -138,8 +138,7 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 	faultpoint.Hit(faultpoint.CreateRecorded)
 	inst, err := c.instance(ctx, p, req.from)
 	if err != nil {
-		c.recordFailedBoot(ctx, p.info.ID)
-		return nil, err
+		return nil, c.recordFailedBoot(ctx, p.info.ID, err)
 	}
 	faultpoint.Hit(faultpoint.CreateLaunched)
 	p.info.Handle = inst.Handle()
@@ -149,7 +148,7 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 	}
 	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waits(s))
 	if err := c.introduce(ctx, s, p, req); err != nil {
-		c.recordFailedBoot(ctx, p.info.ID)
+		err = c.recordFailedBoot(ctx, p.info.ID, err)
 		c.tellWhy(context.WithoutCancel(ctx), p.info.ID, inst, err)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
 			c.cfg.Log.Error("a sandbox that did not come up can't be taken away", "sandbox", p.info.ID, "err", derr)
@@ -172,11 +171,20 @@ func (c *creator) instance(ctx context.Context, p *plan, from *copies.Origin) (e
 	}
 }
 
-func (c *creator) recordFailedBoot(ctx context.Context, id string) {
+// recordFailedBoot records that a sandbox which has begun did not come up, for a cause. It returns
+// that: as a notRecorded if the log did not take it.
+func (c *creator) recordFailedBoot(ctx context.Context, id string, cause error) error {
 	if err := c.cfg.Door.SandboxEnded(context.WithoutCancel(ctx), id, "did not come up"); err != nil {
-		c.cfg.Log.Error("a failed start is not on record", "sandbox", id, "err", err)
+		c.cfg.Log.Error("a failed start is not on record; it is tried again", "sandbox", id, "err", err)
+		return &notRecorded{cause}
 	}
+	return cause
 }
+
+// notRecorded is why a sandbox did not come up whose end is not on record yet.
+type notRecorded struct{ error }
+
+func (e *notRecorded) Unwrap() error { return e.error }
 
 // tellWhy logs what is known of an instance that did not come up, before it is taken away:
 // whether it worked, and what its kernel and agent said.
@@ -317,6 +325,9 @@ func (c *creation) abort(ctx context.Context, cause error) {
 			log.Error("what a create left can't be swept away; it is tried again", "err", err)
 			return
 		}
+	}
+	if _, open := errors.AsType[*notRecorded](cause); open {
+		return // the journal keeps it for that
 	}
 	e.State = Destroyed
 	if err := c.tracker.journal.Enter(ctx, e, Failed, ""); err != nil {

@@ -34,6 +34,9 @@ type Config struct {
 	// OnExceeded is called, once and in a goroutine of its own, when the records passed
 	// the quota; may be nil.
 	OnExceeded func(sandbox string)
+	// OnOwed is called when the Book keeps a record that the log did not take, so that somebody has it
+	// write that later; may be nil. The Book is locked meanwhile.
+	OnOwed func(b *Book)
 }
 
 // Book is what one sandbox has on record, and how it comes there. Safe for concurrent
@@ -56,6 +59,8 @@ type Book struct {
 	shown       []*refusal             // for `cofferdam why`, oldest first
 	names       map[Kind]map[told]bool // refused names and their like that have a record of their own
 	findings    int                    // that have one
+	owed        []owed                 // records that the log did not take, oldest first
+	dropped     int                    // of those, past maxOwed
 }
 
 // NewBook makes an empty Book.
@@ -88,7 +93,8 @@ const appendTime = 30 * time.Second
 
 // Append appends a record of this sandbox, with a request id of its own unless
 // it has one. Past the quota it records that, once, and refuses. That nobody waits for it
-// any more keeps no record from being written: a guest could choose what is on record.
+// any more keeps no record from being written: a guest could choose what is on record. A record of
+// what has happened that the log does not take is kept, and written later: the error is Kept then.
 func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
 	defer cancel()
@@ -113,12 +119,17 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	if refused {
 		return r, b.cutOff(ctx)
 	}
+	b.tryOwed(ctx)
+	kept := r
 	r, err := b.config.Log.Append(ctx, r)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case err == nil:
 		b.noted(r.Seq)
+	case happened(kept) && !errors.Is(err, fault.ErrInvalid):
+		b.owe(kept, counted)
+		err = &keptError{err}
 	case counted:
 		*used--
 	}

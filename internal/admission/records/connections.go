@@ -29,6 +29,7 @@ type Connection struct {
 	Addresses []netip.Addr
 	sleeps    int
 	told      *uint64 // the number of the last of its requests that is on record
+	kept      bool    // its end is known, and was not on record when it came
 }
 
 // keptEnded is how many connections that have ended are kept for what is told of their
@@ -74,6 +75,24 @@ func (c *Connections) Resume(seq uint64) {
 			return
 		}
 	}
+}
+
+// Keep takes that the log did not take an end, which is written later: it may be told again.
+func (c *Connections) Keep(seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.ended {
+		if c.ended[i].Record.Seq == seq {
+			c.ended[i].kept = true
+		}
+	}
+}
+
+// Kept reports whether that is so.
+func (c *Connections) Kept(seq uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.ended, func(one Connection) bool { return one.Record.Seq == seq && one.kept })
 }
 
 // Told reports whether a request of a connection is on record, by its number.

@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -286,54 +284,4 @@ func (r *refusal) public() door.Refusal {
 		out.Reason += letThrough
 	}
 	return out
-}
-
-// Summarise records how often refusals, and questions to upstreams, were repeated since they
-// were recorded, a record for each. Those that can't be written now are counted on.
-func (b *Book) Summarise(ctx context.Context) error {
-	b.summing.Lock() // or two would write the same repeats
-	defer b.summing.Unlock()
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(64) // so that many share one write to the disk
-	for _, one := range b.repeats() {
-		group.Go(func() error {
-			return errand.Try(func() error {
-				_, err := b.Append(ctx, one.record)
-				if err == nil {
-					b.mu.Lock()
-					defer b.mu.Unlock()
-					one.of.logged += one.record.Count
-				}
-				return err
-			})
-		})
-	}
-	return group.Wait()
-}
-
-// repeated are repeats that the log does not know, and their record.
-type repeated struct {
-	of     *refusal
-	record audit.Record
-}
-
-func (b *Book) repeats() []repeated {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []repeated
-	for _, r := range b.refusals {
-		if r.count == r.logged {
-			continue
-		}
-		rec := r.record
-		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.logged
-		rec.Detail = maps.Clone(rec.Detail)
-		if rec.Detail == nil {
-			rec.Detail = map[string]string{}
-		}
-		rec.Detail[DetailEvent] = EventRepeats
-		all = append(all, repeated{r, rec})
-	}
-	slices.SortFunc(all, func(a, b repeated) int { return cmp.Compare(a.record.RequestID, b.record.RequestID) })
-	return all
 }

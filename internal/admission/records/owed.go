@@ -1,0 +1,241 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// A record that must come before what it tells of, as of a begin, is an error if the log does not take
+// it, and that does not happen. One of what has happened is owed to the log then: the end of a call, a
+// connection or a file that is sent, a refusal. The Book keeps it, and writes it before its next record,
+// with what Summarise writes as its sandbox ends, and after that (see admission's overdue).
+
+// maxOwed is how many records of one sandbox are kept. Past it they are counted, and the log has the
+// count.
+const maxOwed = 1_024
+
+// EventDropped is the event of the record that tells how many records of a sandbox, or of how many
+// sandboxes records, were not kept until the log took them.
+const EventDropped = "records_dropped"
+
+// owed is a record that the log did not take.
+type owed struct {
+	record audit.Record
+	key    refusalKey // of a refusal; zero: it is none
+	quota  bool       // it has its place in the quota
+}
+
+// keptError is that of a record which is owed.
+type keptError struct{ err error }
+
+func (e *keptError) Error() string { return e.err.Error() }
+
+func (e *keptError) Unwrap() error { return e.err }
+
+// Kept reports whether err is nil, or that of a record that is written later: it need not be told
+// again.
+func Kept(err error) bool {
+	if err == nil {
+		return true
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { // each of them
+		return !slices.ContainsFunc(many.Unwrap(), func(one error) bool { return !Kept(one) })
+	}
+	_, kept := errors.AsType[*keptError](err)
+	return kept
+}
+
+// happened reports whether a record tells what has happened, and nobody else sees to it: commands and
+// files of clients are followed by the daemon's registry of begins, a sandbox's own life by the journal, the repeats of
+// refusals by their counts. A template's build is finished only once that is on record.
+func happened(r audit.Record) bool {
+	switch {
+	case r.Kind == audit.KindCommand, r.Kind == audit.KindFile, r.Kind == audit.KindSandbox, r.Detail[DetailEvent] == EventRepeats:
+		return false
+	case r.Kind == audit.KindBuild:
+		return r.Outcome == audit.Failed
+	}
+	switch r.Outcome { //nolint:exhaustive // the others are of what is still to happen
+	case audit.Finished, audit.Failed, audit.Aborted, audit.Blocked, audit.Exceeded:
+		return true
+	}
+	return false
+}
+
+// owe keeps a record. The same refusal is kept once, with its count; mu is held.
+func (b *Book) owe(r audit.Record, quota bool) {
+	if b.config.OnOwed != nil {
+		b.config.OnOwed(b)
+	}
+	one := owed{record: r, quota: quota}
+	if r.Outcome == audit.Blocked || r.Outcome == audit.Exceeded {
+		one.key = b.keyOf(r)
+		for i := range b.owed {
+			if b.owed[i].key == one.key {
+				b.owed[i].record.Count = max(1, b.owed[i].record.Count) + 1
+				b.unquota(one)
+				return
+			}
+		}
+	}
+	if len(b.owed) >= maxOwed {
+		b.dropped++
+		b.unquota(one)
+		return
+	}
+	b.owed = append(b.owed, one)
+}
+
+// unquota gives the place of a record back that is not written; mu is held.
+func (b *Book) unquota(one owed) {
+	if one.quota {
+		*b.quotaOf(one.record)--
+	}
+}
+
+// Owes reports whether there are records that the log did not take.
+func (b *Book) Owes() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.owed) > 0 || b.dropped > 0
+}
+
+// tryOwed writes what is owed, unless somebody does so already.
+func (b *Book) tryOwed(ctx context.Context) {
+	if b.Owes() && b.summing.TryLock() {
+		defer b.summing.Unlock()
+		_ = b.writeOwed(ctx) // what the log does not take is still owed
+	}
+}
+
+// WriteOwed writes the records that the log did not take, up to the first that it does not take now.
+func (b *Book) WriteOwed(ctx context.Context) error {
+	b.summing.Lock()
+	defer b.summing.Unlock()
+	return b.writeOwed(ctx)
+}
+
+// writeOwed needs summing.
+func (b *Book) writeOwed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
+	defer cancel()
+	for {
+		b.mu.Lock()
+		if len(b.owed) == 0 {
+			dropped := b.dropped
+			b.mu.Unlock()
+			return b.writeDropped(ctx, dropped)
+		}
+		one := b.owed[0]
+		b.owed = b.owed[1:]
+		b.mu.Unlock()
+		r, err := b.config.Log.Append(ctx, one.record)
+		b.mu.Lock()
+		switch {
+		case err == nil:
+			b.noted(r.Seq)
+			b.refused(one, r)
+		case errors.Is(err, fault.ErrInvalid): // no log takes it
+			b.dropped++
+		default:
+			b.owed = slices.Insert(b.owed, 0, one)
+		}
+		b.mu.Unlock()
+		if err != nil && !errors.Is(err, fault.ErrInvalid) {
+			return err
+		}
+	}
+}
+
+// refused takes a refusal that is on record late for one that was recorded in time; mu is held.
+func (b *Book) refused(one owed, r audit.Record) {
+	if one.key == (refusalKey{}) || b.refusals[one.key] != nil {
+		return
+	}
+	f := &refusal{ready: make(chan struct{}), record: r, count: max(1, r.Count), logged: max(1, r.Count)}
+	close(f.ready)
+	b.refusals[one.key] = f
+	b.show(f)
+}
+
+// writeDropped records how many records were not kept.
+func (b *Book) writeDropped(ctx context.Context, dropped int) error {
+	if dropped == 0 {
+		return nil
+	}
+	_, err := b.config.Log.Append(ctx, audit.Record{
+		Kind: audit.KindDaemon, Outcome: audit.Failed, Run: b.config.Run, Sandbox: b.config.Sandbox, Policy: b.config.Policy(), User: b.config.User, Token: b.config.Token,
+		Count: dropped, Detail: map[string]string{DetailEvent: EventDropped},
+		Reason: "while the log took no records, " + strconv.Itoa(dropped) + " of this sandbox were not kept",
+	})
+	if err == nil {
+		b.mu.Lock()
+		b.dropped -= dropped
+		b.mu.Unlock()
+	}
+	return err
+}
+
+// Summarise records how often refusals, and questions to upstreams, were repeated since they
+// were recorded, a record for each, and before them what is owed. Those that can't be written now are counted on.
+func (b *Book) Summarise(ctx context.Context) error {
+	b.summing.Lock() // or two would write the same repeats
+	defer b.summing.Unlock()
+	if err := b.writeOwed(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(64) // so that many share one write to the disk
+	for _, one := range b.repeats() {
+		group.Go(func() error {
+			return errand.Try(func() error {
+				_, err := b.Append(ctx, one.record)
+				if err == nil {
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					one.of.logged += one.record.Count
+				}
+				return err
+			})
+		})
+	}
+	return group.Wait()
+}
+
+// repeated are repeats that the log does not know, and their record.
+type repeated struct {
+	of     *refusal
+	record audit.Record
+}
+
+func (b *Book) repeats() []repeated {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []repeated
+	for _, r := range b.refusals {
+		if r.count == r.logged {
+			continue
+		}
+		rec := r.record
+		rec.Seq, rec.Time, rec.Count = 0, time.Time{}, r.count-r.logged
+		rec.Detail = maps.Clone(rec.Detail)
+		if rec.Detail == nil {
+			rec.Detail = map[string]string{}
+		}
+		rec.Detail[DetailEvent] = EventRepeats
+		all = append(all, repeated{r, rec})
+	}
+	slices.SortFunc(all, func(a, b repeated) int { return cmp.Compare(a.record.RequestID, b.record.RequestID) })
+	return all
+}

@@ -1,0 +1,338 @@
+package channel
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// The multiplexer keeps what a guest sends until somebody reads it, up to a window for each stream,
+// and keeps the buffer when it was read. Hundreds of streams to somebody who reads slowly would take
+// hundreds of MiB of the host. So a host's session counts its buffers. Past its limit it reads nothing
+// from the guest for a moment, in which most readers catch up. If they do not, it gives up the streams
+// that hold the most, and reads on: what a guest has on its streams never keeps the answers to control
+// calls from the host for longer than that moment. What the host sends is not held up at all.
+const (
+	// mostHeld is what one session's buffers may take: all streams that the keeper carries for a
+	// sandbox, with full windows, as the agent sends.
+	mostHeld = 72 << 20
+	// sureHeld is what a session's buffers may take whatever others do.
+	sureHeld = 4 << 20
+	// allHeld is for the sessions of a Memory that take more than sureHeld, evenly.
+	allHeld = 256 << 20
+	// heldPatience is how long readers have to catch up.
+	heldPatience = time.Second
+	// pastHeld is how much a session may hold past its limit of what can't be given up. An honest guest
+	// reads what it is sent, so that streams which were given up are emptied; one that does not is ended.
+	pastHeld = 64 << 20
+	// smallBuffer is too little to be kept for the next frame.
+	smallBuffer = 4 << 10
+)
+
+// Memory is shared by the host's sessions of one process, so that many guests together do not take
+// what one may not. The zero value is ready.
+type Memory struct {
+	heavy  atomic.Int64 // sessions that hold more than sureHeld
+	copies atomic.Int64 // with large buffers
+}
+
+// limit of each session now, in bytes.
+func (m *Memory) limit() int64 {
+	return max(sureHeld, min(mostHeld, allHeld/max(1, m.heavy.Load())))
+}
+
+// held is what the streams of one session have in the multiplexer's buffers.
+type held struct {
+	memory   *Memory
+	patience time.Duration
+	ended    <-chan struct{} // closed when the session is over
+
+	mu      sync.Mutex // guards what follows; never held over a call of the multiplexer
+	total   int64      // bytes, of buffers
+	heavy   bool       // counts in memory.heavy
+	spent   bool       // over the limit, no stream is left to be given up, and none is being emptied
+	before  int64      // total when streams were given up last
+	over    bool
+	eased   chan struct{} // closed, and made anew, when total has fallen to the limit
+	streams map[uint32]*holding
+}
+
+// holding is one stream's part. It goes when both ends have closed the stream and all is read.
+type holding struct {
+	raw          *yamux.Stream // nil until it is accepted
+	buffer       growth
+	arrived      uint64 // frames, so that one that comes as the buffer is given back is seen
+	ours, theirs bool   // has closed
+	giveUp       func() // nil: it can't be given up, or has been
+}
+
+func newHeld(m *Memory, ended <-chan struct{}) *held {
+	return &held{memory: m, patience: heldPatience, ended: ended, eased: make(chan struct{}), streams: map[uint32]*holding{}}
+}
+
+// begins notes that the guest opens a stream. One that is refused before it is accepted is never
+// closed here, which an honest guest can't bring about; the error is for one that does it on purpose.
+func (h *held) begins(id uint32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.streams) >= 2*MaxStreams {
+		return &violation{"it goes on opening streams that nobody accepts"}
+	}
+	if h.streams[id] == nil {
+		h.streams[id] = &holding{}
+	}
+	return nil
+}
+
+// opened notes a stream that the host opened or accepted.
+func (h *held) opened(raw *yamux.Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.streams[raw.StreamID()]
+	if one == nil {
+		one = &holding{}
+		h.streams[raw.StreamID()] = one
+	}
+	one.raw = raw
+}
+
+// onGiveUp has f called, once, if the stream is to be given up for what it holds.
+func (h *held) onGiveUp(id uint32, f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[id]; one != nil {
+		one.giveUp = f
+	}
+}
+
+// frame takes a data frame's length, before the data comes. Of a stream that is not open the
+// multiplexer keeps nothing.
+func (h *held) frame(id, length uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[id]; one != nil && length > 0 {
+		one.arrived++
+		h.charge(one, func() { one.buffer.add(int64(length)) })
+	}
+}
+
+// finished notes that the guest has closed a stream.
+func (h *held) finished(id uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[id]; one != nil {
+		one.theirs = true
+		h.drop(id, one)
+	}
+}
+
+// closed notes that the host has.
+func (h *held) closed(id uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[id]; one != nil {
+		one.ours = true
+		h.drop(id, one)
+	}
+}
+
+// taken notes that n bytes were read, or with last that nothing more can be. A buffer that is empty
+// is given back if it is worth it.
+func (h *held) taken(raw *yamux.Stream, n int, last bool) {
+	id := raw.StreamID()
+	h.mu.Lock()
+	one := h.streams[id]
+	if one == nil {
+		h.mu.Unlock()
+		return
+	}
+	one.buffer.take(int64(n))
+	if last {
+		h.charge(one, func() { one.buffer = growth{} })
+		h.drop(id, one)
+	}
+	giveBack := one.buffer.unread == 0 && one.buffer.size > 0 && (one.buffer.size <= smallBuffer || h.total > h.memory.limit()/4)
+	arrived := one.arrived
+	h.mu.Unlock()
+	if giveBack {
+		h.giveBack(raw, one, arrived)
+	}
+}
+
+// giveBack lets an empty buffer go. One into which something has come meanwhile stays, or is counted
+// until it is empty the next time.
+func (h *held) giveBack(raw *yamux.Stream, one *holding, arrived uint64) {
+	raw.Shrink()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one.arrived == arrived {
+		h.charge(one, func() { one.buffer = growth{} })
+	}
+}
+
+// charge changes a stream's buffer, and what follows from it. Needs mu.
+func (h *held) charge(one *holding, change func()) {
+	before := one.buffer.size
+	change()
+	h.total += one.buffer.size - before
+	if heavy := h.total > sureHeld && !h.over; heavy != h.heavy {
+		h.heavy = heavy
+		if heavy {
+			h.memory.heavy.Add(1)
+		} else {
+			h.memory.heavy.Add(-1)
+		}
+	}
+	if h.total <= h.memory.limit() {
+		h.spent = false
+		close(h.eased)
+		h.eased = make(chan struct{})
+	}
+}
+
+// drop forgets a stream that is over. Needs mu.
+func (h *held) drop(id uint32, one *holding) {
+	if one.ours && one.theirs && one.buffer.unread == 0 {
+		h.charge(one, func() { one.buffer = growth{} })
+		delete(h.streams, id)
+	}
+}
+
+// end is called when the session has ended: it no longer counts among those that share the memory.
+func (h *held) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	if h.heavy {
+		h.heavy = false
+		h.memory.heavy.Add(-1)
+	}
+}
+
+// full tells whether nothing more should be read now, and what tells that it may be.
+func (h *held) full() (eased <-chan struct{}, full bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.eased, h.total > h.memory.limit() && !h.spent && !h.over
+}
+
+// await returns when there is room for more, or nothing that could be given up for it. It is called
+// between two frames, when the multiplexer holds none of its locks.
+func (h *held) await() {
+	if _, full := h.full(); !full {
+		return
+	}
+	h.trim()
+	late := time.NewTimer(h.patience)
+	defer late.Stop()
+	for {
+		eased, full := h.full()
+		if !full {
+			return
+		}
+		select {
+		case <-eased:
+		case <-h.ended:
+			return
+		case <-late.C:
+			h.giveUp()
+			late.Reset(h.patience)
+		}
+	}
+}
+
+// trim gives all empty buffers back.
+func (h *held) trim() {
+	type empty struct {
+		one     *holding
+		arrived uint64
+	}
+	h.mu.Lock()
+	var empties []empty
+	for _, one := range h.streams {
+		if one.raw != nil && one.buffer.unread == 0 && one.buffer.size > 0 {
+			empties = append(empties, empty{one, one.arrived})
+		}
+	}
+	h.mu.Unlock()
+	for _, e := range empties {
+		h.giveBack(e.one.raw, e.one, e.arrived)
+	}
+}
+
+// giveUp gives streams up, those that hold the most first, until half of the limit is left.
+func (h *held) giveUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var some []*holding
+	for _, one := range h.streams {
+		if one.giveUp != nil && one.buffer.unread > 0 {
+			some = append(some, one)
+		}
+	}
+	slices.SortFunc(some, func(a, b *holding) int { return cmp.Compare(b.buffer.size, a.buffer.size) })
+	left := h.total
+	for _, one := range some {
+		if left <= h.memory.limit()/2 {
+			break
+		}
+		left -= one.buffer.size
+		f := one.giveUp
+		one.giveUp = nil
+		errand.Go(f)
+	}
+	h.spent = len(some) == 0 && h.total >= h.before
+	h.before = h.total
+}
+
+// judge tells whether the session is to be ended for what it holds.
+func (h *held) judge() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.spent && h.total > h.memory.limit()+pastHeld {
+		return &violation{"it sends on many streams, and reads nothing of what it is sent"}
+	}
+	return nil
+}
+
+// growth follows the size of a stream's buffer, a bytes.Buffer that is made for the first frame and
+// filled by ReadFrom: it wants room for minRead bytes also when a frame has ended.
+type growth struct {
+	size, offset, unread int64 // bytes
+}
+
+const minRead = 512
+
+func (g *growth) add(n int64) {
+	if g.size == 0 {
+		g.size = n
+	}
+	for {
+		if g.unread == 0 {
+			g.offset = 0
+		}
+		if g.size-g.offset-g.unread < minRead {
+			if g.size/2-g.unread < minRead {
+				g.size = max(g.offset+g.unread+minRead, 2*(g.size-g.offset))
+			}
+			g.offset = 0
+		}
+		if n == 0 {
+			return
+		}
+		some := min(n, g.size-g.offset-g.unread)
+		g.unread += some
+		n -= some
+	}
+}
+
+func (g *growth) take(n int64) {
+	n = min(n, g.unread)
+	g.offset, g.unread = g.offset+n, g.unread-n
+}

@@ -30,12 +30,12 @@ func TestBodiesInLettersThatNobodyNames(t *testing.T) {
 			return b.String()
 		}
 		return map[string]worded{
-			"as it stands":                  {body: word, kind: "text/plain"},
-			"UTF-16 with a mark":            {body: "\xff\xfe" + wide(word), kind: "text/plain"},
-			"UTF-16 without":                {body: wide(word), kind: "text/plain"},
-			"UTF-16 of JSON":                {body: wide(`{"a":"` + word + `"}`), kind: "application/json"},
-			"UTF-32":                        {body: wider(word), kind: "text/plain"},
-			"UTF-7":                         {body: "+" + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte{0, word[0]}), "=") + "-" + word[1:], kind: "text/plain"},
+			"as it stands":                   {body: word, kind: "text/plain"},
+			"UTF-16 with a mark":             {body: "\xff\xfe" + wide(word), kind: "text/plain"},
+			"UTF-16 without":                 {body: wide(word), kind: "text/plain"},
+			"UTF-16 of JSON":                 {body: wide(`{"a":"` + word + `"}`), kind: "application/json"},
+			"UTF-32":                         {body: wider(word), kind: "text/plain"},
+			"UTF-7":                          {body: "+" + strings.TrimRight(base64.StdEncoding.EncodeToString([]byte{0, word[0]}), "=") + "-" + word[1:], kind: "text/plain"},
 			"pieces that no header tells of": {method: "PUT", body: hexLength(word[:half]) + "\r\n" + word[:half] + "\r\n" + hexLength(word[half:]) + "\r\n" + word[half:] + "\r\n0\r\n\r\n"},
 		}
 	}

@@ -134,6 +134,7 @@ func usualBodies(t *testing.T) map[string]worded {
 		"a large one, encoded":        {kind: "application/octet-stream", body: large(t), header: map[string]string{"Content-Encoding": "gzip"}},
 		"pieces":                      {method: http.MethodPut, kind: "application/octet-stream", body: "4;chunk-signature=0a\r\n{\"a\"\r\n0;chunk-signature=0c\r\n\r\n", header: map[string]string{"Content-Encoding": "aws-chunked", "X-Amz-Content-Sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}},
 		"an object's names in XML":    {kind: "application/xml", body: "<Delete><Object><Key>a&amp;_method</Key></Object></Delete>"},
+		"encoded messages of gRPC":    {kind: "application/grpc", body: "\x01\x00\x00\x00\x17" + packed(t, "gzip", "\x0a\x01a"), header: map[string]string{"Grpc-Encoding": "gzip"}},
 		"messages of gRPC":            {kind: "application/grpc", body: "\x00\x00\x00\x00\x03\x0a\x01a"},
 		"nothing":                     {kind: "text/plain", body: ""},
 		"a list":                      {kind: "application/json", body: `["_method", {"_method": "a"}]`},

@@ -148,7 +148,7 @@ func readable(r *http.Request) *Refusal {
 	body := reading.BodyOf(r.Header)
 	why := body.Unread()
 	if why == "" && len(body.Codings()) > 0 {
-		why = "it is compressed (" + masking.Cut(strings.Join(body.Codings(), ", "), 40) + ")"
+		why = "it is compressed (" + strings.Join(body.Codings(), ", ") + ")"
 	}
 	if why == "" {
 		why = reading.UnreadQuery(r.URL.RawQuery)
@@ -159,11 +159,14 @@ func readable(r *http.Request) *Refusal {
 	return unsearched(why)
 }
 
+// maxWhy bounds why a body can't be read in a sentence, in bytes: it has words of the client's in it.
+const maxWhy = 120
+
 // unsearched refuses a request of which nobody can see whether a pattern is in it.
 func unsearched(why string) *Refusal {
 	return &Refusal{
 		Rule: door.RuleHostBody, Status: http.StatusUnsupportedMediaType,
-		Reason: "a request's body can't be read (" + why + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
+		Reason: "a request's body can't be read (" + masking.Cut(why, maxWhy) + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
 	}
 }
 

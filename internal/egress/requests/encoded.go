@@ -18,10 +18,11 @@ const (
 	decoderCost = 128 << 10
 )
 
-// codingOf is how a body is encoded: "" not at all, or all codings that it names.
-func codingOf(h http.Header) string {
+// codingOf is how a body is encoded by what these fields say: "" not at all, or all codings that they
+// name.
+func codingOf(h http.Header, fields ...string) string {
 	var all []string
-	for _, field := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
+	for _, field := range fields {
 		for _, value := range h.Values(field) {
 			for one := range strings.SplitSeq(strings.ToLower(value), ",") {
 				// Uploads to object stores have lengths between their pieces (aws-chunked). What takes
@@ -105,13 +106,14 @@ func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
 		}
 		return unreadable("encoded and has more than 4 MiB")
 	}
-	unread := reading.BodyOf(r.Header).Each(raw, func(text []byte) (more bool) {
+	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
+	unread := reading.BodyOf(header).Each(raw, func(text []byte) (more bool) {
 		readers, _ := readersOf(r.Header)
 		refusal = look(bytes.NewReader(text), readers)
 		return refusal == nil
 	})
 	if refusal == nil && unread != "" {
-		return unreadable("not to be read (" + unread + ")")
+		return unreadable("not to be read (" + masking.Cut(unread, maxWhy) + ")")
 	}
 	return refusal
 }

@@ -21,7 +21,11 @@ func (c *Carrier) overridden(r *http.Request) *Refusal {
 		return nil
 	}
 	all, said := readersOf(r.Header)
-	coding := codingOf(r.Header)
+	fields := []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"}
+	if !said { // messages are encoded for servers that speak gRPC, and these take a method from none
+		fields = fields[:1]
+	}
+	coding := codingOf(r.Header, fields...)
 	if (reading.BodyOf(r.Header).OtherLetters() || coding != "") && !said && !overrides(r.Method) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
@@ -75,9 +76,13 @@ func (l *look) passing(body reading.Body) {
 	}
 }
 
+// maxWhy bounds why a body is not looked into, in bytes: it has words of the client's in it.
+const maxWhy = 120
+
 // unseen puts on record that the body is not looked into. Where something would be kept
 // from going out, the request is not sent.
 func (l *look) unseen(why string) error {
+	why = masking.Cut(why, maxWhy)
 	ask := l.ask("body")
 	ask.Unseen, ask.Refused = why, l.plan.Holds()
 	answer, err := l.record(ask)

@@ -19,8 +19,8 @@ import (
 const pieceSize = 32 << 10
 
 // scannerCost is what looking through a body takes as it passes, in bytes: two pieces, and what
-// may be the beginning of something.
-const scannerCost = 4 * pieceSize
+// may be the beginning of something, as it is written and as it may be meant.
+const scannerCost = 8 * pieceSize
 
 // joinedCost is what looking through pieces with their lengths takes besides: for each byte of what
 // was read, which may be two pieces and grows, where it is in them.
@@ -74,6 +74,7 @@ func (l *look) passing(body reading.Body) {
 	case body.Chunked():
 		r.Body = &joined{ReadCloser: r.Body, look: l, scanner: l.set().Scanner(unredacted(l.plan), l.known...)}
 	}
+	l.view()
 }
 
 // maxWhy bounds why a body is not looked into, in bytes: it has words of the client's in it.

@@ -9,18 +9,42 @@ import (
 // reader reads the escape with which a text begins: see escape.
 type reader func(b []byte) (meant [4]byte, size, n int)
 
-// dialects are readers of escapes that mean something else to escape, or nothing. Each reads a
-// text by itself: the same digits are another letter to each.
-func dialects() []reader { return []reader{readPair, readStyle, readOctal} }
-
-// spokenOtherwise tells whether a text has what may be an escape of a dialect.
-func spokenOtherwise(b []byte) bool {
+// dialects are readers of escapes that mean something else to escape, or nothing, as far as a text may
+// have any of them. Each reads a text by itself: the same digits are another letter to each. A line's
+// end of quoted-printable may stand within any other escape, so there is one that takes these out and
+// nothing else.
+func dialects(b []byte) (all []reader) {
+	digits, ends, begun := false, false, -maxEscape // where an escape began that an end may stand in
 	for i := range len(b) - 1 {
-		if (b[i] == '\\' || b[i] == '=') && digit(b[i+1]) >= 0 {
-			return true
+		switch b[i] {
+		case '=':
+			ends = ends || i-begun < maxEscape && softEnd(b[i:]) > 0
+			digits = digits || digit(b[i+1]) >= 0
+		case '\\':
+			digits = digits || digit(b[i+1]) >= 0
+			begun = i
+		case '&', '%':
+			begun = i
+		}
+		if digits && ends {
+			break
 		}
 	}
-	return false
+	if ends {
+		all = append(all, readSoftEnd)
+	}
+	if digits {
+		all = append(all, readPair, readStyle, readOctal)
+	}
+	return all
+}
+
+// readSoftEnd reads a line's end of quoted-printable, which means nothing.
+func readSoftEnd(b []byte) (meant [4]byte, size, n int) {
+	if b[0] != '=' || len(b) == 1 {
+		return meant, 0, 0
+	}
+	return meant, 0, softEnd(b)
 }
 
 // readPair reads two digits, as quoted-printable (=2D) and directories (\2d) have them.

@@ -15,12 +15,14 @@ func TestAMailInQuotedPrintable(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2/of+the<house>'s=key"
 	for way, escaped := range map[string]string{
-		"as it is":   secret,
-		"as PHP":     strings.ReplaceAll(secret, "/", `\/`),
-		"as .NET":    strings.NewReplacer("+", `\u002B`, "<", `\u003C`, ">", `\u003E`, "'", `\u0027`).Replace(secret),
-		"as a shell": strings.NewReplacer("<", `\<`, ">", `\>`, "'", `\'`).Replace(secret),
-		"as markup":  html.EscapeString(secret),
-		"as numbers": strings.NewReplacer("/", "&#47;", "+", "&#43;", "<", "&#60;", ">", "&#62;", "'", "&#39;", "=", "&#61;").Replace(secret),
+		"as it is":               secret,
+		"as PHP":                 strings.ReplaceAll(secret, "/", `\/`),
+		"as .NET":                strings.NewReplacer("+", `\u002B`, "<", `\u003C`, ">", `\u003E`, "'", `\u0027`).Replace(secret),
+		"as a shell":             strings.NewReplacer("<", `\<`, ">", `\>`, "'", `\'`).Replace(secret),
+		"as markup":              html.EscapeString(secret),
+		"as hexadecimal numbers": strings.NewReplacer("/", "&#x2f;", "+", "&#x2B;", "<", "&#x003c;", ">", "&#x3e;", "'", "&#X27;", "=", "&#x3D;").Replace(secret),
+		"as JSON's numbers":      strings.NewReplacer("/", `\u002f`, "+", `\u002B`, "=", `\u003D`).Replace(secret),
+		"as numbers":             strings.NewReplacer("/", "&#47;", "+", "&#43;", "<", "&#60;", ">", "&#62;", "'", "&#39;", "=", "&#61;").Replace(secret),
 	} {
 		var through []int
 		for before := range 76 {

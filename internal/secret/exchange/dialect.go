@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,29 +15,38 @@ type reader func(b []byte) (meant [4]byte, size, n int)
 // end of quoted-printable may stand within any other escape, so there is one that takes these out and
 // nothing else.
 func dialects(b []byte) (all []reader) {
-	digits, ends, begun := false, false, -maxEscape // where an escape began that an end may stand in
-	for i := range len(b) - 1 {
-		switch b[i] {
-		case '=':
-			ends = ends || i-begun < maxEscape && softEnd(b[i:]) > 0
-			digits = digits || digit(b[i+1]) >= 0
-		case '\\':
-			digits = digits || digit(b[i+1]) >= 0
-			begun = i
-		case '&', '%':
-			begun = i
-		}
-		if digits && ends {
-			break
-		}
-	}
-	if ends {
+	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") {
 		all = append(all, readSoftEnd)
 	}
-	if digits {
+	if spokenOtherwise(b) {
 		all = append(all, readPair, readStyle, readOctal)
 	}
 	return all
+}
+
+// spokenOtherwise tells whether a text has what may be an escape of a dialect by its digits.
+func spokenOtherwise(b []byte) bool {
+	for i := range len(b) - 1 {
+		if (b[i] == '\\' || b[i] == '=') && digit(b[i+1]) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// breaksAnEscape tells whether a line's end of quoted-printable stands where it may be within another
+// escape.
+func breaksAnEscape(b []byte, end string) bool {
+	for at := 0; ; at += len(end) {
+		next := bytes.Index(b[at:], []byte(end))
+		if next < 0 {
+			return false
+		}
+		at += next
+		if bytes.ContainsAny(b[max(0, at-maxEscape):at], `&%\`) {
+			return true
+		}
+	}
 }
 
 // readSoftEnd reads a line's end of quoted-printable, which means nothing.

@@ -144,3 +144,21 @@ func TestScanningTellsOfWhatItCanNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestTheDoorIsToldWhatIsNoUTF8: whatever member of whatever message has bytes that are none, it
+// is said with U+FFFD for them. The control: UTF-8 is said as it is.
+func TestTheDoorIsToldWhatIsNoUTF8(t *testing.T) {
+	for written, want := range map[string]string{"a\xffb": "a\ufffdb", "caf\xe9": "caf\ufffd", "caf\u00e9": "caf\u00e9"} {
+		d := wired(t, scan.Plan{})
+		if _, err := d.HostRefused(t.Context(), door.HostRefusal{Sandbox: "sb-1", Name: "api.example", Reason: written, Request: written}); err != nil {
+			t.Errorf("%q: %v", written, err)
+		} else if told := <-d.far.refused; told.Reason != want || told.Request != want {
+			t.Errorf("%q: on record is %+v", written, told)
+		}
+		if _, err := d.FoundInRequest(t.Context(), door.FoundAsk{HostPort: door.HostPort{Sandbox: "sb-1"}, Where: written, Unseen: written}); err != nil {
+			t.Errorf("%q: %v", written, err)
+		} else if told := <-d.far.found; told.Where != want || told.Unseen != want {
+			t.Errorf("%q: on record is %+v", written, told)
+		}
+	}
+}

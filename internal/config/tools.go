@@ -139,9 +139,9 @@ type toolMaking struct {
 }
 
 // secrets are the values of all tools' secrets: in the answer of none may be another's.
-func (m *toolMaking) secrets() (all []string, err error) {
+func (m *toolMaking) secrets(fetch bool) (all []string, err error) {
 	for _, had := range m.had {
-		some, err := had()
+		some, err := had(fetch)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
@@ -13,9 +14,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/tool/endpoint"
 )
 
+// fetchTime bounds how long a call waits for the secrets of other tools.
+const fetchTime = 30 * time.Second
+
 // credentialOf has an endpoint's calls carry a declared secret, if its declaration names the
-// endpoint's host. Nothing is fetched before the first call. The other result has all of its values
-// that were had: another call may have brought the endpoint a newer one meanwhile.
+// endpoint's host. Nothing is fetched before the first call of any tool. The other result has all of
+// its values that any run has had: another call may have brought the endpoint a newer one meanwhile.
 func credentialOf(name, address string, broker *secret.Broker) (func(ctx context.Context) (endpoint.Credential, error), tool.Secrets, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -39,8 +43,14 @@ func credentialOf(name, address string, broker *secret.Broker) (func(ctx context
 		}
 	}
 	lease := broker.Lease()
-	had := func() (all []string, err error) {
-		values, err := lease.Had(context.Background(), nil) // which fetches none
+	had := func(fetch bool) (all []string, err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+		defer cancel()
+		var wants []secret.Want
+		if fetch {
+			wants = append(wants, secret.Want{Name: name, Host: host})
+		}
+		values, err := lease.Had(ctx, wants)
 		for _, v := range values[name] {
 			all = append(all, v.Reveal())
 		}

@@ -50,7 +50,7 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 	if err != nil {
 		return err
 	}
-	if err := encodeMessage(l.buf, byte(m), ask); err != nil {
+	if err := encodeCall(l.buf, m, ask); err != nil {
 		c.give(l)
 		return err
 	}

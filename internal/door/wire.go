@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hashicorp/yamux"
 
@@ -168,11 +169,19 @@ func sessionConfig() *yamux.Config {
 	return c
 }
 
-// encodeMessage puts a whole message into buf.
-func encodeMessage(buf *bytes.Buffer, kind byte, body any) error {
+// encodeCall puts a whole message of the gateway's into buf. Whatever a guest has written is said: the
+// daemon takes UTF-8 alone, so bytes that are none become U+FFFD here, in every member of every
+// message. A refusal that can't be said would have no record.
+func encodeCall(buf *bytes.Buffer, m method, ask any) error {
+	return encodeMessage(buf, byte(m), ask, jsontext.AllowInvalidUTF8(true))
+}
+
+// encodeMessage puts a whole message into buf. Without options text that is not UTF-8 is an error: the
+// daemon's answers have values that must not become others.
+func encodeMessage(buf *bytes.Buffer, kind byte, body any, options ...json.Options) error {
 	buf.Reset()
 	buf.Write([]byte{0, 0, 0, 0, kind})
-	if err := json.MarshalWrite(buf, body); err != nil {
+	if err := json.MarshalWrite(buf, body, options...); err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the message can't be written as JSON")
 	}
 	n := buf.Len() - 4

@@ -64,7 +64,7 @@ func ownSecrets(asked []api.SandboxTool) tool.Secrets {
 	for _, one := range asked {
 		all = append(all, one.Secret)
 	}
-	return func() ([]string, error) { return all, nil }
+	return func(bool) ([]string, error) { return all, nil }
 }
 
 func ownTool(asked api.SandboxTool) (tool.Tool, error) {

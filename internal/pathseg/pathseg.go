@@ -26,7 +26,7 @@ func Fold(segment string) (folded, wrong string) {
 		return "", "escapes what is no UTF-8"
 	}
 	plain := norm.NFKC.String(text)
-	if strings.ContainsAny(plain, "/\\") && !strings.ContainsAny(text, "/\\") {
+	if strings.ContainsAny(plain, bestFit) || strings.ContainsAny(plain, "/\\") && !strings.ContainsAny(text, "/\\") {
 		return "", "has a character that some servers take for a slash"
 	}
 	name, _, _ := strings.Cut(plain, ";")
@@ -41,6 +41,11 @@ func Fold(segment string) (folded, wrong string) {
 	}, name)
 	return folded, ""
 }
+
+// bestFit are the characters, in NFKC, of which Windows makes a slash or a backslash where a program
+// asks for its own code page (1252: fraction slash, division slash, set minus, the overlays; 932: the
+// yen sign; 949: the won sign), and others that look like one.
+const bestFit = "\u2044\u2215\u2216\u0337\u0338\u20e5\u00a5\u20a9\u29f5\u29f8\u29f9\u2571\u2572\u27cb\u27cd"
 
 // unseen tells whether a character is nothing that is seen: Unicode's ignorable ones (formats,
 // variation selectors, joiners, fillers), and the one of Braille that has no dot.

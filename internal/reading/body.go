@@ -41,23 +41,24 @@ func BodyOf(h http.Header) Body {
 	return b
 }
 
-// Unread is why nobody can see what a server reads in the body; "": it can be seen.
+// Unread is why nobody can see what a server reads in the body; "": it can be seen. It has words of
+// the client's in it, as they came and as long as they are: whoever tells of it masks and cuts it.
 func (b Body) Unread() string {
 	if b.framed != "" {
-		return "its messages are encoded (" + short(b.framed) + ")"
+		return "its messages are encoded (" + b.framed + ")"
 	}
 	for _, one := range b.codings {
 		if !decodes(one) {
-			return "it is encoded (" + short(strings.Join(b.codings, ", ")) + ")"
+			return "it is encoded (" + strings.Join(b.codings, ", ") + ")"
 		}
 	}
 	for _, name := range b.letters {
 		if _, known := lettersOf(name); !known {
-			return "it is written in another charset than UTF-8 (" + short(name) + ")"
+			return "it is written in another charset than UTF-8 (" + name + ")"
 		}
 	}
 	if !readsTransfer(b.parts) {
-		return "it is encoded (" + short(b.parts) + ")"
+		return "it is encoded (" + b.parts + ")"
 	}
 	return ""
 }
@@ -98,7 +99,7 @@ func (b Body) inFrames() bool {
 }
 
 // Each visits the readings of a body, as it is first, until visit says false. Each reading is good
-// for the call alone. unread is why a server may read something in it that is not among them.
+// for the call alone. unread is why a server may read something in it that is not among them, as of Unread.
 func (b Body) Each(body []byte, visit func(reading []byte) (more bool)) (unread string) {
 	if unread = b.Unread(); unread != "" {
 		return unread
@@ -157,7 +158,7 @@ func (e *each) encoded(b Body, body []byte) {
 		e.fail(errLong.Error())
 		return
 	case err != nil:
-		e.fail("it is not the " + short(strings.Join(b.codings, ", ")) + " that it says")
+		e.fail("it is not the " + strings.Join(b.codings, ", ") + " that it says")
 		return
 	}
 	e.allow(out)
@@ -241,7 +242,7 @@ func (e *each) partsOf(b Body, body []byte, depth int) {
 	for coding, part := range encodedParts(body) {
 		if !readsTransfer(coding) {
 			if b.HasParts() {
-				e.fail("a part of it is encoded (" + short(coding) + ")")
+				e.fail("a part of it is encoded (" + coding + ")")
 				return
 			}
 			continue
@@ -254,7 +255,7 @@ func (e *each) partsOf(b Body, body []byte, depth int) {
 	}
 	for _, name := range partCharsets(b, body) {
 		if _, known := lettersOf(name); !known {
-			e.fail("a part of it is written in another charset than UTF-8 (" + short(name) + ")")
+			e.fail("a part of it is written in another charset than UTF-8 (" + name + ")")
 			return
 		}
 	}
@@ -275,13 +276,4 @@ func (e *each) otherLetters(b Body, body []byte, depth int) {
 			}
 		}
 	}
-}
-
-// short is a word of the client's as a sentence has it.
-func short(word string) string {
-	const most = 40
-	if len(word) > most {
-		return word[:most]
-	}
-	return word
 }

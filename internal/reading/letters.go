@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -34,6 +35,18 @@ func lettersOf(charset string) (read letters, known bool) {
 
 // oneByte finds the charsets in which each byte is a letter, and those of ASCII are its own.
 var oneByte = regexp.MustCompile(`^(iso[-_]?8859[-_]?\d{1,2}(-[ei])?|latin[-_]?\d{1,2}|(windows[-_]?|cp[-_]?)125\d|koi8[-_][ru])$`)
+
+// HidesASCII tells whether a Content-Type names a charset in which a text of ASCII is other bytes than
+// it is elsewhere, besides zero bytes, or one that nobody knows.
+func HidesASCII(values []string) bool {
+	return slices.ContainsFunc(charsetsOf(values), func(name string) bool {
+		_, known := lettersOf(name)
+		return !known && !manyBytes.MatchString(name) || strings.Contains(name, "utf-7") || strings.Contains(name, "utf7")
+	})
+}
+
+// manyBytes finds other charsets in which ASCII is as it is, among letters of several bytes or of one.
+var manyBytes = regexp.MustCompile(`^(shift[-_]?jis|sjis|x-sjis|ms_kanji|windows-31j|cp932|euc-?(jp|kr|tw|cn)|x-euc-jp|gb2312|gbk|gb18030|x-gbk|cp936|big5(-hkscs)?|cn-big5|ks_c_5601-1987|ksc_?5601|cp949|uhc|windows-(874|949)|tis-620|macintosh|mac|x-mac-[a-z]+|cp437|ibm437|cp85[0258]|ibm85[0258]|cp866|ibm866|utf8mb4)$`)
 
 // lettersIn are what reads a text with these charsets. Without a charset that says so, a text is
 // in UTF-16 or UTF-32 if it has zero bytes, and in UTF-7 if it has that form: some servers guess.

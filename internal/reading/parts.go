@@ -39,7 +39,7 @@ func (h *Heads) Encoded(more []byte) (coding string) {
 			continue
 		}
 		if word := strings.ToLower(string(h.kept[found[2]:found[3]])); word != "" && word != "7bit" && word != "8bit" && word != "binary" {
-			coding = short(word)
+			coding = word
 		}
 	}
 	h.kept = append(h.kept[:0], h.kept[max(0, len(h.kept)-keptHead):]...)

@@ -64,7 +64,7 @@ func TestNoAnswerHasASecret(t *testing.T) {
 			for said, passes := range map[string]bool{secret: false, other: true} {
 				run.text = "it is " + form(said)
 				set, err := tool.NewSet([]tool.Tool{{Name: "a", Schema: schema, Runner: run}, {Name: "b", Schema: schema, Runner: run}},
-					func() ([]string, error) { return []string{"another-secret-of-the-set"}, nil }, func() ([]string, error) { return []string{secret}, nil })
+					func(bool) ([]string, error) { return []string{"another-secret-of-the-set"}, nil }, func(bool) ([]string, error) { return []string{secret}, nil })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,10 +86,10 @@ func TestNoAnswerHasASecret(t *testing.T) {
 			}
 		}
 	}
-	if _, err := tool.NewSet([]tool.Tool{{Name: "a", Description: "use " + secret, Schema: schema, Runner: saying{}}}, func() ([]string, error) { return []string{secret}, nil }); err == nil || strings.Contains(err.Error(), secret) {
+	if _, err := tool.NewSet([]tool.Tool{{Name: "a", Description: "use " + secret, Schema: schema, Runner: saying{}}}, func(bool) ([]string, error) { return []string{secret}, nil }); err == nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("a description with a secret: %v", err)
 	}
-	set, err := tool.NewSet([]tool.Tool{{Name: "a", Schema: schema, Runner: saying{text: "fine"}}}, func() ([]string, error) { return nil, nil })
+	set, err := tool.NewSet([]tool.Tool{{Name: "a", Schema: schema, Runner: saying{text: "fine"}}}, func(bool) ([]string, error) { return nil, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

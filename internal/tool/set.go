@@ -13,7 +13,8 @@ import (
 type Set struct{ tools []Tool }
 
 // NewSet takes tools with names of which no two are the same. In the answers of none of them may
-// be one of the secrets of any.
+// be one of the secrets of any. What sandboxes are told of them is looked through for those that were
+// had before: none is fetched for that.
 func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 	s := &Set{tools: slices.Clone(tools)}
 	slices.SortFunc(s.tools, func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
@@ -28,7 +29,7 @@ func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 			return nil, fault.Invalid("the tool %s has no schema, or nothing that runs it", t.Name)
 		}
 		s.tools[i].secrets = all(secrets)
-		if s.tools[i].secrets.In(t.Name + "\n" + t.Description + "\n" + t.Schema.Text()) {
+		if s.tools[i].secrets.in(t.Name+"\n"+t.Description+"\n"+t.Schema.Text(), false) {
 			return nil, fault.Invalid("a secret of a tool is in what sandboxes are told of the tool %d of %d: its name, description or arguments", i+1, len(s.tools))
 		}
 	}
@@ -37,9 +38,9 @@ func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 
 // all are the values of several.
 func all(of []Secrets) Secrets {
-	return func() (values []string, err error) {
+	return func(fetch bool) (values []string, err error) {
 		for _, secrets := range of {
-			some, err := secrets()
+			some, err := secrets(fetch)
 			if err != nil {
 				return nil, err
 			}

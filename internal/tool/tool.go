@@ -34,16 +34,30 @@ type Tool struct {
 }
 
 // Secrets are the values that no tool's answer may have in it, in whatever form: those by which
-// endpoints know who asks, all that were had until now. An error has no answer passed on.
-type Secrets func() ([]string, error)
+// endpoints know who calls them. With fetch those are had first that nobody has had yet; an error is
+// that some can't be had.
+type Secrets func(fetch bool) ([]string, error)
 
-// In tells whether a text has one of them in it.
-func (s Secrets) In(text string) bool {
+// In tells whether one is in a text, or may be because they can't be had.
+func (s Secrets) In(text string) bool { return s.in(text, true) }
+
+func (s Secrets) in(text string, fetch bool) bool {
 	if s == nil {
 		return false
 	}
-	sought, err := s()
+	sought, err := s(fetch)
 	return err != nil || len(sought) > 0 && exchange.Finder(sought...)([]byte(text))
+}
+
+// have fetches them. An error is for the client of a tool that is not called then.
+func (s Secrets) have() error {
+	if s == nil {
+		return nil
+	}
+	if _, err := s(true); err != nil {
+		return &Failure{Sentence: "the tool is not called, since a secret of a tool can't be had, so nobody could see whether it is in the answer; the operator finds why in the daemon's log", Cause: err}
+	}
+	return nil
 }
 
 // Betrayed is the failure of a tool whose answer has one in it.
@@ -172,6 +186,9 @@ func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
 	call.Tool, call.MaxOutput, call.Defined = t.Name, limits.Output, t.Runner.Definition()
 	if call.Judged != "" && t.definition(call.Defined) != call.Judged {
 		return "", Changed()
+	}
+	if err := t.secrets.have(); err != nil {
+		return "", err
 	}
 	within, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"io"
 	"iter"
+	"math/bits"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
@@ -148,7 +150,7 @@ func readable(r *http.Request) *Refusal {
 	body := reading.BodyOf(r.Header)
 	why := body.Unread()
 	if why == "" && len(body.Codings()) > 0 {
-		why = "it is compressed (" + masking.Cut(strings.Join(body.Codings(), ", "), 40) + ")"
+		why = "it is compressed (" + strings.Join(body.Codings(), ", ") + ")"
 	}
 	if why == "" {
 		why = reading.UnreadQuery(r.URL.RawQuery)
@@ -159,11 +161,14 @@ func readable(r *http.Request) *Refusal {
 	return unsearched(why)
 }
 
+// maxWhy bounds why a body can't be read in a sentence, in bytes: it has words of the client's in it.
+const maxWhy = 120
+
 // unsearched refuses a request of which nobody can see whether a pattern is in it.
 func unsearched(why string) *Refusal {
 	return &Refusal{
 		Rule: door.RuleHostBody, Status: http.StatusUnsupportedMediaType,
-		Reason: "a request's body can't be read (" + why + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
+		Reason: "a request's body can't be read (" + masking.Cut(why, maxWhy) + "), and the policy has patterns to look for in it; send it as it is, in UTF-8",
 	}
 }
 
@@ -203,17 +208,82 @@ func findInBody(r *http.Request, body []byte, patterns []*expression.Expression)
 	return refusal
 }
 
-// findText looks for the patterns in one text.
+// findText looks for the patterns in one text, also as servers read it that leave out bytes that are
+// no UTF-8, or take overlong forms for letters.
 func findText(written string, patterns []*expression.Expression) *Refusal {
 	for text := range meanings(written) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
-		for i, pattern := range patterns {
-			if found, _ := pattern.Find(text); found {
-				return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
+		if utf8.ValidString(text) {
+			if refusal := findValid(text, patterns); refusal != nil {
+				return refusal
+			}
+			continue
+		}
+		if refusal := findValid(strings.ToValidUTF8(text, "\uFFFD"), patterns); refusal != nil {
+			return refusal
+		}
+		for _, read := range lenient {
+			for meant := range meanings(read(text)) { // one at a time: a body is long
+				if refusal := findValid(strings.ToValidUTF8(meant, "\uFFFD"), patterns); refusal != nil {
+					return refusal
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// lenient are ways in which servers read what is no UTF-8.
+var lenient = []func(text string) string{ //nolint:gochecknoglobals // a constant
+	func(text string) string { return strings.ToValidUTF8(text, "") },
+	func(text string) string { return strings.ToValidUTF8(shortest(text), "") },
+	func(text string) string { return strings.ToValidUTF8(shortest(text), "\uFFFD") },
+}
+
+// findValid looks for the patterns in UTF-8.
+func findValid(text string, patterns []*expression.Expression) *Refusal {
+	for i, pattern := range patterns {
+		if found, _ := pattern.Find(text); found {
+			return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
+		}
+	}
+	return nil
+}
+
+// shortest is a text in which characters of UTF-8 that have more bytes than they need have as many as
+// they need: up to six, as servers read them that are not particular.
+func shortest(text string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		c, size := overlong(text[i:])
+		if size == 0 {
+			out.WriteByte(text[i])
+			i++
+			continue
+		}
+		out.WriteRune(c)
+		i += size
+	}
+	return out.String()
+}
+
+// overlong reads a character that is written in more bytes than it needs; size 0: there is none.
+func overlong(text string) (c rune, size int) {
+	least := map[int]rune{2: 0x80, 3: 0x800, 4: 0x10000, 5: 0x200000, 6: 0x4000000}
+	size = bits.LeadingZeros8(^text[0])
+	if least[size] == 0 || len(text) < size {
+		return 0, 0
+	}
+	c = rune(text[0] & (0x7f >> size))
+	for _, next := range []byte(text[1:size]) {
+		if next&0xc0 != 0x80 {
+			return 0, 0
+		}
+		c = c<<6 | rune(next&0x3f)
+	}
+	if c >= least[size] {
+		return 0, 0
+	}
+	return c, size
 }
 
 // meanings are a text, and what it is once and twice without its escapes, where a plus is a

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
 // Bounds of an encoded body in which keys are looked for, in bytes. A longer one is refused.
@@ -17,10 +18,11 @@ const (
 	decoderCost = 128 << 10
 )
 
-// codingOf is how a body is encoded: "" not at all, or all codings that it names.
-func codingOf(h http.Header) string {
+// codingOf is how a body is encoded by what these fields say: "" not at all, or all codings that they
+// name.
+func codingOf(h http.Header, fields ...string) string {
 	var all []string
-	for _, field := range []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"} {
+	for _, field := range fields {
 		for _, value := range h.Values(field) {
 			for one := range strings.SplitSeq(strings.ToLower(value), ",") {
 				// Uploads to object stores have lengths between their pieces (aws-chunked). What takes
@@ -37,29 +39,14 @@ func codingOf(h http.Header) string {
 // readEncoded reads a body whole, looks for keys in what it says once it is decoded and, since a
 // server need not decode it, in what it is. It is sent as it came.
 func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReader) *Refusal {
-	most := int64(maxEncoded)
-	if r.ContentLength >= 0 {
-		most = min(most, r.ContentLength)
-	}
-	if err := TakePlace(r, c.config.Searches, 2*most+decoderCost); err != nil {
-		return noPlace(err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEncoded+1))
-	if refusal, ok := asRefusal(err); ok {
+	raw, done, refusal := c.keepEncoded(r, decoderCost)
+	if refusal != nil {
 		return refusal
 	}
-	if err != nil {
-		return noEnd()
-	}
+	defer done()
 	if len(raw) > maxEncoded {
 		return unreadable("encoded and has more than 4 MiB")
 	}
-	defer Return(r, 2*most+decoderCost-int64(len(raw)))
-	rest := r.Body // whose end has come, and who closes it
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(raw), rest), rest}
 	if coding != "gzip" && coding != "x-gzip" { // what deflate is, servers do not agree about
 		return unreadable("encoded in a way that is not read here (" + masking.Cut(coding, 40) + ")")
 	}
@@ -67,7 +54,7 @@ func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReade
 	if err != nil {
 		return unreadable("not encoded as it says")
 	}
-	asIs := readersOf(r.Header)
+	asIs, _ := readersOf(r.Header)
 	for _, one := range asIs {
 		if keys, ok := one.(*jsonKeys); ok {
 			keys.framed = true // what gzip makes has zero bytes in it
@@ -77,6 +64,73 @@ func (c *Carrier) readEncoded(r *http.Request, coding string, readers []keyReade
 		return refusal
 	}
 	return look(decoded, readers)
+}
+
+// keepEncoded reads an encoded body, or the beginning of one that is too long, which is sent as it
+// came. decoder is what decoding it takes, in bytes; done gives back what keeping it does not take any
+// more.
+func (c *Carrier) keepEncoded(r *http.Request, decoder int64) (raw []byte, done func(), refusal *Refusal) {
+	most := int64(maxEncoded)
+	if r.ContentLength >= 0 {
+		most = min(most, r.ContentLength)
+	}
+	if err := TakePlace(r, c.config.Searches, 2*most+decoder); err != nil {
+		return nil, nil, noPlace(err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(r.Body, maxEncoded+1))
+	if refusal, ok := asRefusal(err); ok {
+		return nil, nil, refusal
+	}
+	if err != nil {
+		return nil, nil, noEnd()
+	}
+	rest := r.Body // whose end may have come, and who closes it
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(raw), rest), rest}
+	return raw, func() { Return(r, 2*most+decoder-min(int64(len(raw)), 2*most+decoder)) }, nil
+}
+
+// readUnsaid looks for keys in an encoded body whose type says neither form nor JSON. Of one that is
+// too long to be kept the beginning tells whether a server could read an object in it: forms have less.
+func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
+	raw, done, refusal := c.keepEncoded(r, 2*maxEncoded+reading.DecoderCost)
+	if refusal != nil {
+		return refusal
+	}
+	defer done()
+	if len(raw) > maxEncoded {
+		if coding == "gzip" && !beginsObject(raw) {
+			return nil
+		}
+		return unreadable("encoded and has more than 4 MiB")
+	}
+	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
+	unread := reading.BodyOf(header).Each(raw, func(text []byte) (more bool) {
+		readers, _ := readersOf(r.Header)
+		refusal = look(bytes.NewReader(text), readers)
+		return refusal == nil
+	})
+	if refusal == nil && unread != "" {
+		return unreadable("not to be read (" + masking.Cut(unread, maxWhy) + ")")
+	}
+	return refusal
+}
+
+// beginsObject tells whether what is encoded by gzip begins like an object in JSON, or may.
+func beginsObject(raw []byte) bool {
+	decoded, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return true
+	}
+	begin := make([]byte, 512)
+	n, err := io.ReadFull(decoded, begin)
+	if err != nil {
+		return true
+	}
+	text := bytes.TrimLeft(begin[:n], "\xef\xbb\xbf\xfe\xff\x00 \t\r\n")
+	return len(text) == 0 || text[0] == '{'
 }
 
 // look reads all of a body by each of the readers.

@@ -20,19 +20,31 @@ func (c *Carrier) overridden(r *http.Request) *Refusal {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	all := readersOf(r.Header)
-	if len(all) == 0 {
+	all, said := readersOf(r.Header)
+	fields := []string{"Content-Encoding", "Grpc-Encoding", "Connect-Content-Encoding"}
+	if !said { // messages are encoded for servers that speak gRPC, and these take a method from none
+		fields = fields[:1]
+	}
+	coding := codingOf(r.Header, fields...)
+	if (reading.BodyOf(r.Header).OtherLetters() || coding != "") && !said && !overrides(r.Method) {
 		return nil
 	}
 	if reading.BodyOf(r.Header).OtherLetters() {
 		return unreadable("written in another charset than UTF-8")
 	}
-	if coding := codingOf(r.Header); coding != "" {
+	switch {
+	case coding != "" && said:
 		return c.readEncoded(r, coding, all)
+	case coding != "":
+		return c.readUnsaid(r, coding)
 	}
 	r.Body = &keyed{r.Body, all}
 	return nil
 }
+
+// overrides tells whether servers take another method from the body of a request that has this
+// one. Uploads of files, which may be encoded in any way, mostly have other ones.
+func overrides(method string) bool { return strings.EqualFold(method, http.MethodPost) }
 
 // unreadable refuses a body in which the fields of a form can't be found.
 func unreadable(how string) *Refusal {
@@ -50,20 +62,27 @@ type keyReader interface {
 	end() (wrong string)
 }
 
-// readersOf are how servers may read a body, by what it says that it is. Without a type some
-// take it for a form, and no two read a bad one alike.
-func readersOf(h http.Header) (all []keyReader) {
+// readersOf are how servers may read a body. said tells that its type names a form or JSON. Whatever
+// it says, there are servers that read JSON or a form in every body (express.json with type */*), so
+// those of other types are read by what they begin with. Without a type some take it for a form, and
+// no two read a bad one alike.
+func readersOf(h http.Header) (all []keyReader, said bool) {
 	kind := strings.ToLower(strings.Join(h.Values("Content-Type"), ","))
-	if strings.Contains(kind, "multipart") {
+	isParts, isJSON := strings.Contains(kind, "multipart"), strings.Contains(kind, "json")
+	isForm := strings.TrimSpace(kind) == "" || strings.Contains(kind, "urlencoded") || strings.Contains(kind, "x-www-form")
+	sniffed := &sniffedKeys{}
+	if isParts {
 		all = append(all, &partHeads{})
+		sniffed.begins = "--"
 	}
-	if strings.Contains(kind, "json") {
+	if isJSON {
 		all = append(all, &jsonKeys{framed: strings.Contains(kind, "grpc") || strings.Contains(kind, "connect")})
+		sniffed.begins = jsonBegins
 	}
-	if strings.TrimSpace(kind) == "" || strings.Contains(kind, "urlencoded") || strings.Contains(kind, "x-www-form") {
+	if isForm {
 		all = append(all, &formKeys{})
 	}
-	return all
+	return append(all, sniffed), isParts || isJSON || isForm
 }
 
 // keyed is a body that fails at a key that gives the request another method.
@@ -216,77 +235,4 @@ func unhex(c byte) int {
 		c += 'a' - 'A'
 	}
 	return strings.IndexByte("0123456789abcdef", c)
-}
-
-// jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form.
-type jsonKeys struct {
-	framed  bool // messages have lengths before them, which may have zero bytes in them
-	depth   int
-	inside  bool   // of a string
-	escaped []byte // of an escape, from its backslash on
-	text    []byte // of the last string; no more than can be a key that is looked for
-	was     bool   // a string has ended, and nothing came behind it
-}
-
-func (j *jsonKeys) read(p []byte) string {
-	for _, c := range p {
-		switch {
-		case c == 0 && !j.framed: // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
-			return wrongText
-		case j.inside:
-			j.take(c)
-		case c == '"':
-			j.inside, j.was, j.text = true, false, j.text[:0]
-		case strings.IndexByte(" \t\r\n", c) >= 0:
-		case c == ':' && j.was && j.depth == 1 && strings.EqualFold(string(j.text), "_method"):
-			return wrongField
-		default:
-			if j.was = false; c == '{' || c == '[' {
-				j.depth++
-			} else if c == '}' || c == ']' {
-				j.depth--
-			}
-		}
-	}
-	return ""
-}
-
-func (j *jsonKeys) end() string { return "" }
-
-// take takes one byte of a string.
-func (j *jsonKeys) take(c byte) {
-	switch {
-	case len(j.escaped) > 0:
-		j.escape(c)
-	case c == '\\':
-		j.escaped = append(j.escaped, c)
-	case c == '"':
-		j.inside, j.was = false, true
-	default:
-		j.add(rune(c))
-	}
-}
-
-// escape takes one byte of an escape.
-func (j *jsonKeys) escape(c byte) {
-	j.escaped = append(j.escaped, c)
-	if j.escaped[1] != 'u' {
-		j.escaped = j.escaped[:0]
-		j.add(rune(c)) // of those that stand for others none is in the key
-		return
-	}
-	meant := rune(0)
-	for _, d := range j.escaped[2:] {
-		meant = meant<<4 | rune(max(unhex(d), 0))
-	}
-	if len(j.escaped) == len(`\u0041`) {
-		j.escaped = j.escaped[:0]
-		j.add(meant)
-	}
-}
-
-func (j *jsonKeys) add(c rune) {
-	if len(j.text) <= len("_method") {
-		j.text = append(j.text, byte(min(c, 0x7f)))
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/reading"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 )
@@ -18,8 +19,8 @@ import (
 const pieceSize = 32 << 10
 
 // scannerCost is what looking through a body takes as it passes, in bytes: two pieces, and what
-// may be the beginning of something.
-const scannerCost = 4 * pieceSize
+// may be the beginning of something, as it is written and as it may be meant.
+const scannerCost = 8 * pieceSize
 
 // joinedCost is what looking through pieces with their lengths takes besides: for each byte of what
 // was read, which may be two pieces and grows, where it is in them.
@@ -73,11 +74,16 @@ func (l *look) passing(body reading.Body) {
 	case body.Chunked():
 		r.Body = &joined{ReadCloser: r.Body, look: l, scanner: l.set().Scanner(unredacted(l.plan), l.known...)}
 	}
+	l.view()
 }
+
+// maxWhy bounds why a body is not looked into, in bytes: it has words of the client's in it.
+const maxWhy = 120
 
 // unseen puts on record that the body is not looked into. Where something would be kept
 // from going out, the request is not sent.
 func (l *look) unseen(why string) error {
+	why = masking.Cut(why, maxWhy)
 	ask := l.ask("body")
 	ask.Unseen, ask.Refused = why, l.plan.Holds()
 	answer, err := l.record(ask)

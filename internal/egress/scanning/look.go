@@ -283,7 +283,7 @@ func (l *look) record(ask door.FoundAsk) (door.FoundAnswer, error) {
 	answer, err := l.door.FoundInRequest(ctx, ask)
 	if err != nil {
 		return answer, &requests.Refusal{
-			Rule: door.RuleScanning, Reason: "what was found in a request can't be put on record", Status: http.StatusServiceUnavailable, Recorded: true,
+			Rule: door.RuleScanning, Reason: "what was found in a request can't be put on record", Status: http.StatusServiceUnavailable, // which comes on record by itself
 		}
 	}
 	return answer, nil

@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
 
 // gotKey is under what a request's context has what it got.
@@ -28,8 +31,8 @@ func remember(r *http.Request, uses []Use, signed bool) {
 	*r = *r.WithContext(context.WithValue(r.Context(), gotKey{}, g))
 }
 
-// askReadable has a request ask for an answer in which secrets can be found: whole, and
-// encoded in no way. Of a signed one the part stays that it asks for: clients would take all
+// askReadable has a request ask for an answer in which secrets can be found: whole, encoded in no
+// way, and in the letters that the host is used to. Of a signed one the part stays that it asks for: clients would take all
 // for that part.
 func askReadable(r *http.Request, signed bool) {
 	for name := range r.Header {
@@ -38,11 +41,20 @@ func askReadable(r *http.Request, signed bool) {
 		}
 	}
 	r.Header.Set("Accept-Encoding", readable)
-	if !signed {
-		r.Header.Del("Range")
-		r.Header.Del("If-Range")
+	if signed {
+		return
+	}
+	for _, name := range []string{"Range", "If-Range", "Accept-Charset"} {
+		r.Header.Del(name)
+	}
+	for i, value := range r.Header["Accept"] {
+		r.Header["Accept"][i] = namedCharset.ReplaceAllString(value, "")
 	}
 }
+
+// namedCharset finds what an Accept says of the letters that an answer is to be written in: a secret
+// is found in those that have ASCII as it is.
+var namedCharset = regexp.MustCompile(`(?i)\s*;\s*charset\*?[0-9]*\*?\s*=\s*(?:"[^"]*"?|[^;,]*)`)
 
 // Incoming takes the secrets out of a host's answer. An error is a Refused.
 func (e *Exchange) Incoming(a *http.Response) error {
@@ -86,6 +98,8 @@ func unreadable(a *http.Response, part bool) string {
 	}
 	kind := strings.ToLower(strings.Join(a.Header.Values("Content-Type"), ","))
 	switch {
+	case reading.HidesASCII(a.Header.Values("Content-Type")):
+		return "writes its answer in a charset in which letters of ASCII are other bytes, or unknown ones,"
 	case a.StatusCode == http.StatusIMUsed:
 		return "answers with what has changed alone"
 	case !part && (a.StatusCode == http.StatusPartialContent || strings.Contains(kind, "multipart/byteranges")):

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,11 +10,21 @@ import (
 // reader reads the escape with which a text begins: see escape.
 type reader func(b []byte) (meant [4]byte, size, n int)
 
-// dialects are readers of escapes that mean something else to escape, or nothing. Each reads a
-// text by itself: the same digits are another letter to each.
-func dialects() []reader { return []reader{readPair, readStyle, readOctal} }
+// dialects are readers of escapes that mean something else to escape, or nothing, as far as a text may
+// have any of them. Each reads a text by itself: the same digits are another letter to each. A line's
+// end of quoted-printable may stand within any other escape, so there is one that takes these out and
+// nothing else.
+func dialects(b []byte) (all []reader) {
+	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") {
+		all = append(all, readSoftEnd)
+	}
+	if spokenOtherwise(b) {
+		all = append(all, readPair, readStyle, readOctal)
+	}
+	return all
+}
 
-// spokenOtherwise tells whether a text has what may be an escape of a dialect.
+// spokenOtherwise tells whether a text has what may be an escape of a dialect by its digits.
 func spokenOtherwise(b []byte) bool {
 	for i := range len(b) - 1 {
 		if (b[i] == '\\' || b[i] == '=') && digit(b[i+1]) >= 0 {
@@ -21,6 +32,29 @@ func spokenOtherwise(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// breaksAnEscape tells whether a line's end of quoted-printable stands where it may be within another
+// escape.
+func breaksAnEscape(b []byte, end string) bool {
+	for at := 0; ; at += len(end) {
+		next := bytes.Index(b[at:], []byte(end))
+		if next < 0 {
+			return false
+		}
+		at += next
+		if bytes.ContainsAny(b[max(0, at-maxEscape):at], `&%\`) {
+			return true
+		}
+	}
+}
+
+// readSoftEnd reads a line's end of quoted-printable, which means nothing.
+func readSoftEnd(b []byte) (meant [4]byte, size, n int) {
+	if b[0] != '=' || len(b) == 1 {
+		return meant, 0, 0
+	}
+	return meant, 0, softEnd(b)
 }
 
 // readPair reads two digits, as quoted-printable (=2D) and directories (\2d) have them.

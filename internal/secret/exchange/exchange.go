@@ -101,12 +101,16 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if err := p.own(); err != nil {
 		return err
 	}
+	form := signedFormOf(r, credentials)
+	if err := form.refuse(body); err != nil {
+		return err
+	}
 	if e.seeks {
 		if body, err = e.fill(draft{r, body, whole}, said, credentials, uses, len(signing) > 0); err != nil {
 			return err
 		}
 	}
-	e.send(draft{r, body, whole}, said, p)
+	e.send(draft{r, body, whole}, said, p, form)
 	return nil
 }
 
@@ -191,7 +195,7 @@ func (e *Exchange) know(uses []Use, given Given) error {
 func (e *Exchange) sought() *needles { return e.runs.sought(e.run) }
 
 // send gives the request its body, watched for placeholders.
-func (e *Exchange) send(d draft, said Request, p *presented) {
+func (e *Exchange) send(d draft, said Request, p *presented, form *signedForm) {
 	r := d.Request
 	r.GetBody = nil
 	if d.whole {
@@ -199,10 +203,10 @@ func (e *Exchange) send(d draft, said Request, p *presented) {
 		r.Header.Del("Content-Length")
 		return // it was looked at
 	}
-	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 && p == nil {
+	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 && p == nil && form == nil {
 		return
 	}
-	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, scan: scan{needles: e.strays}}
+	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, form: form, scan: scan{needles: e.strays}}
 	if p != nil {
 		body.alone, body.fields = true, p.fields
 	}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -54,17 +55,28 @@ func (p *presented) declare(all []parameter) {
 	}
 }
 
-// inPath looks for a key in a path where a placeholder would be swapped and there is none: the
-// place has no name, so it goes by how keys look.
+// inPath looks for a key in a path where a placeholder is swapped, also beside it: the place has no
+// name, so it goes by how keys look, and no host says which of two it takes.
 func (p *presented) inPath() string {
-	path := p.URL.EscapedPath()
-	if !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Path) }) || p.holds(path) {
+	if !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Path) }) {
 		return ""
 	}
-	for segment := range strings.SplitSeq(Unescape(path), "/") {
-		if likeKey(segment) {
+	path := p.without(Unescape(p.without(p.URL.EscapedPath())))
+	for segment := range strings.SplitSeq(path, "/") {
+		if likeKey(segment) || keyOfID.MatchString(segment) {
 			return "path"
 		}
 	}
 	return ""
+}
+
+// keyOfID finds the key of something with a number (ID:KEY), whatever letters it has.
+var keyOfID = regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{20,}`)
+
+// without is a path with a slash for each placeholder.
+func (p *presented) without(path string) string {
+	for _, one := range p.placeholders {
+		path = strings.ReplaceAll(path, one, "/")
+	}
+	return path
 }

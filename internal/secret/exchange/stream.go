@@ -19,6 +19,7 @@ type outgoing struct {
 	// body, where more may come than was announced. fields are as presented has them.
 	alone  bool
 	fields map[string]bool
+	form   *signedForm // nil: it is none that could be signed
 	scan   scan
 	ready  []byte
 	err    error
@@ -28,6 +29,9 @@ type outgoing struct {
 func (o *outgoing) Read(p []byte) (int, error) {
 	for len(o.ready) == 0 && o.err == nil && len(p) > 0 {
 		n, err := o.from.Read(p)
+		if o.err = o.form.refuse(p[:n]); o.err != nil {
+			return 0, o.err
+		}
 		out, of := o.scan.take(p[:n], err != nil)
 		where := "body"
 		if err != nil && of == "" {

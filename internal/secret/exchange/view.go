@@ -114,8 +114,8 @@ func (l *looker) through(v view, depth int) {
 	if v.unescaped < maxUnescaped {
 		l.unescape(v, depth+1, escape, false)
 	}
-	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign && spokenOtherwise(v.b) {
-		for _, read := range dialects() {
+	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign {
+		for _, read := range dialects(v.b) {
 			l.unescape(v, depth+1, read, true)
 		}
 	}

@@ -1,0 +1,184 @@
+package requests
+
+import (
+	"bytes"
+	"strings"
+)
+
+// sniffedKeys reads the keys of a body by what it begins with, and not by its type: of an object in
+// JSON, in whichever letters, and of a form. Others it passes over. A body whose type names another
+// way to read it is read that way alone as long as it begins so: what texts and programs quote is
+// neither.
+type sniffedKeys struct {
+	begins string // bytes with one of which a body of its type begins; "": any
+
+	head  []byte // what came first, until it tells the letters
+	unit  int    // bytes of a letter; 0: not known yet
+	low   int    // which of them has its lowest bits
+	part  []byte // of a letter
+	begun bool   // what is behind blanks has come
+	json  *jsonKeys
+	form  *quotedKeys
+}
+
+// jsonBegins are what texts in JSON begin with.
+const jsonBegins = "{[\"-0123456789tfn"
+
+// marks are what tells how letters are written: by a mark, or by where zero bytes are in the first
+// two characters of JSON, which are ASCII. The longer ones come first.
+var marks = []struct { //nolint:gochecknoglobals // a constant
+	mark      string // _ is any byte but zero
+	cut       int    // bytes of it that are no text
+	unit, low int
+}{
+	{"\xff\xfe\x00\x00", 4, 4, 0},
+	{"\x00\x00\xfe\xff", 4, 4, 3},
+	{"_\x00\x00\x00", 0, 4, 0},
+	{"\x00\x00\x00_", 0, 4, 3},
+	{"\xef\xbb\xbf", 3, 1, 0},
+	{"\xff\xfe", 2, 2, 0},
+	{"\xfe\xff", 2, 2, 1},
+	{"_\x00_\x00", 0, 2, 0},
+	{"\x00_\x00_", 0, 2, 1},
+}
+
+// longestMark is how much of a body tells its letters.
+const longestMark = 4
+
+func (s *sniffedKeys) read(p []byte) string {
+	if s.unit == 0 {
+		if s.head = append(s.head, p...); len(s.head) < longestMark {
+			return ""
+		}
+		p = s.know()
+	}
+	return s.written(p)
+}
+
+func (s *sniffedKeys) end() string {
+	if s.unit == 0 {
+		if wrong := s.written(s.know()); wrong != "" {
+			return wrong
+		}
+	}
+	if s.form != nil {
+		return s.form.end()
+	}
+	return ""
+}
+
+// know finds out how letters are written. It gives what has come of the text.
+func (s *sniffedKeys) know() (text []byte) {
+	s.unit = 1
+	for _, m := range marks {
+		if len(s.head) < len(m.mark) {
+			continue
+		}
+		is := true
+		for i := range len(m.mark) {
+			is = is && (s.head[i] == m.mark[i] || m.mark[i] == '_' && s.head[i] != 0)
+		}
+		if is {
+			s.unit, s.low = m.unit, m.low
+			return s.head[m.cut:]
+		}
+	}
+	return s.head
+}
+
+// written reads bytes in whichever letters.
+func (s *sniffedKeys) written(p []byte) string {
+	if s.unit == 1 {
+		return s.text(p)
+	}
+	if s.begun && s.json == nil {
+		return ""
+	}
+	text := make([]byte, 0, len(p)/s.unit+1)
+	for _, c := range p {
+		if s.part = append(s.part, c); len(s.part) < s.unit {
+			continue
+		}
+		meant := s.part[s.low]
+		if s.part[s.low] = 0; meant > 0x7e || strings.Trim(string(s.part), "\x00") != "" {
+			meant = 0x7f // no letter of a key's
+		}
+		text, s.part = append(text, meant), s.part[:0]
+	}
+	return s.text(text)
+}
+
+// text reads bytes of ASCII.
+func (s *sniffedKeys) text(p []byte) string {
+	if !s.begun {
+		if p = bytes.TrimLeft(p, " \t\r\n"); len(p) == 0 {
+			return ""
+		}
+		s.begin(p[0])
+	}
+	if s.json != nil {
+		if wrong := s.json.read(p); wrong != "" {
+			return wrong
+		}
+	}
+	if s.form != nil {
+		return s.form.read(p)
+	}
+	return ""
+}
+
+// begin takes the first byte behind blanks.
+func (s *sniffedKeys) begin(c byte) {
+	s.begun, s.head = true, nil
+	if strings.IndexByte(s.begins, c) >= 0 {
+		return
+	}
+	if c == '{' {
+		s.json = &jsonKeys{framed: true} // what only looks like JSON may have zero bytes in it
+	}
+	if s.unit == 1 {
+		s.form = &quotedKeys{within: true}
+	}
+}
+
+// quotedKeys reads the keys of a form in a body that need not be one: a key has no blank in it, and
+// begins where the body does, or right behind an ampersand or a semicolon.
+type quotedKeys struct {
+	key    []byte
+	within bool // what comes may be of a key
+}
+
+func (q *quotedKeys) read(p []byte) string {
+	for len(p) > 0 {
+		if !q.within {
+			next := bytes.IndexAny(p, "&;")
+			if next < 0 {
+				return ""
+			}
+			p, q.within, q.key = p[next+1:], true, q.key[:0]
+			continue
+		}
+		c := p[0]
+		switch p = p[1:]; {
+		case c == '&' || c == ';':
+			q.key = q.key[:0]
+		case c == '=':
+			if q.within = false; q.overrides() {
+				return wrongField
+			}
+		case c <= ' ' || c > '~' || len(q.key) == len("%u0000")*maxKey:
+			q.within = false
+		default:
+			q.key = append(q.key, c)
+		}
+	}
+	return ""
+}
+
+func (q *quotedKeys) end() string { return "" } // a key without a value names no method
+
+// overrides tells whether the key is the method's.
+func (q *quotedKeys) overrides() bool {
+	keys := &formKeys{}
+	return keys.read(q.key) != "" || keys.end() != ""
+}

@@ -1,0 +1,80 @@
+package docker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// TestFreshWhatIsHiddenWasMoved: another sandbox, which may write to the directory, moved what an
+// ignore file hides, after that was looked at and before the ground is laid. It is refused, as by the pins of gVisor and runc, which are the control.
+func TestFreshWhatIsHiddenWasMoved(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounts need root")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	freshMust(t, err)
+	conf := filepath.Join(dir, "project", "conf")
+	for _, d := range []string{conf, filepath.Join(dir, "place"), filepath.Join(dir, "pins"), filepath.Join(dir, "empty")} {
+		freshMust(t, os.MkdirAll(d, 0o755))
+	}
+	none := filepath.Join(dir, "none")
+	freshMust(t, os.WriteFile(none, nil, 0o644))
+	freshMust(t, os.WriteFile(filepath.Join(conf, "key"), []byte("what nobody inside may read"), 0o644))
+	identity := func(path string) hostpath.Identity {
+		p, err := hostpath.Resolve(path, nil)
+		freshMust(t, err)
+		defer p.Close()
+		return p.ID
+	}
+	spec := engine.Spec{Mounts: []engine.Mount{
+		{Source: filepath.Dir(conf), Destination: "/w", Origin: identity(filepath.Dir(conf))},
+		{Source: none, Destination: "/w/conf/key", ReadOnly: true, Around: identity(conf)},
+	}}
+	freshMust(t, os.Rename(conf, conf+"2"))
+	freshMust(t, os.Mkdir(conf, 0o755))
+	freshMust(t, os.WriteFile(filepath.Join(conf, "key"), nil, 0o644))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the namespace goes with the thread
+		if err := mounts.Alone(); err != nil {
+			t.Error(err)
+			return
+		}
+		pins := mounts.Pins{Mounts: spec.Mounts, At: func(n int) string { return filepath.Join(dir, "pins", string(rune('0'+n))) }, Empty: filepath.Join(dir, "empty")}
+		if err := pins.Pin(); !errors.Is(err, fault.ErrConflict) {
+			t.Errorf("the control: %v", err)
+		}
+		g, p := ground{place: filepath.Join(dir, "place")}, planOf(spec, dir)
+		p.weak = true // owners are another matter
+		if err := unix.Mount("tmpfs", g.place, "tmpfs", 0, "size=1m"); err != nil {
+			t.Error(err)
+			return
+		}
+		var laid error
+		for n, m := range p.binds { // as lay does
+			laid = errors.Join(laid, g.layBind(n, m, p))
+		}
+		if shown, err := os.ReadFile(filepath.Join(g.bind(0), "conf2", "key")); laid == nil && err == nil {
+			t.Errorf("the ground is laid, and the container is shown conf2/key, which is hidden: %q", shown)
+		}
+	}()
+	<-done
+}
+
+func freshMust(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

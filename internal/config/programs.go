@@ -1,21 +1,84 @@
 package config
 
-import "github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
 
-// Programs are the files of the host that decide what the programs do that tools and secrets are, and
-// the directories in which these look for more: no sandbox may write them.
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+)
+
+// dockerSocket is the Docker daemon's that is asked if the configuration names none.
+const dockerSocket = "/var/run/docker.sock"
+
+// HostFiles are the files and directories of the host that the daemon runs, or whose content it believes,
+// whichever key of the configuration names them, and the configuration file itself: no sandbox may write
+// them, or replace a link on the way to one. What the daemon only writes to is not among them.
+func (c Config) HostFiles(p Paths) []string {
+	all := append(c.Programs(), p.File(), cmp.Or(strings.TrimPrefix(c.Docker.Host, "unix://"), dockerSocket))
+	add := func(files ...string) {
+		for _, file := range files {
+			if filepath.IsAbs(file) {
+				all = append(all, file)
+			}
+		}
+	}
+	add(c.Audit.KeyFile, c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile)
+	for _, u := range c.Upstreams {
+		add(u.CAFile)
+	}
+	for _, h := range c.Network.Hosts {
+		add(h.CAFile)
+	}
+	for _, w := range c.Approvals.Webhooks {
+		add(w.SecretFile)
+	}
+	for _, s := range c.Secrets {
+		add(s.File)
+		add(s.Vault.files()...)
+		if s.OAuth != nil {
+			add(s.OAuth.CAFile, s.OAuth.ClientSecret.File)
+			add(s.OAuth.ClientSecret.Vault.files()...)
+		}
+	}
+	return all
+}
+
+// files are those that a vault is asked with; v may be nil.
+func (v *Vault) files() []string {
+	if v == nil {
+		return nil
+	}
+	return []string{v.TokenFile, v.CAFile}
+}
+
+// Programs are the files of the host that decide what programs do which the daemon runs, and
+// the directories in which these look for more.
 func (c Config) Programs() []string {
-	var all []string
+	all := c.EnginePrograms()
 	for _, t := range c.Tools {
 		all = append(all, executable.Files(t.Command, t.Directory)...)
 		all = append(all, executable.Places(t.Command, t.Directory, t.Environment)...)
 	}
+	commands := [][]string{c.Audit.Publish.Command}
 	for _, s := range c.Secrets {
-		all = append(all, executable.Files(s.Command, "")...)
-		all = append(all, executable.Places(s.Command, "", nil)...)
+		commands = append(commands, s.Command)
 		if s.OAuth != nil {
-			all = append(all, executable.Files(s.OAuth.ClientSecret.Command, "")...)
-			all = append(all, executable.Places(s.OAuth.ClientSecret.Command, "", nil)...)
+			commands = append(commands, s.OAuth.ClientSecret.Command)
+		}
+	}
+	for _, argv := range commands {
+		all = append(all, executable.Files(argv, "")...)
+		all = append(all, executable.Places(argv, "", nil)...)
+	}
+	return all
+}
+
+// EnginePrograms are what engines run and boot, as far as the configuration names it.
+func (c Config) EnginePrograms() (all []string) {
+	for _, name := range []string{c.Runsc, c.MachineMonitor, c.GuestKernel} {
+		if filepath.IsAbs(name) {
+			all = append(all, name)
 		}
 	}
 	return all

@@ -103,9 +103,9 @@ func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 		path.Close()
 		return nil, fmt.Errorf("%s is no file that can be run", name)
 	}
-	tree, below, err := under(path.Name, writable)
+	tree, below, err := hostpath.Within(path.Name, writable)
 	if err == nil && below {
-		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, so it is not run; move it out, or mount that directory read-only", name, tree)
+		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, or could, so it is not run; move it out, and mount its new place read-only at most", name, tree.Path)
 	}
 	if err != nil {
 		path.Close()
@@ -159,13 +159,13 @@ func CheckPlaces(places []string, writable []hostpath.Tree) error {
 		if err != nil {
 			return fmt.Errorf("the directory %s can't be opened: %w", name, err)
 		}
-		tree, below, err := under(path.Name, writable)
+		tree, below, err := hostpath.Within(path.Name, writable)
 		path.Close()
 		if err != nil {
 			return err
 		}
 		if below {
-			return fmt.Errorf("the directory %s, in which the program may look for what it runs, lies under %s, where a sandbox may write, so it is not run; name another, or mount that directory read-only", name, tree)
+			return fmt.Errorf("the directory %s, in which the program may look for what it runs, lies under %s, where a sandbox may write, or could, so it is not run; name another, and mount that read-only at most", name, tree.Path)
 		}
 	}
 	return nil
@@ -199,23 +199,6 @@ func named(arg string) []string {
 		return []string{arg, value}
 	}
 	return []string{arg}
-}
-
-// under tells below which tree a path lies.
-func under(path string, writable []hostpath.Tree) (tree string, below bool, err error) {
-	if len(writable) == 0 {
-		return "", false, nil
-	}
-	table, err := hostpath.ReadTable()
-	if err != nil {
-		return "", false, fmt.Errorf("the host's table of mounts can't be read: %w", err)
-	}
-	for _, t := range writable {
-		if _, below := table.NameUnder(path, t.Path); below || t.Path == "/" {
-			return t.Path, true, nil
-		}
-	}
-	return "", false, nil
 }
 
 // Files are the files that decide what a command does: the program, the interpreters of a script,

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// TestFreshProgramsThatEndedRunsLeft: the daemon was started in a shell with a project's environment
+// TestProgramsThatEndedRunsLeft: the daemon was started in a shell with a project's environment
 // first on its PATH. A run that may write to the project leaves a program there, and ends. A later run, which
 // may write nowhere, uses a secret whose command is a system's script that calls a helper by its name. The host must not run what the first one left. The
 // control: while the first run lives, it does not (program.TestPathOfTheDaemon and the like); here, that the second run got as far as its secret.
-func TestFreshProgramsThatEndedRunsLeft(t *testing.T) {
+func TestProgramsThatEndedRunsLeft(t *testing.T) {
 	if os.Geteuid() != 0 || testing.Short() {
 		t.Skip("makes sandboxes as root")
 	}

@@ -2,7 +2,10 @@ package config
 
 import (
 	"cmp"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
@@ -15,33 +18,47 @@ const dockerSocket = "/var/run/docker.sock"
 // whichever key of the configuration names them, and the configuration file itself: no sandbox may write
 // them, or replace a link on the way to one. What the daemon only writes to is not among them.
 func (c Config) HostFiles(p Paths) []string {
-	all := append(c.Programs(), p.File(), cmp.Or(strings.TrimPrefix(c.Docker.Host, "unix://"), dockerSocket))
-	add := func(files ...string) {
-		for _, file := range files {
-			if filepath.IsAbs(file) {
-				all = append(all, file)
+	all := append(c.Programs(), c.Believed(p)...)
+	for _, t := range c.Tools {
+		all = append(all, t.Directory) // whether it is there yet or not
+	}
+	for _, s := range c.Secrets {
+		all = append(all, s.File)
+		all = append(all, s.Vault.files()...)
+		if s.OAuth != nil {
+			all = append(all, s.OAuth.CAFile, s.OAuth.ClientSecret.File)
+			all = append(all, s.OAuth.ClientSecret.Vault.files()...)
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
+}
+
+// Believed are those of HostFiles that the daemon does not run, and reads for more than one secret: it does
+// not start where one of them may be a sandbox's. What lies in the state directory is its own, but for
+// links in it, which lead anywhere.
+func (c Config) Believed(p Paths) []string {
+	all := []string{
+		p.File(), cmp.Or(strings.TrimPrefix(c.Docker.Host, "unix://"), dockerSocket),
+		c.Audit.KeyFile, c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile,
+	}
+	for _, u := range c.Upstreams {
+		all = append(all, u.CAFile)
+	}
+	for _, h := range c.Network.Hosts {
+		all = append(all, h.CAFile)
+	}
+	for _, w := range c.Approvals.Webhooks {
+		all = append(all, w.SecretFile)
+	}
+	for _, dir := range []string{p.State, p.Policies(), p.NamedPolicies()} {
+		entries, _ := os.ReadDir(dir) // one that can't be read is for who reads what is in it
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				all = append(all, filepath.Join(dir, e.Name()))
 			}
 		}
 	}
-	add(c.Audit.KeyFile, c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile)
-	for _, u := range c.Upstreams {
-		add(u.CAFile)
-	}
-	for _, h := range c.Network.Hosts {
-		add(h.CAFile)
-	}
-	for _, w := range c.Approvals.Webhooks {
-		add(w.SecretFile)
-	}
-	for _, s := range c.Secrets {
-		add(s.File)
-		add(s.Vault.files()...)
-		if s.OAuth != nil {
-			add(s.OAuth.CAFile, s.OAuth.ClientSecret.File)
-			add(s.OAuth.ClientSecret.Vault.files()...)
-		}
-	}
-	return all
+	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
 }
 
 // files are those that a vault is asked with; v may be nil.

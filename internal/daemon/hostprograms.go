@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 // FindRunsc looks where the configuration says, beside the binary, where `make
@@ -50,7 +51,14 @@ func ownPrograms(executable, runsc string) []string {
 	return all
 }
 
-// checkHostPrograms refuses to start where a sandbox could have written what the daemon itself runs.
+// hostEnvironment is this process's, as programs of the host have it, and the daemon itself believes it:
+// without what a sandbox may write, or could.
+func hostEnvironment(paths config.Paths) []string {
+	return discover.Environment(os.Environ(), written.OrAnywhere(paths.Written()))
+}
+
+// checkHostPrograms refuses to start where a sandbox could have written what the daemon itself runs or
+// believes. Of what it runs later, as for a tool or a secret, each is looked at when it is used.
 func checkHostPrograms(paths config.Paths, cfg config.Config) error {
 	trees, err := written.Read(paths.Written())
 	if err != nil || len(trees) == 0 {
@@ -61,13 +69,13 @@ func checkHostPrograms(paths config.Paths, cfg config.Config) error {
 		return fault.Wrap(fault.ErrUnavailable, err, "this program can't be found")
 	}
 	all := append(ownPrograms(self, FindRunsc(cfg.Runsc, self, trees)), cfg.EnginePrograms()...)
-	for _, program := range all {
+	for _, program := range append(all, cfg.Believed(paths)...) {
 		tree, theirs, err := hostpath.Within(program, trees)
 		if err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "where %s lies can't be looked at", program)
 		}
 		if theirs {
-			return fault.New(fault.ErrForbidden, "%s, which the daemon runs, is reached under %s, where a sandbox could write, so that it may be an agent's: install it elsewhere, as with `uv tool install cofferdam` or `pipx install cofferdam`, or name another in the configuration", program, tree.Path)
+			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: move it elsewhere and name that in the configuration, or install Cofferdam elsewhere, as with `uv tool install cofferdam` or `pipx install cofferdam`", program, tree.Path)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package executable
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -93,6 +94,14 @@ func (p *Program) Command() *exec.Cmd {
 	return &exec.Cmd{Path: p.path.Proc(), Args: p.argv}
 }
 
+// CommandContext is Command, which is killed when ctx ends.
+func (p *Program) CommandContext(ctx context.Context) *exec.Cmd {
+	started := p.Command()
+	cmd := exec.CommandContext(ctx, started.Path)
+	cmd.Args = started.Args
+	return cmd
+}
+
 // open opens a file, and refuses one that somebody inside may write.
 func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	path, err := hostpath.Resolve(name, writable)
@@ -169,28 +178,6 @@ func CheckPlaces(places []string, writable []hostpath.Tree) error {
 		}
 	}
 	return nil
-}
-
-// WithoutPlaces is an environment, as os.Environ has it, in whose variables that list directories to
-// look in (PATH and those that end so) are none where a sandbox may write: a daemon has the
-// environment of the shell that started it, in which a project's own programs may come first.
-// Those that are not there are left out too, since somebody could make them.
-func WithoutPlaces(environment []string, writable []hostpath.Tree) []string {
-	if len(writable) == 0 {
-		return environment
-	}
-	all := slices.Clone(environment)
-	for i, variable := range all {
-		name, value, _ := strings.Cut(variable, "=")
-		if !strings.HasSuffix(name, "PATH") {
-			continue
-		}
-		places := slices.DeleteFunc(filepath.SplitList(value), func(place string) bool {
-			return !filepath.IsAbs(place) || CheckPlaces([]string{place}, writable) != nil
-		})
-		all[i] = name + "=" + strings.Join(places, string(filepath.ListSeparator))
-	}
-	return all
 }
 
 // named are the names that an argument may be: itself, and what it gives an option.

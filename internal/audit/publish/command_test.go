@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
-// TestFreshNoProgramOfASandboxIsRun: a program that lies where a sandbox may write is not run by
+// TestNoProgramOfASandboxIsRun: a program that lies where a sandbox may write is not run by
 // the daemon for its checkpoints, as none is for a tool or a secret. The control is the file of
 // checkpoints, which is not written through a link there.
-func TestFreshNoProgramOfASandboxIsRun(t *testing.T) {
+func TestNoProgramOfASandboxIsRun(t *testing.T) {
 	project, host := t.TempDir(), t.TempDir()
 	ran, victim := filepath.Join(host, "ran"), filepath.Join(host, "victim")
 	// What was written inside, in a run that may write to the project.
@@ -34,7 +35,7 @@ func TestFreshNoProgramOfASandboxIsRun(t *testing.T) {
 	publisher := start(Config{
 		File: filepath.Join(project, "kept"), Written: written, Command: []string{filepath.Join(project, "publish.sh")}, Dir: t.TempDir(),
 		Latest: func() (int64, []byte) { return 1, []byte(note) }, Log: slog.New(slog.DiscardHandler),
-	}, fileTarget{filepath.Join(project, "kept"), written}, commandTarget{filepath.Join(project, "publish.sh")})
+	}, fileTarget{filepath.Join(project, "kept"), written}, commandTarget{[]string{filepath.Join(project, "publish.sh")}, written, &executable.Sums{}})
 	publisher.Close() // which gives each target an attempt
 	if text, err := os.ReadFile(victim); err != nil || len(text) > 0 {
 		t.Fatalf("the control: %q, %v", text, err)

@@ -10,10 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
 
-// TestFreshClientsOfASandboxAreNotAsked: the machine's own clients are asked for their registries
+// TestClientsOfASandboxAreNotAsked: the machine's own clients are asked for their registries
 // by programs of the PATH of whoever started the daemon, in which a project's virtual environment
 // comes first. None is run that lies where a sandbox could write.
-func TestFreshClientsOfASandboxAreNotAsked(t *testing.T) {
+func TestClientsOfASandboxAreNotAsked(t *testing.T) {
 	state, host := t.TempDir(), t.TempDir()
 	project, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

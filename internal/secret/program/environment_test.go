@@ -11,11 +11,11 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret/program"
 )
 
-// TestFreshNoModuleOfASandboxIsLoaded: a program that prints a secret has the environment of the
+// TestNoModuleOfASandboxIsLoaded: a program that prints a secret has the environment of the
 // shell that started the daemon. Variables whose names end in PATH have no directory in it where a sandbox may
 // write; the same has to hold for the others by which interpreters find what they load. The control is
 // PYTHONPATH.
-func TestFreshNoModuleOfASandboxIsLoaded(t *testing.T) {
+func TestNoModuleOfASandboxIsLoaded(t *testing.T) {
 	project, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

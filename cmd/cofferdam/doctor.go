@@ -90,6 +90,9 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	if err != nil {
 		return doctor.Report{}, err
 	}
+	if err := daemon.CheckHostPrograms(paths, cfg); err != nil { // it would run them
+		return doctor.Report{}, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return doctor.Report{}, err

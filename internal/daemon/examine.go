@@ -39,7 +39,7 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 	}
 	_, err := hooksOf(cfg.Approvals, written.OrAnywhere(paths.Written()))
 	note("webhooks", err)
-	note("programs", checkHostPrograms(paths, cfg))
+	note("programs", CheckHostPrograms(paths, cfg))
 	note("default template", knownTemplate("default_template", cfg.DefaultTemplate))
 	if err := paths.CheckKept(); err != nil { // what is in them is not looked at then
 		note("kept files", err)

@@ -17,7 +17,7 @@ import (
 // could. A path that does not exist is returned all the same: the engine says so.
 func FindRunsc(configured, executable string, trees []hostpath.Tree) string {
 	if configured != "" {
-		return configured // checkHostPrograms looks at it
+		return configured // CheckHostPrograms looks at it
 	}
 	beside := filepath.Join(filepath.Dir(executable), "runsc")
 	near := []string{beside, filepath.Join(filepath.Dir(executable), "..", "libexec", "cofferdam", "runsc")}
@@ -57,9 +57,9 @@ func hostEnvironment(paths config.Paths) []string {
 	return discover.Environment(os.Environ(), written.OrAnywhere(paths.Written()))
 }
 
-// checkHostPrograms refuses to start where a sandbox could have written what the daemon itself runs or
+// CheckHostPrograms refuses to start where a sandbox could have written what the daemon itself runs or
 // believes. Of what it runs later, as for a tool or a secret, each is looked at when it is used.
-func checkHostPrograms(paths config.Paths, cfg config.Config) error {
+func CheckHostPrograms(paths config.Paths, cfg config.Config) error {
 	trees, err := written.Read(paths.Written())
 	if err != nil || len(trees) == 0 {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -89,11 +90,14 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	if err != nil {
 		return doctor.Report{}, err
 	}
+	if err := daemon.CheckHostPrograms(paths, cfg); err != nil { // it would run them
+		return doctor.Report{}, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	runsc := daemon.FindRunsc(cfg.Runsc, self)
+	runsc := daemon.FindRunsc(cfg.Runsc, self, written.OrAnywhere(paths.Written()))
 	parent := keeper.Dial(paths.KeeperSocket())
 	engines := all.Engines(all.Config{
 		Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),

@@ -23,11 +23,11 @@ import (
 // agentTrees are the directories in which agents may have left links. If that is not known it is
 // everywhere, so that no link is followed at all.
 func agentTrees() []hostpath.Tree {
-	trees, err := recordedTrees()
+	paths, err := config.DefaultPaths()
 	if err != nil {
 		return []hostpath.Tree{{Path: "/"}}
 	}
-	return trees
+	return written.OrAnywhere(paths.Written())
 }
 
 // recordedTrees are the directories that this user's sandboxes were ever given to write to.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
 )
 
@@ -121,8 +121,9 @@ stdout, and lets in who has the sandbox's key.`,
 
 // openSSH becomes ssh.
 func openSSH(ctx context.Context, sandbox string, args []string) error {
-	program, err := exec.LookPath("ssh")
-	if err != nil {
+	trees := agentTrees()
+	program := executable.LookPath("ssh", os.Environ(), trees)
+	if program == "" {
 		return fault.New(fault.ErrUnavailable, "there is no ssh on this machine: install the package openssh-client, or use cofferdam shell %s", sandbox)
 	}
 	keys, _, err := sshKeys(ctx, sandbox)
@@ -138,7 +139,7 @@ func openSSH(ctx context.Context, sandbox string, args []string) error {
 		return fmt.Errorf("write the settings for ssh: %w", err)
 	}
 	argv := append([]string{"ssh", "-F", settings, secureshell.Alias(sandbox)}, args...)
-	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, os.Environ()))
+	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, executable.Environment(os.Environ(), trees)))
 }
 
 // sshKeys are a sandbox's, if it is there; keys of those that are gone are removed.

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
@@ -60,15 +61,15 @@ type Webhook struct {
 // minSecret is the shortest key that can't be guessed, in bytes.
 const minSecret = 16
 
-// Secret reads the key; nil if there is none.
-func (w Webhook) Secret() ([]byte, error) {
+// Secret reads the key; nil if there is none. One where a sandbox may write, or could, is refused.
+func (w Webhook) Secret(trees []hostpath.Tree) ([]byte, error) {
 	if w.SecretFile == "" {
 		return nil, nil
 	}
 	if !filepath.IsAbs(w.SecretFile) {
 		return nil, fmt.Errorf(".secret_file is %q; it must be an absolute path", w.SecretFile)
 	}
-	file, err := keptfile.ReadTrusted("the key of a webhook", w.SecretFile, 1<<16)
+	file, err := keptfile.ReadTrusted("the key of a webhook", w.SecretFile, 1<<16, trees)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf(".secret_file: %w", err)

@@ -59,14 +59,14 @@ func TestWebhookSecret(t *testing.T) {
 		}
 		return path
 	}
-	if secret, err := (Webhook{SecretFile: write("good", " 0123456789abcdef\n", 0o600)}).Secret(); err != nil || string(secret) != "0123456789abcdef" {
+	if secret, err := (Webhook{SecretFile: write("good", " 0123456789abcdef\n", 0o600)}).Secret(nil); err != nil || string(secret) != "0123456789abcdef" {
 		t.Errorf("%q %v", secret, err)
 	}
-	if secret, err := (Webhook{}).Secret(); err != nil || secret != nil {
+	if secret, err := (Webhook{}).Secret(nil); err != nil || secret != nil {
 		t.Errorf("%q %v", secret, err)
 	}
 	for _, path := range []string{write("short", "0123456789abcde\n\n\n", 0o600), write("open", "0123456789abcdef", 0o644), dir, "relative", filepath.Join(dir, "none")} {
-		if secret, err := (Webhook{SecretFile: path}).Secret(); err == nil {
+		if secret, err := (Webhook{SecretFile: path}).Secret(nil); err == nil {
 			t.Errorf("%s: %q", path, secret)
 		}
 	}

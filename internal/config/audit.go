@@ -19,7 +19,7 @@ type Audit struct {
 // Publish names the places that checkpoints go to; any of them.
 type Publish struct {
 	File    string   `yaml:"file"`    // an absolute path; appended to
-	Command []string `yaml:"command"` // a program and its arguments; no shell
+	Command []string `yaml:"command"` // a program's absolute path and its arguments; no shell
 	URL     string   `yaml:"url"`     // http or https; POST
 	// Every is the least time between two; a minute if it is not set.
 	Every Duration `yaml:"every"`
@@ -36,8 +36,8 @@ func (a Audit) check() error {
 	if p.File != "" && !filepath.IsAbs(p.File) {
 		return fmt.Errorf(".publish.file is %q; it must be an absolute path", p.File)
 	}
-	if len(p.Command) > 0 && p.Command[0] == "" {
-		return errors.New(".publish.command names no program")
+	if len(p.Command) > 0 && !filepath.IsAbs(p.Command[0]) {
+		return fmt.Errorf(".publish.command begins with %q; it is a program's absolute path", p.Command[0])
 	}
 	if p.URL != "" {
 		u, err := url.Parse(p.URL)

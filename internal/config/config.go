@@ -14,6 +14,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
@@ -144,11 +146,12 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 const mostConfig = 16 << 20
 
 // Load reads the file; a missing one gives the defaults. A wrong one is
-// fault.ErrInvalid with file and line, one that another user could have written
+// fault.ErrInvalid with file and line, one that another user or a sandbox could have written
 // fault.ErrForbidden: it names programs that are run with the daemon's rights.
 func Load(path string) (Config, error) {
 	c := Config{}
-	file, err := keptfile.ReadTrusted("the configuration file", path, mostConfig)
+	trees := written.OrAnywhere(Paths{State: filepath.Dir(path)}.Written())
+	file, err := keptfile.ReadTrusted("the configuration file", path, mostConfig, trees)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Config{}, err
 	}
@@ -160,13 +163,13 @@ func Load(path string) (Config, error) {
 	if err := c.keptWell(path, file.Mode); err != nil {
 		return Config{}, err
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(trees); err != nil {
 		return Config{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s is wrong", path)
 	}
 	return c.withDefaults(), nil
 }
 
-func (c Config) check() error {
+func (c Config) check(trees []hostpath.Tree) error {
 	for i, u := range c.Upstreams {
 		if err := u.check(); err != nil {
 			return fmt.Errorf("upstreams[%d]%w", i, err)
@@ -180,7 +183,7 @@ func (c Config) check() error {
 	if err := c.Docker.check(); err != nil {
 		return fmt.Errorf("docker%w", err)
 	}
-	if _, err := c.Network.Outbound(); err != nil {
+	if _, err := c.Network.Outbound(trees); err != nil {
 		return fmt.Errorf("network%w", err)
 	}
 	declared, err := c.DeclaredSecrets(nil)

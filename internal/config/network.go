@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cofferdam-dev/cofferdam/internal/egress/outbound"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 )
 
@@ -30,13 +31,14 @@ type NetworkHost struct {
 	CAFile string `yaml:"ca_file"`
 }
 
-// Outbound are the hosts as the gateway takes them.
-func (n Network) Outbound() ([]outbound.Host, error) {
+// Outbound are the hosts as the gateway takes them. Certificates where a sandbox may write, or could, are
+// refused.
+func (n Network) Outbound(trees []hostpath.Tree) ([]outbound.Host, error) {
 	var hosts []outbound.Host
 	for i, h := range n.Hosts {
 		var ca []byte
 		if h.CAFile != "" {
-			file, err := keptfile.ReadTrusted("the CA file of "+h.Name, h.CAFile, mostRoots)
+			file, err := keptfile.ReadTrusted("the CA file of "+h.Name, h.CAFile, mostRoots, trees)
 			if err != nil {
 				return nil, fmt.Errorf(".hosts[%d].ca_file: %w", i, err)
 			}

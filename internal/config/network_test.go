@@ -15,7 +15,7 @@ network:
     - { name: api.corp.example, address: "10.1.2.3:8443", port: 443 }
     - { name: "*.corp.example", private: true }
 `)
-	hosts, hostsErr := c.Network.Outbound()
+	hosts, hostsErr := c.Network.Outbound(nil)
 	if err != nil || hostsErr != nil || len(hosts) != 2 || hosts[0].Address.String() != "10.1.2.3:8443" || !hosts[1].Private {
 		t.Fatalf("%+v %v %v", hosts, err, hostsErr)
 	}

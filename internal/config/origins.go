@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/environ"
@@ -86,8 +87,9 @@ func (o Origin) given() int {
 	return n
 }
 
-// source is the one place. words are those that there can be.
-func (o Origin) source(words string) (secret.Source, error) {
+// source is the one place. words are those that there can be. Nothing is taken from where a sandbox may write;
+// writable nil: nowhere.
+func (o Origin) source(words string, writable func() []hostpath.Tree) (secret.Source, error) {
 	switch {
 	case o.given() != 1:
 		return nil, fmt.Errorf(" has %d of %s; it has one", o.given(), words)
@@ -97,11 +99,11 @@ func (o Origin) source(words string) (secret.Source, error) {
 		if !filepath.IsAbs(o.File) {
 			return nil, fmt.Errorf(".file is %q; it is an absolute path", o.File)
 		}
-		return file.Path(o.File), nil
+		return file.Outside(o.File, writable), nil
 	case len(o.Keyring) > 0:
 		return keyring.Item{Attributes: o.Keyring}, nil
 	case o.Vault != nil:
-		v, err := o.Vault.source()
+		v, err := o.Vault.source(writable)
 		if err != nil {
 			return nil, fmt.Errorf(".vault%w", err)
 		}
@@ -110,33 +112,35 @@ func (o Origin) source(words string) (secret.Source, error) {
 	if !filepath.IsAbs(o.Command[0]) {
 		return nil, fmt.Errorf(".command begins with %q; it is a program's absolute path", o.Command[0])
 	}
-	return &program.Command{Argv: o.Command}, nil
+	command := &program.Command{Argv: o.Command}
+	command.Guard(writable)
+	return command, nil
 }
 
-func (v Vault) source() (secret.Source, error) {
+func (v Vault) source(writable func() []hostpath.Tree) (secret.Source, error) {
 	if !filepath.IsAbs(v.TokenFile) {
 		return nil, fmt.Errorf(".token_file is %q; it is an absolute path", v.TokenFile)
 	}
 	cfg := vault.Config{
-		Address: v.Address, Namespace: v.Namespace, Mount: v.Mount, Path: v.Path, Field: v.Field, Token: file.Path(v.TokenFile),
+		Address: v.Address, Namespace: v.Namespace, Mount: v.Mount, Path: v.Path, Field: v.Field, Token: file.Outside(v.TokenFile, writable),
 	}
 	if cfg.Mount == "" {
 		cfg.Mount = "secret"
 	}
 	var err error
-	if cfg.Roots, err = rootsIn(v.CAFile); err != nil {
+	if cfg.Roots, err = rootsIn(v.CAFile, writable); err != nil {
 		return nil, err
 	}
 	return vault.New(cfg)
 }
 
 // source is the endpoint. endless lets tokens be used that do not say when they expire.
-func (o OAuth) source(endless bool) (secret.Source, error) {
-	own, err := o.ClientSecret.source("environment, file, command, vault and keyring")
+func (o OAuth) source(endless bool, writable func() []hostpath.Tree) (secret.Source, error) {
+	own, err := o.ClientSecret.source("environment, file, command, vault and keyring", writable)
 	if err != nil {
 		return nil, fmt.Errorf(".client_secret%w", err)
 	}
-	roots, err := rootsIn(o.CAFile)
+	roots, err := rootsIn(o.CAFile, writable)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +153,7 @@ func (o OAuth) source(endless bool) (secret.Source, error) {
 const mostRoots = 4 << 20
 
 // rootsIn reads certificates from a file, each time anew; nil if there is none.
-func rootsIn(path string) (func() ([]byte, error), error) {
+func rootsIn(path string, writable func() []hostpath.Tree) (func() ([]byte, error), error) {
 	switch {
 	case path == "":
 		return nil, nil //nolint:nilnil // the system's are enough
@@ -157,7 +161,11 @@ func rootsIn(path string) (func() ([]byte, error), error) {
 		return nil, fmt.Errorf(".ca_file is %q; it is an absolute path", path)
 	}
 	return func() ([]byte, error) {
-		file, err := keptfile.ReadTrusted("the CA file", path, mostRoots)
+		var trees []hostpath.Tree
+		if writable != nil {
+			trees = writable()
+		}
+		file, err := keptfile.ReadTrusted("the CA file", path, mostRoots, trees)
 		return file.Data, err
 	}, nil
 }

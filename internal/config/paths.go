@@ -179,6 +179,9 @@ func (p Paths) Advisories() string { return filepath.Join(p.State, "advisory") }
 // Policies keeps each policy document under its digest.
 func (p Paths) Policies() string { return filepath.Join(p.State, "policies") }
 
+// NamedPolicies has those that an operator has named.
+func (p Paths) NamedPolicies() string { return filepath.Join(p.Policies(), "named") }
+
 // Compiled keeps what engines of calls compile.
 func (p Paths) Compiled() string { return filepath.Join(p.State, "compiled") }
 

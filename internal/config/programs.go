@@ -1,21 +1,101 @@
 package config
 
-import "github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
-// Programs are the files of the host that decide what the programs do that tools and secrets are, and
-// the directories in which these look for more: no sandbox may write them.
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+)
+
+// dockerSocket is the Docker daemon's that is asked if the configuration names none.
+const dockerSocket = "/var/run/docker.sock"
+
+// HostFiles are the files and directories of the host that the daemon runs, or whose content it believes,
+// whichever key of the configuration names them, and the configuration file itself: no sandbox may write
+// them, or replace a link on the way to one. What the daemon only writes to is not among them.
+func (c Config) HostFiles(p Paths) []string {
+	all := append(c.Programs(), c.Believed(p)...)
+	for _, t := range c.Tools {
+		all = append(all, t.Directory) // whether it is there yet or not
+	}
+	for _, s := range c.Secrets {
+		all = append(all, s.File)
+		all = append(all, s.Vault.files()...)
+		if s.OAuth != nil {
+			all = append(all, s.OAuth.CAFile, s.OAuth.ClientSecret.File)
+			all = append(all, s.OAuth.ClientSecret.Vault.files()...)
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
+}
+
+// Believed are those of HostFiles that the daemon does not run, and reads for more than one secret: it does
+// not start where one of them may be a sandbox's. What lies in the state directory is its own, but for
+// links in it, which lead anywhere.
+func (c Config) Believed(p Paths) []string {
+	all := []string{
+		p.File(), cmp.Or(strings.TrimPrefix(c.Docker.Host, "unix://"), dockerSocket),
+		c.Audit.KeyFile, c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile,
+	}
+	for _, u := range c.Upstreams {
+		all = append(all, u.CAFile)
+	}
+	for _, h := range c.Network.Hosts {
+		all = append(all, h.CAFile)
+	}
+	for _, w := range c.Approvals.Webhooks {
+		all = append(all, w.SecretFile)
+	}
+	for _, dir := range []string{p.State, p.Policies(), p.NamedPolicies()} {
+		entries, _ := os.ReadDir(dir) // one that can't be read is for who reads what is in it
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				all = append(all, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !filepath.IsAbs(name) })
+}
+
+// files are those that a vault is asked with; v may be nil.
+func (v *Vault) files() []string {
+	if v == nil {
+		return nil
+	}
+	return []string{v.TokenFile, v.CAFile}
+}
+
+// Programs are the files of the host that decide what programs do which the daemon runs, and
+// the directories in which these look for more.
 func (c Config) Programs() []string {
-	var all []string
+	all := c.EnginePrograms()
 	for _, t := range c.Tools {
 		all = append(all, executable.Files(t.Command, t.Directory)...)
 		all = append(all, executable.Places(t.Command, t.Directory, t.Environment)...)
 	}
+	commands := [][]string{c.Audit.Publish.Command}
 	for _, s := range c.Secrets {
-		all = append(all, executable.Files(s.Command, "")...)
-		all = append(all, executable.Places(s.Command, "", nil)...)
+		commands = append(commands, s.Command)
 		if s.OAuth != nil {
-			all = append(all, executable.Files(s.OAuth.ClientSecret.Command, "")...)
-			all = append(all, executable.Places(s.OAuth.ClientSecret.Command, "", nil)...)
+			commands = append(commands, s.OAuth.ClientSecret.Command)
+		}
+	}
+	for _, argv := range commands {
+		all = append(all, executable.Files(argv, "")...)
+		all = append(all, executable.Places(argv, "", nil)...)
+	}
+	return all
+}
+
+// EnginePrograms are what engines run and boot, as far as the configuration names it.
+func (c Config) EnginePrograms() (all []string) {
+	for _, name := range []string{c.Runsc, c.MachineMonitor, c.GuestKernel} {
+		if filepath.IsAbs(name) {
+			all = append(all, name)
 		}
 	}
 	return all

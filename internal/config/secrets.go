@@ -77,8 +77,8 @@ const defaultKeep = 5 * time.Minute
 // longestKeep is how long a token is used that says when it expires.
 const longestKeep = 24 * time.Hour
 
-// DeclaredSecrets are the secrets as the broker takes them. No program is asked for one that lies
-// where a sandbox may write now; writable nil: nowhere.
+// DeclaredSecrets are the secrets as the broker takes them. No program is asked for one, and no file read,
+// that lies where a sandbox may write, or could; writable nil: nowhere.
 func (c Config) DeclaredSecrets(writable func() []hostpath.Tree) ([]secret.Declared, error) {
 	var all []secret.Declared
 	seen := map[string]bool{}
@@ -87,7 +87,7 @@ func (c Config) DeclaredSecrets(writable func() []hostpath.Tree) ([]secret.Decla
 		if err != nil {
 			return nil, fmt.Errorf("secrets[%d]%w", i, err)
 		}
-		d, err := s.declared()
+		d, err := s.declared(writable)
 		if err == nil && seen[s.Name] {
 			err = fmt.Errorf(".name %q is declared before", s.Name)
 		}
@@ -95,11 +95,6 @@ func (c Config) DeclaredSecrets(writable func() []hostpath.Tree) ([]secret.Decla
 			return nil, fmt.Errorf("secrets[%d]%w", i, err)
 		}
 		seen[s.Name] = true
-		if asked, is := d.Source.(interface {
-			Guard(writable func() []hostpath.Tree)
-		}); is {
-			asked.Guard(writable)
-		}
 		all = append(all, d)
 	}
 	return all, nil
@@ -126,7 +121,7 @@ func (s Secret) ofPreset() (Secret, error) {
 	return s, nil
 }
 
-func (s Secret) declared() (secret.Declared, error) {
+func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, error) {
 	d := secret.Declared{Name: s.Name, Keep: time.Duration(s.Keep)}
 	switch {
 	case d.Keep != 0:
@@ -160,7 +155,7 @@ func (s Secret) declared() (secret.Declared, error) {
 	if d.How, err = s.how(); err != nil {
 		return d, err
 	}
-	d.Source, err = s.source()
+	d.Source, err = s.source(writable)
 	return d, err
 }
 
@@ -190,15 +185,15 @@ func (s Secret) form() string {
 }
 
 // source is where the secret comes from.
-func (s Secret) source() (secret.Source, error) {
+func (s Secret) source(writable func() []hostpath.Tree) (secret.Source, error) {
 	origin := Origin{Environment: s.Environment, File: s.File, Command: s.Command, Vault: s.Vault, Keyring: s.Keyring}
 	if s.OAuth == nil {
-		return origin.source("environment, file, command, vault, keyring and oauth")
+		return origin.source("environment, file, command, vault, keyring and oauth", writable)
 	}
 	if origin.given() > 0 {
 		return nil, fmt.Errorf(" has %d of environment, file, command, vault, keyring and oauth; it has one", origin.given()+1)
 	}
-	source, err := s.OAuth.source(s.Keep != 0)
+	source, err := s.OAuth.source(s.Keep != 0, writable)
 	if err != nil {
 		return nil, fmt.Errorf(".oauth%w", err)
 	}

@@ -13,11 +13,7 @@ import (
 // keeps the daemon from nothing but letting packages in.
 func (d *Daemon) openAdvisories() {
 	d.advisory = advisory.Open(d.opts.Paths.Advisories(), advisory.Options{Trees: func() []hostpath.Tree {
-		trees, err := written.Read(d.opts.Paths.Written())
-		if err != nil {
-			return []hostpath.Tree{{Path: "/"}} // nobody knows where
-		}
-		return trees
+		return written.OrAnywhere(d.opts.Paths.Written())
 	}})
 	if err := d.advisory.Damage(); err != nil {
 		d.opts.Log.Error("packages are refused", "err", err)

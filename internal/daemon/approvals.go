@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
 
@@ -28,7 +30,7 @@ type approvals struct {
 // openApprovals opens the queue, once the log is open: what the log has and the
 // file lacks is made up for here.
 func (d *Daemon) openApprovals(ctx context.Context) error {
-	hooks, err := hooksOf(d.opts.Config.Approvals)
+	hooks, err := hooksOf(d.opts.Config.Approvals, written.OrAnywhere(d.opts.Paths.Written()))
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func (d *Daemon) closeApprovals() {
 
 // hooksOf reads the webhooks' secrets. A hook that can't be keeps the daemon
 // from starting: a person who waits for its messages would wait for ever.
-func hooksOf(c config.Approvals) ([]webhook.Hook, error) {
+func hooksOf(c config.Approvals, trees []hostpath.Tree) ([]webhook.Hook, error) {
 	hooks := make([]webhook.Hook, 0, len(c.Webhooks))
 	for i, w := range c.Webhooks {
 		h := webhook.Hook{URL: w.URL, Format: webhook.Format(w.Format)}
@@ -116,7 +118,7 @@ func hooksOf(c config.Approvals) ([]webhook.Hook, error) {
 			h.Events = append(h.Events, approval.EventName(name))
 		}
 		var err error
-		if h.Secret, err = w.Secret(); err == nil {
+		if h.Secret, err = w.Secret(trees); err == nil {
 			err = h.Check()
 		}
 		if err != nil {

@@ -34,6 +34,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
@@ -216,14 +217,15 @@ func (d *Daemon) openLog(ctx context.Context) error {
 	return nil
 }
 
-// writableOf tells the directories of the host in which sandboxes may write. The manager of
-// sandboxes is made after what runs programs.
+// writableOf tells the directories of the host in which sandboxes may write, or could. The manager of
+// sandboxes is made after what runs programs; until then the record is all that there is. If that can't be
+// read it may be everywhere.
 func writableOf(d *Daemon) func() []hostpath.Tree {
 	return func() []hostpath.Tree {
-		if d.sandboxes == nil {
-			return nil
+		if d.sandboxes != nil {
+			return d.sandboxes.Writable()
 		}
-		return d.sandboxes.WritableNow()
+		return written.OrAnywhere(d.opts.Paths.Written())
 	}
 }
 

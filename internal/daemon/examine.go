@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -15,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -37,12 +37,13 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 			found = append(found, Finding{Name: name, Err: err})
 		}
 	}
-	_, err := hooksOf(cfg.Approvals)
+	_, err := hooksOf(cfg.Approvals, written.OrAnywhere(paths.Written()))
 	note("webhooks", err)
+	note("programs", CheckHostPrograms(paths, cfg))
 	note("default template", knownTemplate("default_template", cfg.DefaultTemplate))
 	if err := paths.CheckKept(); err != nil { // what is in them is not looked at then
 		note("kept files", err)
-		return slices.Concat(found, examineUpstreams(cfg))
+		return slices.Concat(found, examineUpstreams(paths, cfg))
 	}
 	if _, err := e2b.ReadKey(paths.AccessKey()); !errors.Is(err, fs.ErrNotExist) && cfg.Listen.Wanted() {
 		note("access key", err)
@@ -50,17 +51,17 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 	note("audit key", audit.CheckKey(paths.Audit(), cmp.Or(cfg.Audit.KeyFile, paths.AuditKey())))
 	note("certificate authority", authority.Check(paths.Authority()))
 	note("clock", clock.Check(paths.Clock()))
-	return slices.Concat(found, examineUpstreams(cfg), examinePools(paths, cfg))
+	return slices.Concat(found, examineUpstreams(paths, cfg), examinePools(paths, cfg))
 }
 
 // examineUpstreams: an entry that can't be used is wrong; one without a checksum
 // database's key is left out, as spoken does it. Nobody is asked.
-func examineUpstreams(cfg config.Config) (found []Finding) {
+func examineUpstreams(paths config.Paths, cfg config.Config) (found []Finding) {
 	for i, u := range cfg.Upstreams {
 		if u.Index == config.Auto {
 			continue
 		}
-		up, err := configured(u, os.Environ())
+		up, err := configured(u, hostEnvironment(paths))
 		if err != nil {
 			found = append(found, Finding{Name: "upstreams", Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] can't be used", i)})
 			continue
@@ -92,7 +93,7 @@ func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
 	if len(cfg.Pool) == 0 {
 		return nil
 	}
-	dir := filepath.Join(paths.Policies(), "named")
+	dir := paths.NamedPolicies()
 	missing := func(name string) error { return fault.New(fault.ErrNotFound, "there is no policy %.60q", name) }
 	if _, err := os.Stat(dir); err == nil { // to open one that is not there makes it
 		if named, err := policies.Open(dir, func(string) []string { return nil }); err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
 
 const (
@@ -279,7 +280,7 @@ func (g *gatewayProcess) role(ctx context.Context, name string, document any, at
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
 	cmd.ExtraFiles = files
-	cmd.Env = gatewayEnv()
+	cmd.Env = gatewayEnv(hostEnvironment(g.d.opts.Paths))
 	cmd.SysProcAttr = attr
 	cmd.SysProcAttr.Setpgid = true // it ends when its socket closes, so when we do
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -303,10 +304,10 @@ func (g *gatewayProcess) role(ctx context.Context, name string, document any, at
 // gatewayEnv is all that the gateway gets of the environment: where the system's
 // roots are. Credentials and proxies come in the boot document. The Go runtime
 // would otherwise keep the host's control group files open in it.
-func gatewayEnv() []string {
+func gatewayEnv(host []string) []string {
 	env := []string{"GODEBUG=containermaxprocs=0"}
 	for _, k := range []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "TZ"} {
-		if v := os.Getenv(k); v != "" {
+		if v := discover.Value(host, k); v != "" {
 			env = append(env, k+"="+v)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fence"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -58,7 +59,7 @@ const (
 
 func (g *gatewayProcess) bootDocument() bootDocument {
 	b := bootDocument{CacheDir: filepath.Join(g.d.opts.Paths.Cache(), ArtifactsDir), Upstreams: g.d.spoken(g.current()), Version: g.d.opts.Version, Clock: g.d.clock.Mark(), Confinement: confinement{Outside: g.d.opts.Paths.State}}
-	if hosts, err := g.d.opts.Config.Network.Outbound(); err == nil { // it was checked when it was read
+	if hosts, err := g.d.opts.Config.Network.Outbound(written.OrAnywhere(g.d.opts.Paths.Written())); err == nil { // it was checked when it was read
 		b.Hosts = hosts
 	}
 	if probes := g.d.opts.Config.ProbeProjects; len(probes) > 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -110,7 +109,7 @@ func (n nursery) have(ctx context.Context) error {
 	defer log.Close()
 	//nolint:noctx // the keeper outlives this daemon
 	cmd := exec.Command(n.executable, "keeper")
-	cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+n.paths.State, "COFFERDAM_RUNTIME="+n.paths.Runtime)
+	cmd.Env = append(hostEnvironment(n.paths), "COFFERDAM_STATE="+n.paths.State, "COFFERDAM_RUNTIME="+n.paths.Runtime)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -34,8 +33,9 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		InUse:   func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
 		Fetcher: toolFetcher{d},
 	})
+	runsc := FindRunsc(d.opts.Config.Runsc, d.opts.Executable, written.OrAnywhere(p.Written()))
 	engines := all.Engines(all.Config{
-		Runsc: FindRunsc(d.opts.Config.Runsc, d.opts.Executable), RunscDir: p.Runsc(), StateDir: p.State,
+		Runsc: runsc, RunscDir: p.Runsc(), StateDir: p.State,
 		RuncDir: p.Runc(), Place: p.Place(), Stage: stage, Stages: limitsOf(d.opts.Config.Processes.Stage),
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
@@ -53,7 +53,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
-		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Programs: d.opts.Config.Programs, PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
+		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Programs: func() []string { return d.opts.Config.HostFiles(p) }, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
@@ -125,23 +125,4 @@ func (h holder) Released(ctx context.Context, sandbox string, hold admission.Hol
 		return nil
 	}
 	return h.daemon.sandboxes.Released(ctx, sandbox, hold)
-}
-
-// FindRunsc looks where the configuration says, beside the binary, where `make
-// install` puts it, then in PATH. A path that does not exist is returned all the
-// same: the engine says so.
-func FindRunsc(configured, executable string) string {
-	if configured != "" {
-		return configured
-	}
-	beside := filepath.Join(filepath.Dir(executable), "runsc")
-	for _, near := range []string{beside, filepath.Join(filepath.Dir(executable), "..", "libexec", "cofferdam", "runsc")} {
-		if path, err := exec.LookPath(near); err == nil {
-			return path
-		}
-	}
-	if path, err := exec.LookPath("runsc"); err == nil {
-		return path
-	}
-	return beside
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -14,16 +15,20 @@ import (
 
 // Registries are an installation's upstreams: the configured ones, else those
 // that the machine's own clients use. An ecosystem without one is no error; a
-// wrong entry of the configuration file is.
+// wrong entry of the configuration file is. env ("K=V") is the environment with which these are asked, as
+// far as no sandbox could write what it names.
 func Registries(ctx context.Context, cfg config.Config, paths config.Paths, env []string) (discover.Found, error) {
+	trees := written.OrAnywhere(paths.Written())
+	env = discover.Environment(env, trees)
+	clients := all.Clients().Apart(trees)
 	if len(cfg.Upstreams) == 0 {
-		return all.Clients().Current(ctx, paths.Upstreams(), env), nil
+		return clients.Current(ctx, paths.Upstreams(), env), nil
 	}
 	var f discover.Found
 	for _, u := range cfg.Upstreams {
 		ecosystem := pkgref.Ecosystem(u.Ecosystem)
 		if u.Index == config.Auto {
-			one := all.Clients().Current(ctx, paths.Upstreams(), env, ecosystem)
+			one := clients.Current(ctx, paths.Upstreams(), env, ecosystem)
 			f.Upstreams, f.Missing = append(f.Upstreams, one.Upstreams...), append(f.Missing, one.Missing...)
 			continue
 		}

@@ -166,7 +166,7 @@ func (d *Daemon) askTemplate(ctx context.Context, name string, ecosystem pkgref.
 		Task: "which registry the template's client uses", Template: name,
 		Policy: nothing, PolicyText: []byte(httpapi.DefaultPolicy), User: "daemon", HostUID: os.Geteuid(), HostGID: os.Getegid(),
 	}
-	return installers.Clients().FromTemplate(ctx, ecosystem, os.Environ(), func(ctx context.Context, argv []string) ([]byte, error) {
+	return installers.Clients().FromTemplate(ctx, ecosystem, hostEnvironment(d.opts.Paths), func(ctx context.Context, argv []string) ([]byte, error) {
 		return d.sandboxes.Output(ctx, req, argv)
 	})
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/build"
 	"github.com/cofferdam-dev/cofferdam/internal/debian"
@@ -37,7 +36,7 @@ func (d *Daemon) openClients(ctx context.Context) (err error) {
 	if d.clients.tokens, err = token.Open(ctx, kept, d.clock); err != nil {
 		return err
 	}
-	d.clients.policies, err = policies.Open(filepath.Join(d.opts.Paths.Policies(), "named"), d.clients.tokens.Users)
+	d.clients.policies, err = policies.Open(d.opts.Paths.NamedPolicies(), d.clients.tokens.Users)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // configuration is all that apt reads, written for one set. The guards stand last: what
@@ -55,22 +55,17 @@ func (a *Archive) configuration(work, architecture string, settings []string) st
 
 // apt runs apt-get and returns what it said.
 func (a *Archive) apt(ctx context.Context, work string, args ...string) (string, error) {
-	program, err := exec.LookPath("apt-get")
-	if err != nil {
+	program := executable.System("apt-get")
+	if program == "" {
 		return "", fault.New(fault.ErrUnavailable, "this host has no apt, with which packages of the distribution are chosen and verified: install it, or build a template with what is needed")
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = work
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/nonexistent", "APT_CONFIG=" + filepath.Join(work, "apt.conf")}
-	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
-		if value, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
+	cmd.Env = append(executable.SystemEnvironment(), "APT_CONFIG="+filepath.Join(work, "apt.conf"))
 	cmd.WaitDelay = 5 * time.Second
 	out, said := &bounded{}, &bounded{}
 	cmd.Stdout, cmd.Stderr = out, said
-	err = cmd.Run()
+	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -38,7 +39,8 @@ func (s *Set) brings(ctx context.Context, p Package) (found []pkgref.Ref, err er
 	defer func() { _ = f.Close() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", "/dev/stdin")
+	cmd := exec.CommandContext(ctx, executable.System("dpkg-deb"), "--fsys-tarfile", "/dev/stdin")
+	cmd.Env = executable.SystemEnvironment()
 	cmd.Stdin, cmd.WaitDelay = f, 5*time.Second
 	out, err := cmd.StdoutPipe()
 	if err == nil {

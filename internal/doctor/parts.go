@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fence"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -52,7 +53,7 @@ func builders(_ context.Context, in Inputs) []Check {
 	}
 	var missing []string
 	for _, tool := range []string{"mmdebstrap", "mkfs.erofs"} {
-		if !installed(in, tool) {
+		if executable.System(tool) == "" {
 			missing = append(missing, tool)
 		}
 	}
@@ -60,15 +61,6 @@ func builders(_ context.Context, in Inputs) []Check {
 		return []Check{ok(name, "mmdebstrap and mkfs.erofs are there")}
 	}
 	return []Check{warn(name, "apt-get install -y mmdebstrap erofs-utils", "%s is missing; building the debian template needs it; the template host does not, but starts sooner with mkfs.erofs", strings.Join(missing, " and "))}
-}
-
-func installed(in Inputs, tool string) bool {
-	dirs := filepath.SplitList(lookup(in.Env, "PATH"))
-	dirs = append(dirs, "/usr/sbin", "/sbin", "/usr/local/sbin")
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		_, err := exec.LookPath(filepath.Join(dir, tool))
-		return err == nil && filepath.IsAbs(dir)
-	})
 }
 
 // hostTools says what of the user's own tools the template host does not show.

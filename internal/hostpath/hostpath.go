@@ -57,17 +57,6 @@ func (i Identity) IsAfterBoot(now Identity) bool {
 	return i.Is(now)
 }
 
-// Tree is a directory that somebody may write to who is not trusted.
-type Tree struct {
-	Path string // resolved
-	ID   Identity
-}
-
-// has tells whether a directory on the way is the tree's root, under whatever name.
-func (t Tree) has(path string, id Identity) bool {
-	return t.Path == path || t.ID.Inode != 0 && t.ID.IsAfterBoot(id)
-}
-
 // Path is an open file or directory. Close it.
 type Path struct {
 	Name string // absolute, without links

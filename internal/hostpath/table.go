@@ -90,12 +90,21 @@ func (table Table) has(id string) bool {
 // NameUnder is a path's name below a directory, which may be another than its own: the same
 // file may be mounted at both. ok is false where it does not lie there.
 func (table Table) NameUnder(path, dir string) (name string, ok bool) {
+	names := table.NamesUnder(path, dir)
+	if len(names) == 0 {
+		return "", false
+	}
+	return names[0], true
+}
+
+// NamesUnder are all names that a path has below a directory, its own first.
+func (table Table) NamesUnder(path, dir string) (names []string) {
 	if isBelow(path, dir) {
-		return path, true
+		names = append(names, path)
 	}
 	s, ok := table.SpotOf(path)
 	if !ok {
-		return "", false
+		return names
 	}
 	shown := Table{}
 	if d, ok := table.SpotOf(dir); ok {
@@ -107,11 +116,14 @@ func (table Table) NameUnder(path, dir string) (name string, ok bool) {
 		}
 	}
 	for _, m := range shown {
-		if m.Shows.Device == s.Device && isBelow(s.Path, m.Shows.Path) {
-			return filepath.Join(m.At, strings.TrimPrefix(s.Path, m.Shows.Path)), true
+		if m.Shows.Device != s.Device || !isBelow(s.Path, m.Shows.Path) {
+			continue
+		}
+		if name := filepath.Join(m.At, strings.TrimPrefix(s.Path, m.Shows.Path)); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return "", false
+	return names
 }
 
 // isBelow reports whether path is root or below it. Both are clean.

@@ -24,28 +24,11 @@ type Trusted struct {
 // rights. what is what it is, "the configuration file". It is fault.ErrForbidden if another user could
 // have written it: because it is theirs, or they may write to it, or to a directory on its way, in
 // which they could put another in its place, or have made a link on its way. A file that is not there
-// is fs.ErrNotExist, but only where nobody else could have taken it away.
-func ReadTrusted(what, path string, most int64) (Trusted, error) {
-	to, links, err := hostpath.Links(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Trusted{}, unread(err, what, path)
-	}
-	missing := err
-	for _, link := range links {
-		if err := checkPlace(what, path, link); err != nil {
-			return Trusted{}, err
-		}
-	}
-	if missing != nil {
-		if _, err := os.Lstat(path); err == nil {
-			return Trusted{}, refuse(what, path, "it is a link that leads to nothing, so that whoever may make a file there decides what it is; put the file itself there")
-		}
-		if err := checkDir(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
-			return Trusted{}, err
-		}
-		return Trusted{}, unread(missing, what, path)
-	}
-	if err := checkPlace(what, path, to); err != nil {
+// is fs.ErrNotExist, but only where nobody else could have taken it away. Who writes to trees is somebody else,
+// too: a file below one, or that is reached through a link there, is refused (hostpath.Within).
+func ReadTrusted(what, path string, most int64, trees []hostpath.Tree) (Trusted, error) {
+	to, err := trustedPlace(what, path, trees)
+	if err != nil {
 		return Trusted{}, err
 	}
 	file, err := hostpath.Open(to, hostpath.Identity{})
@@ -68,6 +51,49 @@ func ReadTrusted(what, path string, most int64) (Trusted, error) {
 		return Trusted{}, unread(err, what, path)
 	}
 	return Trusted{Data: data, Mode: fs.FileMode(info.Mode & 0o777), Modified: time.Unix(info.Mtim.Unix())}, nil
+}
+
+// trustedPlace is where a path leads, which nobody else decides.
+func trustedPlace(what, path string, trees []hostpath.Tree) (to string, err error) {
+	if err := checkTrees(what, path, trees); err != nil {
+		return "", err
+	}
+	to, links, missing := hostpath.Links(path)
+	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
+		return "", unread(missing, what, path)
+	}
+	for _, link := range links {
+		if err := checkPlace(what, path, link); err != nil {
+			return "", err
+		}
+	}
+	if missing != nil {
+		if _, err := os.Lstat(path); err == nil {
+			return "", refuse(what, path, "it is a link that leads to nothing, so that whoever may make a file there decides what it is; put the file itself there")
+		}
+		if err := checkDir(what, path, filepath.Dir(filepath.Clean(path))); err != nil {
+			return "", err
+		}
+		return "", unread(missing, what, path)
+	}
+	if err := checkPlace(what, path, to); err != nil {
+		return "", err
+	}
+	return to, checkTrees(what, to, trees) // of what is opened: a link may lead elsewhere by now
+}
+
+// checkTrees refuses what a sandbox could have written.
+func checkTrees(what, path string, trees []hostpath.Tree) error {
+	tree, theirs, err := hostpath.Within(path, trees)
+	switch {
+	case err != nil:
+		return unread(err, what, path)
+	case theirs && tree.Path == "/":
+		return refuse(what, path, "where sandboxes may write, or could, is not known, because the record of that can't be read")
+	case theirs:
+		return refuse(what, path, fmt.Sprintf("it is reached under %s, where a sandbox may write, or could, so that an agent may decide what is in it; move it out, and name its new place", tree.Path))
+	}
+	return nil
 }
 
 // CheckDir is fault.ErrForbidden if somebody other than root and this user could put another

@@ -108,7 +108,7 @@ func TestReadTrusted(t *testing.T) {
 			if err := test.do(top, file); err != nil {
 				t.Fatal(err)
 			}
-			got, err := keptfile.ReadTrusted("the configuration file", file, 100)
+			got, err := keptfile.ReadTrusted("the configuration file", file, 100, nil)
 			if test.want == "" {
 				if err != nil || string(got.Data) != "text" {
 					t.Errorf("%q, %v", got.Data, err)
@@ -120,14 +120,14 @@ func TestReadTrusted(t *testing.T) {
 			}
 		})
 	}
-	if _, err := keptfile.ReadTrusted("a file", filepath.Join(t.TempDir(), "none"), 1); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := keptfile.ReadTrusted("a file", filepath.Join(t.TempDir(), "none"), 1, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	large := filepath.Join(t.TempDir(), "large")
 	if err := os.WriteFile(large, []byte("abc"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := keptfile.ReadTrusted("a file", large, 2); err == nil {
+	if got, err := keptfile.ReadTrusted("a file", large, 2, nil); err == nil {
 		t.Errorf("read %q past its bound", got.Data)
 	}
 }

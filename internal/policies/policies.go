@@ -100,7 +100,7 @@ const mostBytes = 16 << 20
 
 func (s *Store) load(name string) (*Named, error) {
 	path := s.path(name)
-	file, err := keptfile.ReadTrusted("the policy "+name, path, mostBytes)
+	file, err := keptfile.ReadTrusted("the policy "+name, path, mostBytes, nil) // links in the state are config.Config.Believed
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the policy %s can't be read", name)
 	}

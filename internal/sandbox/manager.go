@@ -64,7 +64,7 @@ func New(given Config) *Manager {
 		},
 	}
 	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
-	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Programs: cfg.Programs}
+	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Programs: cfg.Programs, OwnPrograms: cfg.OwnPrograms}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})
@@ -165,8 +165,9 @@ func (m *Manager) Uses(digest string) bool {
 // Count is how many sandboxes there are or are being made, for the idle daemon.
 func (m *Manager) Count() int { return m.registry.count() }
 
-// WritableNow are the directories of the host in which sandboxes may write that live or are paused.
-func (m *Manager) WritableNow() []hostpath.Tree { return m.remover.blueprints.WritableNow() }
+// Writable are the directories of the host in which sandboxes may write that live or are paused, and in
+// which others could before.
+func (m *Manager) Writable() []hostpath.Tree { return m.remover.blueprints.Writable() }
 
 // Events returns a channel of what happens from after the event with the number on; see
 // journal.Feed.

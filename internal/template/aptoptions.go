@@ -8,13 +8,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // aptOptions are the host's own settings that its mirror may need: proxies,
 // and an accepted age of the lists (a mirror that is a dated snapshot). They
 // are removed from the tree before it is stored.
 func aptOptions(ctx context.Context, hostRoot string) []string {
-	out, err := exec.CommandContext(ctx, "apt-config", "dump").Output()
+	cmd := exec.CommandContext(ctx, findTool("apt-config"), "dump")
+	cmd.Env = executable.SystemEnvironment()
+	out, err := cmd.Output()
 	if err != nil {
 		return nil // no apt: the sources were configured, the environment has the proxy
 	}

@@ -5,7 +5,6 @@ import (
 	_ "embed" // the script that finishes the tree
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 //go:embed customize.sh
@@ -230,15 +230,6 @@ func debianEnv() map[string]string {
 	}
 }
 
-// findTool looks in PATH and where root's tools are, which a user's PATH may lack.
-func findTool(name string) string {
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path
-		}
-	}
-	return ""
-}
+// findTool is the path of a program of the distribution's; "" if it is not installed. A test puts its own in
+// their place.
+var findTool = executable.System //nolint:gochecknoglobals // the tests' alone

@@ -172,7 +172,7 @@ func TestHostImageHasItsOwners(t *testing.T) {
 func TestHostWithoutImages(t *testing.T) {
 	bin := t.TempDir()
 	put(t, filepath.Join(bin, imageTool), "#!/bin/sh\necho half >\"$4\"; exit 1\n", 0o755)
-	t.Setenv("PATH", bin)
+	useTools(t, bin)
 	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: imaginedHost(t)})
 	tpl, err := s.Get(t.Context(), NameHost)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // imageTool packs a folder into an EROFS image.
@@ -49,7 +50,9 @@ func (k *skeleton) image(ctx context.Context, image string) bool {
 		// the image is the sandbox's one user's.
 		args = append(args, "--force-uid=1000", "--force-gid=1000")
 	}
-	return exec.CommandContext(ctx, tool, append(args, image, k.dir)...).Run() == nil
+	cmd := exec.CommandContext(ctx, tool, append(args, image, k.dir)...)
+	cmd.Env = executable.SystemEnvironment()
+	return cmd.Run() == nil
 }
 
 func orDiskFault(err error, dir string) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // removeTree deletes a tree, also one whose files belong to a namespace's
@@ -29,6 +30,7 @@ func removeTree(ctx context.Context, dir string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, tool, "--unshare-helper", "rm", "-rf", "--", dir)
+	cmd.Env = executable.SystemEnvironment()
 	// It removes what is the namespace's, and fails at what is ours.
 	_ = cmd.Run()
 	return os.RemoveAll(dir)

@@ -22,6 +22,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -30,9 +31,9 @@ type Config struct {
 	// File has each checkpoint appended, followed by an empty line. It is an absolute path.
 	File string
 	// Written returns the directories that sandboxes were ever given to write to: no link in them
-	// leads to File. Required with File.
+	// leads to File, and Command does not lie there. Required with either.
 	Written func() ([]hostpath.Tree, error)
-	// Command is started with each checkpoint on its standard input.
+	// Command is a program by its absolute path, and its arguments. It is started with each checkpoint on its standard input.
 	Command []string
 	// URL gets each checkpoint in a POST, as text/plain.
 	URL string
@@ -80,7 +81,7 @@ func Start(config Config) *Publisher {
 		targets = append(targets, fileTarget{config.File, config.Written})
 	}
 	if len(config.Command) > 0 {
-		targets = append(targets, commandTarget(config.Command))
+		targets = append(targets, commandTarget{config.Command, config.Written, &executable.Sums{}})
 	}
 	if config.URL != "" {
 		targets = append(targets, newURLTarget(config.URL))

@@ -110,7 +110,7 @@ func TestFailuresAreSaid(t *testing.T) {
 		says   string
 	}{
 		"no directory": {Config{File: "/nonexistent/kept", Written: noTrees}, "no such file"},
-		"a command":    {Config{Command: []string{"/bin/sh", "-c", "echo the vault is shut >&2; exit 3"}}, "the vault is shut"},
+		"a command":    {Config{Written: noTrees, Command: []string{"/bin/sh", "-c", "echo the vault is shut >&2; exit 3"}}, "the vault is shut"},
 		"an answer":    {Config{URL: server.URL}, "404"},
 		"nobody there": {Config{URL: "http://user:password@127.0.0.1:1/"}, "refused"},
 	} {

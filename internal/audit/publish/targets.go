@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // fileTarget appends to a file, through no link that a sandbox could have left on the way.
@@ -41,13 +41,30 @@ func (f fileTarget) publish(_ context.Context, note []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// commandTarget starts a program, without a shell.
-type commandTarget []string
+// commandTarget starts a program, without a shell, that does not lie where a sandbox may write, or could.
+type commandTarget struct {
+	argv    []string
+	written func() ([]hostpath.Tree, error)
+	sums    *executable.Sums
+}
 
-func (c commandTarget) name() string { return c[0] }
+func (c commandTarget) name() string { return c.argv[0] }
 
 func (c commandTarget) publish(ctx context.Context, note []byte) error {
-	cmd := exec.CommandContext(ctx, c[0], c[1:]...)
+	trees, err := c.written()
+	if err != nil {
+		return err
+	}
+	if err := executable.CheckPlaces(executable.Places(c.argv, "", nil), trees); err != nil {
+		return err
+	}
+	program, err := c.sums.Open(c.argv, "", trees)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	cmd := program.CommandContext(ctx)
+	cmd.Dir, cmd.Env = "/", executable.Environment(os.Environ(), trees)
 	cmd.Stdin = bytes.NewReader(note)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer

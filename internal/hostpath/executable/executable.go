@@ -5,6 +5,7 @@ package executable
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -93,6 +94,14 @@ func (p *Program) Command() *exec.Cmd {
 	return &exec.Cmd{Path: p.path.Proc(), Args: p.argv}
 }
 
+// CommandContext is Command, which is killed when ctx ends.
+func (p *Program) CommandContext(ctx context.Context) *exec.Cmd {
+	started := p.Command()
+	cmd := exec.CommandContext(ctx, started.Path)
+	cmd.Args = started.Args
+	return cmd
+}
+
 // open opens a file, and refuses one that somebody inside may write.
 func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	path, err := hostpath.Resolve(name, writable)
@@ -103,9 +112,9 @@ func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 		path.Close()
 		return nil, fmt.Errorf("%s is no file that can be run", name)
 	}
-	tree, below, err := under(path.Name, writable)
+	tree, below, err := hostpath.Within(path.Name, writable)
 	if err == nil && below {
-		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, so it is not run; move it out, or mount that directory read-only", name, tree)
+		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, or could, so it is not run; move it out, and mount its new place read-only at most", name, tree.Path)
 	}
 	if err != nil {
 		path.Close()
@@ -159,38 +168,16 @@ func CheckPlaces(places []string, writable []hostpath.Tree) error {
 		if err != nil {
 			return fmt.Errorf("the directory %s can't be opened: %w", name, err)
 		}
-		tree, below, err := under(path.Name, writable)
+		tree, below, err := hostpath.Within(path.Name, writable)
 		path.Close()
 		if err != nil {
 			return err
 		}
 		if below {
-			return fmt.Errorf("the directory %s, in which the program may look for what it runs, lies under %s, where a sandbox may write, so it is not run; name another, or mount that directory read-only", name, tree)
+			return fmt.Errorf("the directory %s, in which the program may look for what it runs, lies under %s, where a sandbox may write, or could, so it is not run; name another, and mount that read-only at most", name, tree.Path)
 		}
 	}
 	return nil
-}
-
-// WithoutPlaces is an environment, as os.Environ has it, in whose variables that list directories to
-// look in (PATH and those that end so) are none where a sandbox may write: a daemon has the
-// environment of the shell that started it, in which a project's own programs may come first.
-// Those that are not there are left out too, since somebody could make them.
-func WithoutPlaces(environment []string, writable []hostpath.Tree) []string {
-	if len(writable) == 0 {
-		return environment
-	}
-	all := slices.Clone(environment)
-	for i, variable := range all {
-		name, value, _ := strings.Cut(variable, "=")
-		if !strings.HasSuffix(name, "PATH") {
-			continue
-		}
-		places := slices.DeleteFunc(filepath.SplitList(value), func(place string) bool {
-			return !filepath.IsAbs(place) || CheckPlaces([]string{place}, writable) != nil
-		})
-		all[i] = name + "=" + strings.Join(places, string(filepath.ListSeparator))
-	}
-	return all
 }
 
 // named are the names that an argument may be: itself, and what it gives an option.
@@ -199,23 +186,6 @@ func named(arg string) []string {
 		return []string{arg, value}
 	}
 	return []string{arg}
-}
-
-// under tells below which tree a path lies.
-func under(path string, writable []hostpath.Tree) (tree string, below bool, err error) {
-	if len(writable) == 0 {
-		return "", false, nil
-	}
-	table, err := hostpath.ReadTable()
-	if err != nil {
-		return "", false, fmt.Errorf("the host's table of mounts can't be read: %w", err)
-	}
-	for _, t := range writable {
-		if _, below := table.NameUnder(path, t.Path); below || t.Path == "/" {
-			return t.Path, true, nil
-		}
-	}
-	return "", false, nil
 }
 
 // Files are the files that decide what a command does: the program, the interpreters of a script,

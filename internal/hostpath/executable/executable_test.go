@@ -18,6 +18,29 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// TestEnvironment has nothing in it by which a program would load, or believe, what a sandbox could write.
+// The controls are the same variables with places elsewhere.
+func TestEnvironment(t *testing.T) {
+	project, elsewhere := t.TempDir(), t.TempDir()
+	trees := []hostpath.Tree{{Path: project}}
+	for _, form := range []string{
+		"BASH_ENV=DIR/env.sh", "PERL5LIB=DIR/lib:/usr/lib", "PERL5OPT=-IDIR -Mx", "NODE_OPTIONS=--require DIR/hook.js", "NODE_OPTIONS=--require=DIR/hook.js",
+		"PIP_CONFIG_FILE=DIR/pip.conf", "NPM_CONFIG_USERCONFIG=DIR/.npmrc", "GOENV=DIR/env", "SSL_CERT_FILE=DIR/ca.pem", "GIT_SSH_COMMAND=ssh -F 'DIR/config'",
+		"LD_PRELOAD=DIR/x.so", "VIRTUAL_ENV=DIR/.venv", "EXTRA=a,DIR/b", "JAVA_TOOL_OPTIONS=-javaagent:DIR/a.jar", "NAME=@DIR/x", "SSH_AUTH_SOCK=DIR/not-there",
+	} {
+		theirs, ours := strings.ReplaceAll(form, "DIR", project), strings.ReplaceAll(form, "DIR", elsewhere)
+		if got := executable.Environment([]string{theirs, ours, "X=1"}, trees); !slices.Equal(got, []string{ours, "X=1"}) {
+			t.Errorf("%s: %q", form, got)
+		}
+	}
+	if got := executable.Environment([]string{"HOME=" + project}, trees); !slices.Equal(got, []string{"HOME=/nonexistent"}) {
+		t.Errorf("a home directory is %q", got)
+	}
+	if got := executable.Environment([]string{"HOME=" + elsewhere}, []hostpath.Tree{{Path: filepath.Join(elsewhere, ".local")}}); !slices.Contains(got, "PYTHONNOUSERSITE=1") {
+		t.Errorf("modules of the user are loaded: %q", got)
+	}
+}
+
 // copyOf makes a copy of a program of the host.
 func copyOf(t *testing.T, name, to string) {
 	t.Helper()
@@ -189,10 +212,10 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	environment := []string{"A=" + project, "PATH=" + deep + ":/usr/bin:" + project + "/later:bin:" + elsewhere, "NODE_PATH=" + project}
-	if got, want := executable.WithoutPlaces(environment, writable), []string{"A=" + project, "PATH=/usr/bin:" + elsewhere, "NODE_PATH="}; !slices.Equal(got, want) {
+	if got, want := executable.Environment(environment, writable), []string{"PATH=/usr/bin:" + elsewhere, "NODE_PATH="}; !slices.Equal(got, want) {
 		t.Errorf("the environment is %q, not %q", got, want)
 	}
-	if got := executable.WithoutPlaces(environment, nil); !slices.Equal(got, environment) {
+	if got := executable.Environment(environment, nil); !slices.Equal(got, environment) {
 		t.Errorf("where no sandbox may write it is %q", got)
 	}
 	if got := executable.Files([]string{"/bin/sh", "--rcfile=/etc/passwd"}, ""); !slices.Contains(got, "/etc/passwd") {

@@ -34,6 +34,8 @@ const (
 type line struct {
 	Path string            `json:"path"`
 	ID   hostpath.Identity `json:"id"`
+	// Covered: see hostpath.Tree. A directory has a line for each way in which it was covered.
+	Covered string `json:"covered,omitempty"`
 }
 
 // Record has the directories. Safe for concurrent use, by one process at a time.
@@ -61,6 +63,16 @@ func Open(path string) (*Record, error) {
 func Read(path string) ([]hostpath.Tree, error) {
 	trees, _, err := read(path)
 	return trees, err
+}
+
+// OrAnywhere is Read for who looks for what to keep away from: where the record can't be read it is
+// everywhere.
+func OrAnywhere(path string) []hostpath.Tree {
+	trees, err := Read(path)
+	if err != nil {
+		return []hostpath.Tree{{Path: "/"}}
+	}
+	return trees
 }
 
 // Trees are all directories that sandboxes were ever given to write to.

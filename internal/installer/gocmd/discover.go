@@ -20,6 +20,7 @@ func (client) Discover() discover.Client { return asks() }
 func asks() discover.Client {
 	return discover.Client{
 		Ecosystem: pkgref.Go, Name: "go", Registry: "module proxy", Ask: askGo,
+		Programs: programs(), Places: places(),
 		Question: append([]string{"go"}, goQuestion()...),
 		Answer: func(out []byte) (discover.Said, error) {
 			s, err := parseGoEnv(out)
@@ -124,10 +125,14 @@ func (s goSettings) inFile(name string) bool {
 	return false
 }
 
+// programs are the client's names, and places where it is looked for after PATH.
+func programs() []string { return []string{"go"} }
+func places() []string   { return []string{"/usr/local/go/bin", "/usr/local/bin", "/usr/bin"} }
+
 func goSays(ctx context.Context, env []string) (goSettings, error) {
 	env = append(slices.Clip(env), "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS=")
 	var failure error
-	for _, path := range discover.Programs(env, []string{"go"}, "/usr/local/go/bin", "/usr/local/bin", "/usr/bin") {
+	for _, path := range discover.Programs(env, programs(), places()...) {
 		out, err := discover.Asked(ctx, env, path, goQuestion()...)
 		if ctx.Err() != nil {
 			return goSettings{}, ctx.Err()

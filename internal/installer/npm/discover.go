@@ -22,6 +22,7 @@ func (client) Discover() discover.Client { return asks() }
 func asks() discover.Client {
 	return discover.Client{
 		Ecosystem: pkgref.Node, Name: "npm", Registry: "registry", Ask: askNpm,
+		Programs: programs(), Places: places(),
 		Question: []string{"npm", "config", "get", "registry"},
 		Answer: func(out []byte) (discover.Said, error) {
 			return discover.Said{Index: strings.TrimSpace(string(out))}, nil
@@ -36,6 +37,10 @@ func asks() discover.Client {
 		},
 	}
 }
+
+// programs are the client's names, and places where it is looked for after PATH.
+func programs() []string { return []string{"npm"} }
+func places() []string   { return []string{"/usr/local/bin", "/usr/bin"} }
 
 // npmSettings are what npm makes of its files and the environment. It leaves
 // out what is secret.
@@ -110,7 +115,7 @@ func askNpm(ctx context.Context, env []string) (discover.Said, error) {
 func npmSays(ctx context.Context, env []string) (npmSettings, error) {
 	env = append(slices.Clip(env), "npm_config_update_notifier=false")
 	var failure error
-	for _, path := range discover.Programs(env, []string{"npm"}, "/usr/local/bin", "/usr/bin") {
+	for _, path := range discover.Programs(env, programs(), places()...) {
 		out, err := discover.Asked(ctx, env, path, "config", "list", "--json")
 		if ctx.Err() != nil {
 			return npmSettings{}, ctx.Err()

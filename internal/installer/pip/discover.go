@@ -22,6 +22,7 @@ func (client) Discover() discover.Client { return asks() }
 func asks() discover.Client {
 	return discover.Client{
 		Ecosystem: pkgref.Python, Name: "pip", Registry: "index", Ask: askPip,
+		Programs: programs(), Places: places(),
 		Question: []string{"python3", "-I", "-c", askDefault},
 		Answer: func(out []byte) (discover.Said, error) {
 			return discover.Said{Index: strings.TrimSpace(string(out))}, nil
@@ -40,6 +41,10 @@ func asks() discover.Client {
 		},
 	}
 }
+
+// programs are the names of interpreters, and places where they are looked for after PATH.
+func programs() []string { return []string{"python3", "python"} }
+func places() []string   { return []string{"/usr/bin", "/usr/local/bin"} }
 
 // askPip asks the host's pip which index it uses, and collects the credentials,
 // proxy and CA bundle that belong to it.
@@ -92,7 +97,7 @@ type pipSettings struct {
 // findPip returns the first interpreter of env's PATH that has pip, else the
 // system's own.
 func findPip(ctx context.Context, env []string) (interpreter, error) {
-	for _, path := range discover.Programs(env, []string{"python3", "python"}, "/usr/bin", "/usr/local/bin") {
+	for _, path := range discover.Programs(env, programs(), places()...) {
 		p := interpreter{path, env}
 		if _, err := p.run(ctx, "-c", "import pip"); err == nil {
 			return p, nil

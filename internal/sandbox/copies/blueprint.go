@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -91,11 +92,6 @@ func (s *Blueprints) Writable() []hostpath.Tree {
 	if s.record != nil {
 		all = s.record.Trees()
 	}
-	return append(all, s.WritableNow()...)
-}
-
-// WritableNow are those in which sandboxes may write that live or are paused.
-func (s *Blueprints) WritableNow() (all []hostpath.Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, trees := range s.writable {
@@ -117,10 +113,28 @@ func (b Blueprint) writable() []hostpath.Tree {
 	var trees []hostpath.Tree
 	for _, m := range b.Spec.Mounts {
 		if m.Source != "" && !m.ReadOnly {
-			trees = append(trees, hostpath.Tree{Path: m.Source, ID: m.Origin})
+			trees = append(trees, hostpath.Tree{Path: m.Source, ID: m.Origin, Covered: hostpath.Covering(b.covered(m))})
 		}
 	}
 	return trees
+}
+
+// covered are the names directly in a mount which lie under a read-only mount of themselves. Nobody inside
+// can rename such a name, since something is mounted there, nor change anything below it.
+func (b Blueprint) covered(m engine.Mount) (names []string) {
+	for at, cover := range b.Spec.Mounts {
+		name := filepath.Base(cover.Source)
+		if cover.Source == "" || !cover.ReadOnly || cover.Source != filepath.Join(m.Source, name) || cover.Destination != filepath.Join(m.Destination, name) {
+			continue
+		}
+		// What is mounted there later, or below it, is what is seen.
+		if !slices.ContainsFunc(b.Spec.Mounts[at+1:], func(later engine.Mount) bool {
+			return later.Source != "" && !later.ReadOnly && (later.Destination == cover.Destination || strings.HasPrefix(later.Destination, cover.Destination+"/"))
+		}) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (s *Blueprints) note(id string, b Blueprint) {

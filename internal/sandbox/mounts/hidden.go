@@ -56,7 +56,7 @@ func (h hiding) isGone() bool {
 // without it nobody knows what is to be hidden.
 func OpenHidden(path string) (*Hidden, error) {
 	h := &Hidden{path: path, most: mostHiding, mostIDs: mostHidden}
-	file, err := keptfile.ReadTrusted("the record of what ignore files hide", path, mostHidingFile)
+	file, err := keptfile.ReadTrusted("the record of what ignore files hide", path, mostHidingFile, nil) // in the state, which no sandbox is shown
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
 	}

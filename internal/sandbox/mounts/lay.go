@@ -44,7 +44,11 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(all, guards, over), nil
+	own, err := coverOwn(checked, r.OwnPrograms)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(all, guards, own, over), nil
 }
 
 // open opens the sources. Where one request may write, no link is followed for another

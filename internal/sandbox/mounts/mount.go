@@ -47,6 +47,9 @@ type Rules struct {
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string
+	// OwnPrograms are Cofferdam's own: its program, the engine's beside it, and the virtual environment in
+	// which both lie. A mount that has one below it shows what has it, directly in the mount, read-only.
+	OwnPrograms []string
 }
 
 // AgentPlace is where the guest agent's files are shown.
@@ -55,6 +58,16 @@ const AgentPlace = "/.cofferdam/bin"
 // systemTrees are kernel interfaces; showing them or the whole root would hand
 // the host over.
 func systemTrees() []string { return []string{"/proc", "/sys", "/dev"} }
+
+// systemPrograms are the directories from which the host itself runs: its programs, their libraries and
+// settings, and its kernels. The daemon runs some of them, and so does everybody else.
+func systemPrograms() []string {
+	return []string{
+		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/boot",
+		"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec", "/usr/share",
+		"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/libexec", "/usr/local/share", "/usr/local/go", "/usr/local/etc",
+	}
+}
 
 // reservedInside are the places that the sandbox itself needs.
 func reservedInside() []string {
@@ -151,29 +164,35 @@ func (r Rules) unopened(source string, err error) error {
 	return fault.Invalid("the mount source %s does not exist or can't be read; name an existing file or directory", source)
 }
 
-// checkPrograms refuses a source, by its resolved path, below which lies what the host runs: whoever
-// may write there would decide what that does. A file that is not there yet could be made.
+// checkPrograms refuses a source, by its resolved path, below which lies what the host runs or
+// believes, or which is a part of it: whoever may write there would decide what that does. A file that is not
+// there yet could be made.
 func (r Rules) checkPrograms(source string) error {
-	if r.Programs == nil {
-		return nil
-	}
-	files := r.Programs()
-	if len(files) == 0 {
-		return nil
-	}
 	table, err := hostpath.ReadTable()
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
-	for _, file := range files {
+	for _, tree := range systemPrograms() {
+		_, below := table.NameUnder(tree, source)
+		_, inside := table.NameUnder(source, tree)
+		if below || inside {
+			return fault.Invalid("%s can't be mounted read-write: the host's own programs and their settings are in %s, and an agent could replace them; mount it read-only, or name a directory elsewhere", source, tree)
+		}
+	}
+	if r.Programs == nil {
+		return nil
+	}
+	for _, file := range r.Programs() {
 		names := []string{filepath.Clean(file)}
 		resolved, links, err := hostpath.Links(file)
 		if err == nil {
 			names = append(names, resolved)
 		}
 		for _, name := range append(names, links...) {
-			if _, below := table.NameUnder(name, source); below {
-				return fault.Invalid("%s, which the configuration has the host run for a tool or a secret, is reached under the read-write mount %s, where an agent could replace it; move it out, or mount that directory read-only", file, source)
+			_, below := table.NameUnder(name, source)
+			_, inside := table.NameUnder(source, name)
+			if below || inside && !slices.Contains(links, name) {
+				return fault.Invalid("%s, which the configuration has the host run or believe, is reached under the read-write mount %s, where an agent could replace it; move it out, or mount that directory read-only", file, source)
 			}
 		}
 	}

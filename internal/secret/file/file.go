@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
@@ -14,10 +15,29 @@ import (
 // Path is the absolute path of one.
 type Path string
 
+// guarded is a file that no sandbox may write.
+type guarded struct {
+	path  Path
+	trees func() []hostpath.Tree
+}
+
+// Outside is a file as a source, which is refused where a sandbox may write, or could; nil: nowhere.
+func Outside(path string, trees func() []hostpath.Tree) secret.Source {
+	if trees == nil {
+		return Path(path)
+	}
+	return guarded{Path(path), trees}
+}
+
+// Fetch implements secret.Source.
+func (g guarded) Fetch(context.Context) (secret.Value, error) { return g.path.read(g.trees()) }
+
 // Fetch implements secret.Source. A file that others can read or change, or put another in the place
 // of, is refused.
-func (p Path) Fetch(context.Context) (secret.Value, error) {
-	f, err := keptfile.ReadTrusted("the secret's file", string(p), secret.MaxValue+2) // with a line's end
+func (p Path) Fetch(context.Context) (secret.Value, error) { return p.read(nil) }
+
+func (p Path) read(trees []hostpath.Tree) (secret.Value, error) {
+	f, err := keptfile.ReadTrusted("the secret's file", string(p), secret.MaxValue+2, trees) // with a line's end
 	switch {
 	case errors.Is(err, fault.ErrForbidden):
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "%s", fault.Sentence(err, "the file is refused"))

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/secret/remote"
 )
@@ -55,16 +54,6 @@ func New(cfg Config) (*Endpoint, error) {
 		}
 	}
 	return &Endpoint{remote.Server{What: "the token endpoint " + cfg.TokenURL, Roots: cfg.Roots}, cfg}, nil
-}
-
-// Guard has a program that gives the client's secret not be asked if it lies where a sandbox may
-// write.
-func (e *Endpoint) Guard(writable func() []hostpath.Tree) {
-	if asked, is := e.cfg.ClientSecret.(interface {
-		Guard(writable func() []hostpath.Tree)
-	}); is {
-		asked.Guard(writable)
-	}
 }
 
 // Fetch implements secret.Source.

@@ -31,11 +31,11 @@ type Command struct {
 	sums     executable.Sums
 }
 
-// Guard has the program not be asked if it lies where a sandbox may write.
+// Guard has the program not be asked if it lies where a sandbox may write, or could; nil: nowhere.
 func (c *Command) Guard(writable func() []hostpath.Tree) { c.writable = writable }
 
 // Fetch implements secret.Source. The program has the daemon's environment (see
-// executable.WithoutPlaces) and no input; it prints one line. Its standard error is not
+// executable.Environment) and no input; it prints one line. Its standard error is not
 // kept: it may have the secret. With it end the processes that it left in its process group.
 func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	if ctx.Err() != nil {
@@ -57,7 +57,7 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	}
 	defer opened.Close()
 	cmd := opened.Command() // the operator's own; it is ended with its group below
-	cmd.Env = executable.WithoutPlaces(os.Environ(), writable)
+	cmd.Env = executable.Environment(os.Environ(), writable)
 	cmd.Stdout, cmd.WaitDelay = said, heldOpen
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir = string(os.PathSeparator)

@@ -27,6 +27,8 @@ type Client struct {
 	Ecosystem pkgref.Ecosystem
 	Name      string // of the program
 	Registry  string // what it calls its registry
+	// Programs are the names of those that Ask may run, and Places where it looks for them after PATH.
+	Programs, Places []string
 	// Ask asks the host's client; fault.ErrUnavailable if there is none, or if it is set up
 	// to use no registry.
 	Ask func(ctx context.Context, env []string) (Said, error)

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ownInstallation is a project whose virtual environment has Cofferdam's programs, as the package of Python
+// brings them, and what runs them with a state of its own.
+type ownInstallation struct {
+	project, bin string
+	cofferdam    func(args ...string) (string, error)
+}
+
+func newOwnInstallation(t *testing.T) ownInstallation {
+	t.Helper()
+	if os.Geteuid() != 0 || testing.Short() {
+		t.Skip("makes sandboxes as root")
+	}
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(state), 0o755); err != nil { // runc's users pass by
+		t.Fatal(err)
+	}
+	project := filepath.Join(top, "project")
+	bin := filepath.Join(project, ".venv", "bin")
+	laidFiles(t, top, 0o755, map[string]string{"project/.venv/pyvenv.cfg": "home = /usr/bin\n", "project/.venv/bin/activate": "", "project/.venv/share/x": "", "project/share/x": ""})
+	for _, name := range []string{"cofferdam", "runsc"} {
+		if out, err := exec.CommandContext(t.Context(), "cp", filepath.Join("..", "..", "bin", name), bin).CombinedOutput(); err != nil {
+			t.Skipf("needs make build: %s", out)
+		}
+	}
+	o := ownInstallation{project: project, bin: bin, cofferdam: func(args ...string) (string, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, filepath.Join(bin, "cofferdam"), args...)
+		cmd.Dir = project
+		cmd.Env = append(os.Environ(), "COFFERDAM_STATE="+filepath.Join(state, "state"), "COFFERDAM_RUNTIME="+filepath.Join(state, "run"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}}
+	t.Cleanup(func() { _, _ = o.cofferdam("stop", "--force") })
+	return o
+}
+
+// TestOwnProgramsAreNoGuests: a project's virtual environment has the program and the engine's. A run
+// that may write to the project puts programs of its own there, by whatever way, and the host must not run them. The
+// controls: what the run writes elsewhere in the project is there, and the next run, by the same
+// programs, ends well.
+func TestOwnProgramsAreNoGuests(t *testing.T) {
+	o := newOwnInstallation(t)
+	ran := filepath.Join(filepath.Dir(o.project), "ran")
+	evil := `evil() { printf '#!/bin/sh\nid > ` + ran + `\nexec /bin/true\n' > "$1"; chmod 755 "$1"; }; touch wrote-$NAME; `
+	for name, c := range map[string]struct {
+		mounts []string
+		script string
+	}{
+		"replaced":        {[]string{".:/workspace:rw"}, `rm -f .venv/bin/runsc; evil .venv/bin/runsc; evil .venv/bin/cofferdam`},
+		"renamed":         {[]string{".:/workspace:rw"}, `mv .venv/bin/runsc .venv/bin/runsc.was; evil .venv/bin/runsc`},
+		"above renamed":   {[]string{".:/workspace:rw"}, `mv .venv .venv2; mkdir -p .venv/bin; evil .venv/bin/runsc; evil .venv/bin/cofferdam`},
+		"bin renamed":     {[]string{".:/workspace:rw"}, `mv .venv/bin .venv/bin2; mkdir .venv/bin; evil .venv/bin/runsc`},
+		"unmounted":       {[]string{".:/workspace:rw"}, `umount .venv; umount -l .venv; evil .venv/bin/runsc; evil .venv/bin/cofferdam`},
+		"hard link":       {[]string{".:/workspace:rw"}, `ln .venv/bin/runsc linked && evil linked`},
+		"mounted twice":   {[]string{".:/workspace:rw", ".:/other:rw"}, `cd /other; evil .venv/bin/runsc; mv .venv .venv2; mkdir -p .venv/bin; evil .venv/bin/runsc`},
+		"from above":      {[]string{"..:/above:rw", ".:/workspace:rw"}, `cd /above; mv project project2; mkdir -p project/.venv/bin; evil project/.venv/bin/runsc`},
+		"laid over again": {[]string{".:/workspace:rw", ".venv/share:/workspace/share:rw"}, `evil .venv/bin/runsc`},
+	} {
+		for _, engine := range []string{"gvisor", "runc"} {
+			t.Run(name+" under "+engine, func(t *testing.T) {
+				args := []string{"run", "--template", "host", "--engine", engine, "--env", "NAME=" + engine}
+				for _, m := range c.mounts {
+					args = append(args, "--mount", m)
+				}
+				out, err := o.cofferdam(append(args, "--workdir", "/workspace", "--", "sh", "-c", evil+c.script+"; true")...)
+				wrote := filepath.Join(o.project, "wrote-"+engine)
+				if _, is := os.Stat(wrote); (is == nil) != (err == nil) {
+					t.Errorf("the control: the run: %v, what it wrote: %v: %s", err, is, out)
+				}
+				if err != nil && !strings.Contains(out, "uv tool install") {
+					t.Errorf("the run is not refused with what to do: %s", out)
+				}
+				_ = os.Remove(wrote)
+				out, err = o.cofferdam("run", "--template", "host", "--", "true")
+				if id, is := os.ReadFile(ran); is == nil {
+					t.Fatalf("the host ran the guest's program: %s (the run: %v, %s)", id, err, out)
+				} else if err != nil {
+					t.Fatalf("the control: the next run: %v: %s", err, out)
+				}
+			})
+		}
+	}
+}
+
+// TestOwnInstallationItselfIsNotMounted: there is nothing that could be shown read-only where the mount is
+// the installation or a part of it. The control: read-only it is shown.
+func TestOwnInstallationItselfIsNotMounted(t *testing.T) {
+	o := newOwnInstallation(t)
+	for _, dir := range []string{".venv", filepath.Join(".venv", "bin"), filepath.Join(".venv", "bin", "runsc")} {
+		out, err := o.cofferdam("run", "--template", "host", "--mount", dir+":/w:rw", "--", "true")
+		if err == nil || !strings.Contains(out, "uv tool install") {
+			t.Errorf("%s: %v: %s", dir, err, out)
+		}
+		if out, err := o.cofferdam("run", "--template", "host", "--mount", dir+":/w", "--", "true"); err != nil {
+			t.Errorf("the control: %s: %v: %s", dir, err, out)
+		}
+	}
+}

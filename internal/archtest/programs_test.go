@@ -1,0 +1,71 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"testing"
+)
+
+// startsPrograms are calls that start a program of the host, or find one.
+func startsPrograms() map[string][]string {
+	return map[string][]string{
+		"exec":    {"Command", "CommandContext", "LookPath"},
+		"os":      {"StartProcess"},
+		"syscall": {"Exec", "ForkExec", "StartProcess"},
+		"unix":    {"Exec"},
+	}
+}
+
+// mayStart are the files outside of internal/hostpath/executable that start programs, and why no sandbox
+// decides which.
+func mayStart() map[string]string {
+	const (
+		own    = "Cofferdam's own program, which mounts cover (mounts.Rules.OwnPrograms)"
+		engine = "an engine's program: looked at before the daemon starts, and covered or refused by mounts since"
+		system = "found by executable.System, or by its path in a directory of the host's own"
+		inside = "it runs in a sandbox"
+	)
+	return map[string]string{
+		"cmd/cofferdam/ssh.go": "found by executable.LookPath", "cmd/cofferdam/mcpinstall.go": "it is only compared with this program",
+		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/gateway.go": own, "internal/daemon/keeper.go": own,
+		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
+		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/engine/mounts/users.go": own, "internal/engine/mounts/disk.go": system,
+		"internal/engine/gvisor/stage.go": engine, "internal/engine/gvisor/capabilities.go": engine, "internal/engine/gvisor/elevate.go": engine,
+		"internal/engine/runc/flaws.go": system, "internal/engine/runc/stage.go": system, "internal/engine/runc/capabilities.go": system, "internal/engine/identity/identity.go": "it tells whether one is there, and runs none",
+		"internal/engine/microvm/stage.go": engine, "internal/engine/microvm/firestage.go": engine, "internal/engine/microvm/firecracker/program.go": engine,
+		"internal/engine/microvm/qemu.go": engine, "internal/engine/microvm/layout.go": system, "internal/engine/microvm/bundle.go": system,
+		"internal/keeper/cgroupexec.go": "what the daemon has it start", "internal/debian/apt.go": system, "internal/debian/contents.go": system,
+		"internal/template/aptoptions.go": system, "internal/template/tree.go": system, "internal/template/tool.go": system, "internal/template/skeletonimage.go": system,
+		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
+		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
+		"internal/engine/enginetest/agent.go": "of tests alone", "internal/process/processtest/namespace.go": "of tests alone",
+		"internal/installer/installertest/suite.go": "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+	}
+}
+
+// TestProgramsOfTheHostAreStartedByExecutable: who starts a program of the host says why no sandbox could
+// have put it there.
+func TestProgramsOfTheHostAreStartedByExecutable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range tree(t) {
+		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") && !below(f.pkg, "client") || f.pkg == "internal/hostpath/executable" {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if name := calledOf(call, startsPrograms()); name != "" {
+				if seen[f.path] = true; mayStart()[f.path] == "" {
+					t.Errorf("%s calls %s: start it by internal/hostpath/executable, or say in mayStart why no sandbox could have put it there", f.set.Position(call.Pos()), name)
+				}
+			}
+			return true
+		})
+	}
+	for file := range mayStart() {
+		if !seen[file] {
+			t.Errorf("%s starts no program; take it off the list", file)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// FindRunsc looks where the configuration says, beside the binary, where `make
+// install` puts it, then in PATH, and takes none that somebody could have put where a sandbox may write, or
+// could. A path that does not exist is returned all the same: the engine says so.
+func FindRunsc(configured, executable string, trees []hostpath.Tree) string {
+	if configured != "" {
+		return configured // CheckHostPrograms looks at it
+	}
+	beside := filepath.Join(filepath.Dir(executable), "runsc")
+	near := []string{beside, filepath.Join(filepath.Dir(executable), "..", "libexec", "cofferdam", "runsc")}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			near = append(near, filepath.Join(dir, "runsc"))
+		}
+	}
+	for _, candidate := range near {
+		path, err := exec.LookPath(candidate)
+		if err != nil {
+			continue
+		}
+		if _, theirs, err := hostpath.Within(path, trees); err == nil && !theirs {
+			return path
+		}
+	}
+	return beside
+}
+
+// ownPrograms are Cofferdam's own programs, and the virtual environment that they lie in, if they do:
+// who writes there decides what its programs do. One of the configuration is in config.HostFiles.
+func ownPrograms(executable, runsc string) []string {
+	all := []string{executable, runsc}
+	for _, program := range []string{executable, runsc} {
+		root := filepath.Dir(filepath.Dir(program))
+		if _, err := os.Stat(filepath.Join(root, "pyvenv.cfg")); err == nil {
+			all = append(all, root)
+		}
+	}
+	return all
+}
+
+// hostEnvironment is this process's, as programs of the host have it, and the daemon itself believes it:
+// without what a sandbox may write, or could.
+func hostEnvironment(paths config.Paths) []string {
+	return discover.Environment(os.Environ(), written.OrAnywhere(paths.Written()))
+}
+
+// CheckHostPrograms refuses to start where a sandbox could have written what the daemon itself runs or
+// believes. Of what it runs later, as for a tool or a secret, each is looked at when it is used.
+func CheckHostPrograms(paths config.Paths, cfg config.Config) error {
+	trees, err := written.Read(paths.Written())
+	if err != nil || len(trees) == 0 {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "this program can't be found")
+	}
+	all := append(ownPrograms(self, FindRunsc(cfg.Runsc, self, trees)), cfg.EnginePrograms()...)
+	for _, program := range append(all, cfg.Believed(paths)...) {
+		tree, theirs, err := hostpath.Within(program, trees)
+		if err != nil {
+			return fault.Wrap(fault.ErrUnavailable, err, "where %s lies can't be looked at", program)
+		}
+		if theirs {
+			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: move it elsewhere and name that in the configuration, or install Cofferdam elsewhere, as with `uv tool install cofferdam` or `pipx install cofferdam`", program, tree.Path)
+		}
+	}
+	return nil
+}

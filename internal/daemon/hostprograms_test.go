@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+)
+
+// TestClientsOfASandboxAreNotAsked: the machine's own clients are asked for their registries
+// by programs of the PATH of whoever started the daemon, in which a project's virtual environment
+// comes first. None is run that lies where a sandbox could write.
+func TestClientsOfASandboxAreNotAsked(t *testing.T) {
+	state, host := t.TempDir(), t.TempDir()
+	project, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(project, ".venv", "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// What was written inside, in a run with --mount .:/w:rw.
+	for _, name := range []string{"python3", "npm", "go"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\necho \"$0 $*\" >> "+filepath.Join(host, name)+"\nexit 1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths := config.Paths{State: state, Runtime: t.TempDir()}
+	p, err := hostpath.Resolve(project, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	record, err := written.Open(paths.Written())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Add([]hostpath.Tree{{Path: p.Name, ID: p.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	// Activating an environment puts it there.
+	_, err = Registries(t.Context(), config.Config{}, paths, []string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"python3", "npm", "go"} {
+		if text, err := os.ReadFile(filepath.Join(host, name)); err == nil {
+			t.Errorf("the daemon ran what the sandbox wrote: %s", text)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package executable
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// nowhere is a home directory that has nothing: without any, programs take the one of the user's entry.
+const nowhere = "/nonexistent"
+
+// Environment is an environment, as os.Environ has it, for programs of the host, without what a sandbox may
+// write, or could: a daemon has the environment of the shell that started it, in which a project's own
+// programs may come first. Of variables that list directories to look in (PATH, and those that end so) such
+// directories are left out, and those that are not there, since somebody could make them. Every other
+// variable is left out that names such a place anywhere in it, as BASH_ENV, PERL5LIB, NODE_OPTIONS and
+// SSL_CERT_FILE do: which of them have a program load something, each program knows alone.
+func Environment(environment []string, trees []hostpath.Tree) []string {
+	if len(trees) == 0 {
+		return environment
+	}
+	var all []string
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case strings.HasSuffix(name, "PATH"):
+			all = append(all, name+"="+strings.Join(directoriesOf(value, trees), string(filepath.ListSeparator)))
+		case !namesPlace(value, trees):
+			all = append(all, variable)
+		case name == "HOME":
+			all = append(all, "HOME="+nowhere)
+		}
+	}
+	if home := valueOf(all, "HOME"); home != "" && within(filepath.Join(home, ".local", "lib"), trees) {
+		all = append(all, "PYTHONNOUSERSITE=1") // modules of the user's that every Python loads
+	}
+	return all
+}
+
+// directoriesOf are those of a list that no sandbox may write.
+func directoriesOf(list string, trees []hostpath.Tree) []string {
+	return slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
+		if !filepath.IsAbs(dir) || within(dir, trees) {
+			return true
+		}
+		_, err := os.Stat(dir)
+		return err != nil
+	})
+}
+
+// namesPlace tells whether a value names a place that a sandbox may write: it may be one, list some, or
+// have one among options.
+func namesPlace(value string, trees []hostpath.Tree) bool {
+	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n:;,=\"'|&<>()@", r) })
+	for _, word := range append(words, value) {
+		at := strings.IndexByte(word, '/')
+		if at < 0 {
+			continue
+		}
+		// "-I/dir" has it after the option's letter.
+		if filepath.IsAbs(word[at:]) && within(word[at:], trees) {
+			return true
+		}
+	}
+	return false
+}
+
+// within is hostpath.Within; where that can't be told, it is.
+func within(path string, trees []hostpath.Tree) bool {
+	_, theirs, err := hostpath.Within(path, trees)
+	return theirs || err != nil
+}
+
+func valueOf(environment []string, name string) (value string) {
+	for _, variable := range environment {
+		if v, is := strings.CutPrefix(variable, name+"="); is {
+			value = v
+		}
+	}
+	return value
+}
+
+// systemPath are the directories of the host's own programs, root's among them, which no sandbox is ever
+// given to write.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// System is the path of a program of the distribution's, whatever PATH says; "" if it is not installed.
+func System(name string) string {
+	for _, dir := range filepath.SplitList(systemPath) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// SystemEnvironment is what a program of the distribution's has: where others are, and the proxies.
+func SystemEnvironment() []string {
+	env := []string{"PATH=" + systemPath, "LC_ALL=C.UTF-8", "HOME=" + nowhere}
+	for _, name := range []string{"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// LookPath finds a program in the directories of an environment's PATH, and takes none that a sandbox may
+// write, or could, or that a link leads to which it could have made; "" if there is none.
+func LookPath(name string, environment []string, trees []hostpath.Tree) string {
+	for _, dir := range directoriesOf(valueOf(environment, "PATH"), trees) {
+		path, err := exec.LookPath(filepath.Join(dir, name))
+		if err == nil && (len(trees) == 0 || !within(path, trees)) {
+			return path
+		}
+	}
+	return ""
+}

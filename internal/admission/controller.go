@@ -170,21 +170,7 @@ var _ door.Door = (*Controller)(nil)
 
 // New makes a Controller that knows no sandbox yet.
 func New(config Config) *Controller {
-	if config.Clock == nil {
-		config.Clock = clock.Plain(time.Now)
-	}
-	if config.Scans == nil {
-		config.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	if len(config.FindingsKey) == 0 {
-		config.FindingsKey = make([]byte, sha256.Size)
-		rand.Read(config.FindingsKey) // never fails: it ends the process instead
-	}
-	config.owners = audit.NewOwnerKeys(config.FindingsKey)
-	config.Limits = config.Limits.orDefaults()
+	config = config.complete()
 	known := &tenants{by: map[string]*tenant{}}
 	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
 	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}}
@@ -215,6 +201,26 @@ func New(config Config) *Controller {
 		c.desk.Open()
 	}
 	return c
+}
+
+// complete is a configuration with what was left out.
+func (config Config) complete() Config {
+	if config.Clock == nil {
+		config.Clock = clock.Plain(time.Now)
+	}
+	if config.Scans == nil {
+		config.Scans = sync.OnceValue(func() *scan.Set { return scan.NewSet(secrets.Rules()...) })
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(config.FindingsKey) == 0 {
+		config.FindingsKey = make([]byte, sha256.Size)
+		rand.Read(config.FindingsKey) // never fails: it ends the process instead
+	}
+	config.owners = audit.NewOwnerKeys(config.FindingsKey)
+	config.Limits = config.Limits.orDefaults()
+	return config
 }
 
 // Run is a sandbox and the agent task that it works for.

@@ -17,7 +17,8 @@ type Freeze struct {
 	After Duration `yaml:"after"`
 	// MaxBytes is for all images together; 20 GiB.
 	MaxBytes Bytes `yaml:"max_bytes"`
-	// MaxCount is how many sandboxes may be frozen at one time; 50.
+	// MaxCount is how many sandboxes may be frozen at one time; 50. Of this and of `freeze.max_bytes` one token has three
+	// quarters at most, and one that has no frozen sandbox may have one.
 	MaxCount int `yaml:"max_count"`
 	// Reserve stays free on the file system of the state directory; 2 GiB.
 	Reserve Bytes `yaml:"reserve"`

@@ -10,7 +10,8 @@ import (
 type Snapshots struct {
 	// MaxBytes is for all of them together, images of forks included; 50 GiB.
 	MaxBytes Bytes `yaml:"max_bytes"`
-	// MaxCount is how many there may be; 500.
+	// MaxCount is how many there may be; 500. Of this and of `snapshots.max_bytes` one token has three quarters at most,
+	// and one that has no snapshot may have one.
 	MaxCount int `yaml:"max_count"`
 	// Reserve stays free on the file system of the state directory; 2 GiB.
 	Reserve Bytes `yaml:"reserve"`

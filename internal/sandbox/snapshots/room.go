@@ -45,10 +45,10 @@ func (s *Store) check(owner string, about int64, another bool) error {
 		return fault.Exhausted(0, "there are as many snapshots as there may be (%d, snapshots.max_count in the configuration); remove some", s.room.Count)
 	}
 	switch most := s.room.Bytes / shareIn * shareOf; {
-	case ofToken && own > most:
-		return fault.Exhausted(0, "with another one the token's snapshots would take about %d MiB, and may take %d (three quarters of snapshots.max_bytes in the configuration); remove some", own>>20, most>>20)
 	case used > s.room.Bytes:
 		return fault.Exhausted(0, "with another one snapshots would take more than the %d MiB that they may (snapshots.max_bytes in the configuration); remove some", s.room.Bytes>>20)
+	case ofToken && own > most:
+		return fault.Exhausted(0, "with another one the token's snapshots would take about %d MiB, and may take %d (three quarters of snapshots.max_bytes in the configuration); remove some", own>>20, most>>20)
 	}
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {

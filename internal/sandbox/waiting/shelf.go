@@ -135,10 +135,10 @@ func (s *Shelf) check(owner string, about int64) error {
 		return fmt.Errorf("as many sandboxes are frozen as may be (%d, freeze.max_count in the configuration)", s.room.Count)
 	}
 	switch most := s.room.Bytes / shareIn * shareOf; {
-	case ofToken && own > most:
-		return fmt.Errorf("with it the token's frozen sandboxes would take about %d MiB, and may take %d (three quarters of freeze.max_bytes in the configuration)", own>>20, most>>20)
 	case used > s.room.Bytes:
 		return fmt.Errorf("with it frozen sandboxes would take more than the %d MiB that they may (freeze.max_bytes in the configuration)", s.room.Bytes>>20)
+	case ofToken && own > most:
+		return fmt.Errorf("with it the token's frozen sandboxes would take about %d MiB, and may take %d (three quarters of freeze.max_bytes in the configuration)", own>>20, most>>20)
 	}
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {

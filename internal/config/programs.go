@@ -91,6 +91,17 @@ func (c Config) Programs() []string {
 	return all
 }
 
+// ToolHomes are those directories of HostFiles that tools have as HOME, in which a user's projects lie too:
+// what a sandbox may write in one is no part of a tool, unless the tool names it.
+func (c Config) ToolHomes() (all []string) {
+	for _, t := range c.Tools {
+		if home := t.Environment["HOME"]; filepath.IsAbs(home) && home != t.Directory {
+			all = append(all, home)
+		}
+	}
+	return all
+}
+
 // EnginePrograms are what engines run and boot, as far as the configuration names it.
 func (c Config) EnginePrograms() (all []string) {
 	for _, name := range []string{c.Runsc, c.MachineMonitor, c.GuestKernel} {

@@ -139,3 +139,15 @@ func TestEveryKeyThatNamesAPlaceIsListed(t *testing.T) {
 		t.Errorf("only %d keys were looked at", seen)
 	}
 }
+
+// TestToolHomes: a home is one that a tool has by its variable, and in which it is not run.
+func TestToolHomes(t *testing.T) {
+	t.Parallel()
+	c := Config{Tools: []Tool{
+		{Environment: map[string]string{"HOME": "/home/user", "JAVA_HOME": "/opt/java"}},
+		{Environment: map[string]string{"HOME": "/srv/tool"}, Directory: "/srv/tool"},
+	}}
+	if got := c.ToolHomes(); !slices.Equal(got, []string{"/home/user"}) {
+		t.Errorf("%q", got)
+	}
+}

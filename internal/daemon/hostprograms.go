@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	hostexec "github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -16,8 +18,11 @@ import (
 // install` puts it, then in PATH, and takes none that somebody could have put where a sandbox may write, or
 // could. A path that does not exist is returned all the same: the engine says so.
 func FindRunsc(configured, executable string, trees []hostpath.Tree) string {
-	if configured != "" {
+	if filepath.IsAbs(configured) {
 		return configured // CheckHostPrograms looks at it
+	}
+	if configured != "" { // it would be looked for in PATH, again each time
+		return cmp.Or(hostexec.LookPath(configured, os.Environ(), trees), filepath.Join(string(os.PathSeparator), configured))
 	}
 	beside := filepath.Join(filepath.Dir(executable), "runsc")
 	near := []string{beside, filepath.Join(filepath.Dir(executable), "..", "libexec", "cofferdam", "runsc")}

@@ -53,3 +53,29 @@ func TestClientsOfASandboxAreNotAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEngineIsNotASandboxes: none is found that lies where a sandbox could write, whether the configuration
+// says nothing or a name alone. The control: one elsewhere.
+func TestTheEngineIsNotASandboxes(t *testing.T) {
+	project, elsewhere := t.TempDir(), t.TempDir()
+	for _, dir := range []string{project, elsewhere} {
+		if err := os.WriteFile(filepath.Join(dir, "runsc"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", project+":"+elsewhere)
+	p, err := hostpath.Resolve(project, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	trees := []hostpath.Tree{{Path: p.Name, ID: p.ID}}
+	for _, configured := range []string{"", "runsc"} {
+		if got := FindRunsc(configured, filepath.Join(project, "cofferdam"), trees); got != filepath.Join(elsewhere, "runsc") {
+			t.Errorf("%q: %s", configured, got)
+		}
+		if got := FindRunsc(configured, filepath.Join(t.TempDir(), "cofferdam"), nil); got != filepath.Join(project, "runsc") {
+			t.Errorf("the control: %q: %s", configured, got)
+		}
+	}
+}

@@ -166,15 +166,23 @@ func begin(path string, trees []Tree) (*walk, error) {
 // Links are the links that a path leads through, by their own places, as far as it leads
 // anywhere.
 func Links(path string) (resolved string, links []string, err error) {
+	if resolved, links, err = leads(path); err != nil {
+		resolved = ""
+	}
+	return resolved, links, err
+}
+
+// leads is Links, which of a path that leads nowhere also returns where somebody would have to make it.
+func leads(path string) (resolved string, links []string, err error) {
 	w := &walk{path: path}
 	defer w.close()
 	if err := w.enter("/", unix.AT_FDCWD); err != nil {
-		return "", nil, err
+		return filepath.Clean(path), nil, err
 	}
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		target, err := w.step(rest[0])
 		if err != nil {
-			return "", w.links, err
+			return filepath.Join(append([]string{w.here().name}, rest...)...), w.links, err
 		}
 		rest = append(target, rest[1:]...)
 	}

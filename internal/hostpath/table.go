@@ -98,15 +98,13 @@ func (table Table) NameUnder(path, dir string) (name string, ok bool) {
 }
 
 // NamesUnder are all names that a path has below a directory, its own first.
-func (table Table) NamesUnder(path, dir string) (names []string) {
-	if isBelow(path, dir) {
-		names = append(names, path)
-	}
-	s, ok := table.SpotOf(path)
-	if !ok {
-		return names
-	}
-	shown := Table{}
+func (table Table) NamesUnder(path, dir string) []string {
+	spot, known := table.SpotOf(path)
+	return table.shownIn(dir).namesOf(path, dir, spot, known)
+}
+
+// shownIn is what a directory shows: the directory itself, and what is mounted below it.
+func (table Table) shownIn(dir string) (shown Table) {
 	if d, ok := table.SpotOf(dir); ok {
 		shown = append(shown, Mounted{At: dir, Shows: d})
 	}
@@ -115,11 +113,22 @@ func (table Table) NamesUnder(path, dir string) (names []string) {
 			shown = append(shown, m)
 		}
 	}
-	for _, m := range shown {
-		if m.Shows.Device != s.Device || !isBelow(s.Path, m.Shows.Path) {
+	return shown
+}
+
+// namesOf is NamesUnder for what a directory shows, of a path whose spot is known, if it is.
+func (table Table) namesOf(path, dir string, spot Spot, known bool) (names []string) {
+	if isBelow(path, dir) {
+		names = append(names, path)
+	}
+	if !known {
+		return names
+	}
+	for _, m := range table {
+		if m.Shows.Device != spot.Device || !isBelow(spot.Path, m.Shows.Path) {
 			continue
 		}
-		if name := filepath.Join(m.At, strings.TrimPrefix(s.Path, m.Shows.Path)); !slices.Contains(names, name) {
+		if name := filepath.Join(m.At, strings.TrimPrefix(spot.Path, m.Shows.Path)); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -34,52 +34,91 @@ func (t Tree) covers(name, root string) bool {
 	return first != "" && slices.Contains(strings.Split(t.Covered, "/"), first)
 }
 
-// Within tells in which tree somebody could have decided what a path leads to: it lies there, or a
-// link on its way does. A path that leads nowhere is judged as far as it leads, since somebody could make the
-// rest. What a tree covers is not in it.
+// Within is Lookup.Within for one path.
 func Within(path string, trees []Tree) (Tree, bool, error) {
-	if len(trees) == 0 {
-		return Tree{}, false, nil
-	}
-	table, err := ReadTable()
+	lookup, err := NewLookup(trees)
 	if err != nil {
 		return Tree{}, false, err
 	}
-	resolved, names, err := Links(path)
-	if err == nil {
-		names = append(names, resolved)
-	} else {
+	tree, is := lookup.Within(path)
+	return tree, is, nil
+}
+
+// Lookup answers for many paths, at one moment, in which tree they lie: it reads the table of mounts and
+// looks at each directory once. Not safe for concurrent use.
+type Lookup struct {
+	table Table
+	trees []Tree
+	shown []Table             // of each tree: see Table.shownIn
+	ids   map[string]Identity // of names without links; zero where nothing is that has one
+}
+
+// NewLookup prepares a Lookup. Without trees it reads nothing.
+func NewLookup(trees []Tree) (*Lookup, error) {
+	l := &Lookup{trees: trees, ids: map[string]Identity{}}
+	if len(trees) == 0 {
+		return l, nil
+	}
+	var err error
+	if l.table, err = ReadTable(); err != nil {
+		return nil, err
+	}
+	for _, t := range trees {
+		l.shown = append(l.shown, l.table.shownIn(t.Path))
+	}
+	return l, nil
+}
+
+// Within tells in which tree somebody could have decided what a path leads to: it lies there, or a
+// link on its way does. A path that leads nowhere is judged as far as it leads, since somebody could make the
+// rest. What a tree covers is not in it.
+func (l *Lookup) Within(path string) (Tree, bool) {
+	if len(l.trees) == 0 {
+		return Tree{}, false
+	}
+	resolved, names, err := leads(path)
+	if names = append(names, resolved); err != nil {
 		names = append(names, filepath.Clean(path))
 	}
 	for _, name := range names {
-		for _, t := range trees {
-			if t.holds(table, name) {
-				return t, true, nil
+		if tree, is := l.holds(name); is {
+			return tree, true
+		}
+	}
+	return Tree{}, false
+}
+
+// holds tells which tree a name without links lies in that does not cover it.
+func (l *Lookup) holds(name string) (Tree, bool) {
+	spot, known := l.table.SpotOf(name)
+	for i, t := range l.trees {
+		if t.Path == "/" {
+			return t, true
+		}
+		for _, one := range l.shown[i].namesOf(name, t.Path, spot, known) {
+			if !t.covers(one, t.Path) {
+				return t, true
 			}
 		}
 	}
-	return Tree{}, false, nil
+	for dir := name; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		id := l.identity(dir)
+		for _, t := range l.trees {
+			if !id.IsZero() && t.ID.Inode != 0 && t.ID.IsAfterBoot(id) && !t.covers(name, dir) {
+				return t, true
+			}
+		}
+	}
+	return Tree{}, false
 }
 
-// holds tells whether a name without links lies in the tree, and is not covered there.
-func (t Tree) holds(table Table, name string) bool {
-	if t.Path == "/" {
-		return true
+func (l *Lookup) identity(name string) Identity {
+	id, known := l.ids[name]
+	if !known {
+		id, _ = identityAt(name)
+		l.ids[name] = id
 	}
-	for _, one := range table.NamesUnder(name, t.Path) {
-		if !t.covers(one, t.Path) {
-			return true
-		}
-	}
-	if t.ID.Inode == 0 {
-		return false
-	}
-	for dir := name; dir != "/"; dir = filepath.Dir(dir) {
-		if id, ok := identityAt(dir); ok && t.ID.IsAfterBoot(id) && !t.covers(name, dir) {
-			return true
-		}
-	}
-	return false
+	return id
 }
 
 // identityAt is what a name without links is of; ok is false where there is nothing that has an identity.

@@ -15,7 +15,7 @@ func TestWithin(t *testing.T) {
 	dir, project := laid(t)
 	venv := filepath.Join(project.Path, ".venv", "bin")
 	must(t, errors.Join(os.MkdirAll(venv, 0o755), os.WriteFile(filepath.Join(venv, "runsc"), nil, 0o755),
-		os.Symlink(filepath.Join(dir, "secret"), filepath.Join(project.Path, "out")), os.Symlink(filepath.Join(venv, "runsc"), filepath.Join(dir, "in"))))
+		os.Symlink(filepath.Join(dir, "secret"), filepath.Join(project.Path, "out")), os.Symlink(filepath.Join(venv, "runsc"), filepath.Join(dir, "in")), os.Symlink(filepath.Join(project.Path, "later"), filepath.Join(dir, "toBe"))))
 	covered := project
 	covered.Covered = Covering([]string{"bin", ".venv", "bin"})
 	if covered.Covered != ".venv/bin" {
@@ -34,6 +34,7 @@ func TestWithin(t *testing.T) {
 		"itself":                     {project.Path, []Tree{project}, true},
 		"not there yet":              {filepath.Join(project.Path, "later"), []Tree{project}, true},
 		"by a link there":            {filepath.Join(project.Path, "out"), []Tree{project}, true},
+		"by a link to nothing there": {filepath.Join(dir, "toBe", "ca.pem"), []Tree{project}, true},
 		"by a link to there":         {filepath.Join(dir, "in"), []Tree{project}, true},
 		"the tree was moved":         {filepath.Join(venv, "runsc"), []Tree{elsewhere}, true},
 		"nobody knows":               {"/bin/sh", []Tree{{Path: "/"}}, true},

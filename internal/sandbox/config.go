@@ -62,6 +62,8 @@ type Config struct {
 	// Programs are the files that decide what programs of the configuration do, which no sandbox
 	// may write; nil: there are none.
 	Programs func() []string
+	// ToolHomes are directories of Programs in which a project may lie: see mounts.Rules.
+	ToolHomes func() []string
 	// OwnPrograms are Cofferdam's own: see mounts.Rules.
 	OwnPrograms []string
 	// Written keeps what sandboxes were ever given to write of the host; nil: only what those

@@ -23,28 +23,29 @@ func Environment(environment []string, trees []hostpath.Tree) []string {
 	if len(trees) == 0 {
 		return environment
 	}
+	lookup := newLookup(trees)
 	var all []string
 	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case strings.HasSuffix(name, "PATH"):
-			all = append(all, name+"="+strings.Join(directoriesOf(value, trees), string(filepath.ListSeparator)))
-		case !namesPlace(value, trees):
+			all = append(all, name+"="+strings.Join(directoriesOf(value, lookup), string(filepath.ListSeparator)))
+		case !namesPlace(value, lookup):
 			all = append(all, variable)
 		case name == "HOME":
 			all = append(all, "HOME="+nowhere)
 		}
 	}
-	if home := valueOf(all, "HOME"); home != "" && within(filepath.Join(home, ".local", "lib"), trees) {
+	if home := valueOf(all, "HOME"); home != "" && within(filepath.Join(home, ".local", "lib"), lookup) {
 		all = append(all, "PYTHONNOUSERSITE=1") // modules of the user's that every Python loads
 	}
 	return all
 }
 
 // directoriesOf are those of a list that no sandbox may write.
-func directoriesOf(list string, trees []hostpath.Tree) []string {
+func directoriesOf(list string, lookup *hostpath.Lookup) []string {
 	return slices.DeleteFunc(filepath.SplitList(list), func(dir string) bool {
-		if !filepath.IsAbs(dir) || within(dir, trees) {
+		if !filepath.IsAbs(dir) || within(dir, lookup) {
 			return true
 		}
 		_, err := os.Stat(dir)
@@ -54,7 +55,7 @@ func directoriesOf(list string, trees []hostpath.Tree) []string {
 
 // namesPlace tells whether a value names a place that a sandbox may write: it may be one, list some, or
 // have one among options.
-func namesPlace(value string, trees []hostpath.Tree) bool {
+func namesPlace(value string, lookup *hostpath.Lookup) bool {
 	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n:;,=\"'|&<>()@", r) })
 	for _, word := range append(words, value) {
 		at := strings.IndexByte(word, '/')
@@ -62,17 +63,29 @@ func namesPlace(value string, trees []hostpath.Tree) bool {
 			continue
 		}
 		// "-I/dir" has it after the option's letter.
-		if filepath.IsAbs(word[at:]) && within(word[at:], trees) {
+		if filepath.IsAbs(word[at:]) && within(word[at:], lookup) {
 			return true
 		}
 	}
 	return false
 }
 
-// within is hostpath.Within; where that can't be told, it is.
-func within(path string, trees []hostpath.Tree) bool {
-	_, theirs, err := hostpath.Within(path, trees)
-	return theirs || err != nil
+// newLookup is hostpath.NewLookup; nil where nothing can be told.
+func newLookup(trees []hostpath.Tree) *hostpath.Lookup {
+	lookup, err := hostpath.NewLookup(trees)
+	if err != nil {
+		return nil
+	}
+	return lookup
+}
+
+// within is lookup.Within; where that can't be told, it is.
+func within(path string, lookup *hostpath.Lookup) bool {
+	if lookup == nil {
+		return true
+	}
+	_, theirs := lookup.Within(path)
+	return theirs
 }
 
 func valueOf(environment []string, name string) (value string) {
@@ -112,9 +125,10 @@ func SystemEnvironment() []string {
 // LookPath finds a program in the directories of an environment's PATH, and takes none that a sandbox may
 // write, or could, or that a link leads to which it could have made; "" if there is none.
 func LookPath(name string, environment []string, trees []hostpath.Tree) string {
-	for _, dir := range directoriesOf(valueOf(environment, "PATH"), trees) {
+	lookup := newLookup(trees)
+	for _, dir := range directoriesOf(valueOf(environment, "PATH"), lookup) {
 		path, err := exec.LookPath(filepath.Join(dir, name))
-		if err == nil && (len(trees) == 0 || !within(path, trees)) {
+		if err == nil && !within(path, lookup) {
 			return path
 		}
 	}

@@ -47,6 +47,9 @@ type Rules struct {
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string
+	// ToolHomes are those of Programs in which people keep everything, a project too: a mount in one of them is
+	// no part of what the host runs. nil: / alone.
+	ToolHomes func() []string
 	// OwnPrograms are Cofferdam's own: its program, the engine's beside it, and the virtual environment in
 	// which both lie. A mount that has one below it shows what has it, directly in the mount, read-only.
 	OwnPrograms []string
@@ -189,10 +192,11 @@ func (r Rules) checkPrograms(source string) error {
 			names = append(names, resolved)
 		}
 		for _, name := range append(names, links...) {
-			_, below := table.NameUnder(name, source)
-			_, inside := table.NameUnder(source, name)
-			if below || inside && !slices.Contains(links, name) {
+			if _, below := table.NameUnder(name, source); below {
 				return fault.Invalid("%s, which the configuration has the host run or believe, is reached under the read-write mount %s, where an agent could replace it; move it out, or mount that directory read-only", file, source)
+			}
+			if _, inside := table.NameUnder(source, name); inside && !slices.Contains(links, name) && !slices.Contains(r.homes(), name) {
+				return fault.Invalid("the read-write mount %s lies in %s, in which the configuration has the host look for what it runs or believes, and an agent could replace a part of it; mount it read-only, or name another directory in the configuration", source, file)
 			}
 		}
 	}
@@ -220,4 +224,19 @@ func (r Rules) checkPlace(resolved string) error {
 // within reports whether path is root or below it. Both are clean.
 func within(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}
+
+// homes are Rules.ToolHomes by every name, and the root.
+func (r Rules) homes() []string {
+	all := []string{"/"}
+	if r.ToolHomes == nil {
+		return all
+	}
+	for _, home := range r.ToolHomes() {
+		all = append(all, filepath.Clean(home))
+		if resolved, _, err := hostpath.Links(home); err == nil {
+			all = append(all, resolved)
+		}
+	}
+	return all
 }

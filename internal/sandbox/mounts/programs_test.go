@@ -47,3 +47,21 @@ func TestProgramsOfTheHost(t *testing.T) {
 		}
 	}
 }
+
+// TestDirectoriesOfTools: a mount is no part of a directory in which a program of the host looks for more. The
+// controls: what is a tool's home has a user's projects, the root has everything.
+func TestDirectoriesOfTools(t *testing.T) {
+	home := t.TempDir()
+	project, modules := filepath.Join(home, "project"), filepath.Join(home, "modules")
+	for _, dir := range []string{project, filepath.Join(modules, "one")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := Rules{Programs: func() []string { return []string{"/", home, modules} }, ToolHomes: func() []string { return []string{home + "/"} }}
+	for dir, passes := range map[string]bool{project: true, home: false, modules: false, filepath.Join(modules, "one"): false} {
+		if _, err := rules.Lay([]Mount{{Source: dir, Destination: "/w", ReadWrite: true}}, nil); (err == nil) != passes || err != nil && !errors.Is(err, fault.ErrInvalid) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}

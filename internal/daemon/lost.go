@@ -90,6 +90,7 @@ func (l *lost) keep(ctx context.Context, follows func(sandbox, command string) b
 	return func() {
 		cancel()
 		<-done
+		overdue(context.WithoutCancel(ctx)) // the next daemon knows nothing of it
 	}
 }
 

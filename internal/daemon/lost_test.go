@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 	"testing"
 
@@ -47,5 +49,19 @@ func TestWhatNobodyFollowsEnds(t *testing.T) {
 		if got := ended(); len(got) != want || want == 2 && got["lost"] != 1 {
 			t.Errorf("look %d: %v", look, got)
 		}
+	}
+}
+
+// TestOverdueIsWrittenAtTheEnd: what the log did not take is tried once more as the daemon ends.
+func TestOverdueIsWrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	written := 0
+	end := new(lost).keep(t.Context(), nil, func(ctx context.Context) {
+		if ctx.Err() == nil {
+			written++
+		}
+	}, slog.New(slog.DiscardHandler))
+	if end(); written != 1 {
+		t.Errorf("written %d times", written)
 	}
 }

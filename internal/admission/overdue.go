@@ -2,12 +2,14 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // maxOverdue is of how many sandboxes that have ended what could not be written is kept.
@@ -98,6 +100,12 @@ func (o *overdue) write(ctx context.Context, end func(context.Context, overdueEn
 
 func (o *overdue) append(ctx context.Context, r audit.Record) error {
 	_, err := o.log.Append(ctx, r)
+	if errors.Is(err, fault.ErrInvalid) { // no log takes it, and it must not keep the rest waiting
+		o.mu.Lock()
+		o.dropped++
+		o.mu.Unlock()
+		return nil
+	}
 	return err
 }
 

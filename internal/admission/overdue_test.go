@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -108,5 +109,24 @@ func TestOverdueIsBounded(t *testing.T) {
 	}
 	if ended != maxOverdue || calls != 2*maxOverdue || dropped != 3*past {
 		t.Errorf("%d ends of sandboxes and %d of calls are written, and %d things were not kept", ended, calls, dropped)
+	}
+}
+
+// TestARecordThatNoLogTakes is counted, and keeps nothing else waiting.
+func TestARecordThatNoLogTakes(t *testing.T) {
+	t.Parallel()
+	log := &approvaltest.Log{}
+	log.FailWhen(func(r audit.Record) error {
+		if r.Kind == audit.KindBuild && r.Reason == "bad" {
+			return fault.New(fault.ErrInvalid, "a test")
+		}
+		return nil
+	})
+	o := overdue{log: log}
+	o.keepRecord(audit.Record{Kind: audit.KindBuild, Outcome: audit.Failed, Reason: "bad"})
+	o.keepRecord(audit.Record{Kind: audit.KindBuild, Outcome: audit.Failed, Reason: "good"})
+	o.write(t.Context(), func(context.Context, overdueEnd) error { return nil })
+	if all := log.All(); len(all) != 2 || all[0].Reason != "good" || all[1].Count != 1 {
+		t.Errorf("on record: %+v", all)
 	}
 }

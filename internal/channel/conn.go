@@ -41,7 +41,7 @@ func (c *Conn) Over() <-chan struct{} {
 // read to its end, whatever becomes of what is read. Of what is no host's stream it does nothing.
 func (c *Conn) OnGiveUp(f func()) {
 	if s, ok := c.raw.(*stream); ok && s.held != nil {
-		s.held.onGiveUp(s.StreamID(), f)
+		s.held.onGiveUp(s.Stream, f)
 	}
 }
 

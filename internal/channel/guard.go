@@ -37,6 +37,8 @@ type guard struct {
 	hdr  [muxHeaderSize]byte
 	have int    // bytes of hdr filled
 	skip uint32 // payload bytes still to pass
+	// Owned by the multiplexer's one writing goroutine.
+	body int64 // payload bytes of the host's still to be written
 }
 
 // Read reads from the connection; a violation is an error instead of the bytes.
@@ -59,6 +61,28 @@ func (g *guard) Read(p []byte) (int, error) {
 		return 0, bad
 	}
 	return n, err
+}
+
+// Write writes a frame's header, or all of its payload, as the multiplexer does. What it opens is counted
+// before the guest can answer, and what it refuses no longer.
+func (g *guard) Write(p []byte) (int, error) {
+	switch {
+	case g.body > 0:
+		g.body -= int64(len(p))
+	case len(p) == muxHeaderSize:
+		kind, flags := p[1], binary.BigEndian.Uint16(p[2:])
+		id, length := binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint32(p[8:])
+		if kind == muxData {
+			g.body = int64(length)
+		}
+		if kind < muxPing && flags&muxSYN != 0 {
+			g.held.starts(id)
+		}
+		if kind < muxPing && flags&muxRST != 0 {
+			g.held.refused(id)
+		}
+	}
+	return g.ReadWriteCloser.Write(p)
 }
 
 func (g *guard) inspect(p []byte) error {

@@ -31,33 +31,27 @@ const (
 	// pastHeld is how much a session may hold past its limit of what can't be given up. An honest guest
 	// reads what it is sent, so that streams which were given up are emptied; one that does not is ended.
 	pastHeld = 64 << 20
+	// allPast is what the sessions of a Memory may hold past their limits, evenly.
+	allPast = 128 << 20
 	// smallBuffer is too little to be kept for the next frame.
 	smallBuffer = 4 << 10
 )
-
-// Memory is shared by the host's sessions of one process, so that many guests together do not take
-// what one may not. The zero value is ready.
-type Memory struct {
-	heavy  atomic.Int64 // sessions that hold more than sureHeld
-	copies atomic.Int64 // with large buffers
-}
-
-// limit of each session now, in bytes.
-func (m *Memory) limit() int64 {
-	return max(sureHeld, min(mostHeld, allHeld/max(1, m.heavy.Load())))
-}
 
 // held is what the streams of one session have in the multiplexer's buffers.
 type held struct {
 	memory   *Memory
 	patience time.Duration
 	ended    <-chan struct{} // closed when the session is over
+	cut      func()          // ends the session
+	holds    atomic.Int64    // total, for who has not mu
+	shedding atomic.Bool     // shed goes on
 
 	mu      sync.Mutex // guards what follows; never held over a call of the multiplexer
 	total   int64      // bytes, of buffers
 	heavy   bool       // counts in memory.heavy
 	spent   bool       // over the limit, no stream is left to be given up, and none is being emptied
 	before  int64      // total when streams were given up last
+	gaveUp  time.Time  // when that was
 	over    bool
 	eased   chan struct{} // closed, and made anew, when total has fallen to the limit
 	streams map[uint32]*holding
@@ -84,29 +78,54 @@ func (h *held) begins(id uint32) error {
 	if len(h.streams) >= 2*MaxStreams {
 		return &violation{"it goes on opening streams that nobody accepts"}
 	}
+	if h.streams[id] != nil { // what the first one holds would be taken for the second's
+		return &violation{"it opens a stream with the id of one that is not read yet"}
+	}
+	h.streams[id] = &holding{}
+	return nil
+}
+
+// starts notes that the host opens a stream, before the guest hears of it.
+func (h *held) starts(id uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.streams[id] == nil {
 		h.streams[id] = &holding{}
+	}
+}
+
+// refused notes that the multiplexer has refused a stream, of which it keeps nothing.
+func (h *held) refused(id uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[id]; one != nil {
+		h.charge(one, func() { one.buffer = growth{} })
+		delete(h.streams, id)
+	}
+}
+
+// opened notes the stream that has begun or started, once the host has it.
+func (h *held) opened(raw *yamux.Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.streams[raw.StreamID()]; one != nil && one.raw == nil {
+		one.raw = raw
+	}
+}
+
+// of is a stream's part; nil if it is forgotten, though its id be another's by now. Needs mu.
+func (h *held) of(raw *yamux.Stream) *holding {
+	if one := h.streams[raw.StreamID()]; one != nil && one.raw == raw {
+		return one
 	}
 	return nil
 }
 
-// opened notes a stream that the host opened or accepted.
-func (h *held) opened(raw *yamux.Stream) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one := h.streams[raw.StreamID()]
-	if one == nil {
-		one = &holding{}
-		h.streams[raw.StreamID()] = one
-	}
-	one.raw = raw
-}
-
 // onGiveUp has f called, once, if the stream is to be given up for what it holds.
-func (h *held) onGiveUp(id uint32, f func()) {
+func (h *held) onGiveUp(raw *yamux.Stream, f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one := h.streams[id]; one != nil {
+	if one := h.of(raw); one != nil {
 		one.giveUp = f
 	}
 }
@@ -133,21 +152,20 @@ func (h *held) finished(id uint32) {
 }
 
 // closed notes that the host has.
-func (h *held) closed(id uint32) {
+func (h *held) closed(raw *yamux.Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if one := h.streams[id]; one != nil {
+	if one := h.of(raw); one != nil {
 		one.ours = true
-		h.drop(id, one)
+		h.drop(raw.StreamID(), one)
 	}
 }
 
 // taken notes that n bytes were read, or with last that nothing more can be. A buffer that is empty
 // is given back if it is worth it.
 func (h *held) taken(raw *yamux.Stream, n int, last bool) {
-	id := raw.StreamID()
 	h.mu.Lock()
-	one := h.streams[id]
+	one := h.of(raw)
 	if one == nil {
 		h.mu.Unlock()
 		return
@@ -155,7 +173,7 @@ func (h *held) taken(raw *yamux.Stream, n int, last bool) {
 	one.buffer.take(int64(n))
 	if last {
 		h.charge(one, func() { one.buffer = growth{} })
-		h.drop(id, one)
+		h.drop(raw.StreamID(), one)
 	}
 	giveBack := one.buffer.unread == 0 && one.buffer.size > 0 && (one.buffer.size <= smallBuffer || h.total > h.memory.limit()/4)
 	arrived := one.arrived
@@ -181,12 +199,13 @@ func (h *held) charge(one *holding, change func()) {
 	before := one.buffer.size
 	change()
 	h.total += one.buffer.size - before
+	h.holds.Store(h.total)
 	if heavy := h.total > sureHeld && !h.over; heavy != h.heavy {
 		h.heavy = heavy
 		if heavy {
-			h.memory.heavy.Add(1)
+			h.memory.join(h)
 		} else {
-			h.memory.heavy.Add(-1)
+			h.memory.leave(h)
 		}
 	}
 	if h.total <= h.memory.limit() {
@@ -211,7 +230,7 @@ func (h *held) end() {
 	h.over = true
 	if h.heavy {
 		h.heavy = false
-		h.memory.heavy.Add(-1)
+		h.memory.leave(h)
 	}
 }
 
@@ -229,6 +248,25 @@ func (h *held) await() {
 		return
 	}
 	h.trim()
+	h.ease()
+}
+
+// shed is await for a session whose part has become smaller, and of which nothing more may come.
+func (h *held) shed() {
+	for h.shedding.CompareAndSwap(false, true) {
+		h.ease()
+		h.shedding.Store(false)
+		if _, full := h.full(); !full { // nobody has made its part still smaller meanwhile
+			break
+		}
+	}
+	if h.judge() != nil {
+		h.cut()
+	}
+}
+
+// ease is await by itself.
+func (h *held) ease() {
 	late := time.NewTimer(h.patience)
 	defer late.Stop()
 	for {
@@ -266,10 +304,15 @@ func (h *held) trim() {
 	}
 }
 
-// giveUp gives streams up, those that hold the most first, until half of the limit is left.
+// giveUp gives streams up, those that hold the most first, until half of the limit is left. It does
+// nothing if there is room by now, or those that it gave up last have not had their time to be emptied.
 func (h *held) giveUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.total <= h.memory.limit() || time.Since(h.gaveUp) < h.patience {
+		return
+	}
+	h.gaveUp = time.Now()
 	var some []*holding
 	for _, one := range h.streams {
 		if one.giveUp != nil && one.buffer.unread > 0 {
@@ -295,44 +338,14 @@ func (h *held) giveUp() {
 func (h *held) judge() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.spent && h.total > h.memory.limit()+pastHeld {
-		return &violation{"it sends on many streams, and reads nothing of what it is sent"}
+	if !h.spent || h.total <= h.memory.limit()+h.memory.past() {
+		return nil
 	}
-	return nil
-}
-
-// growth follows the size of a stream's buffer, a bytes.Buffer that is made for the first frame and
-// filled by ReadFrom: it wants room for minRead bytes also when a frame has ended.
-type growth struct {
-	size, offset, unread int64 // bytes
-}
-
-const minRead = 512
-
-func (g *growth) add(n int64) {
-	if g.size == 0 {
-		g.size = n
+	for _, one := range h.streams {
+		if one.giveUp != nil && one.buffer.unread > 0 { // that has come since: it first
+			h.spent = false
+			return nil
+		}
 	}
-	for {
-		if g.unread == 0 {
-			g.offset = 0
-		}
-		if g.size-g.offset-g.unread < minRead {
-			if g.size/2-g.unread < minRead {
-				g.size = max(g.offset+g.unread+minRead, 2*(g.size-g.offset))
-			}
-			g.offset = 0
-		}
-		if n == 0 {
-			return
-		}
-		some := min(n, g.size-g.offset-g.unread)
-		g.unread += some
-		n -= some
-	}
-}
-
-func (g *growth) take(n int64) {
-	n = min(n, g.unread)
-	g.offset, g.unread = g.offset+n, g.unread-n
+	return &violation{"it sends on many streams, and reads nothing of what it is sent"}
 }

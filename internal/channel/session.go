@@ -72,7 +72,9 @@ func (m *Memory) NewHostSession(conn io.ReadWriteCloser) (*Session, error) {
 	h := newHeld(m, w.ended)
 	w.held = h
 	g := &guard{ReadWriteCloser: conn, held: h}
-	mux, err := yamux.Client(&ending{g, w}, muxConfig(HostWindow))
+	e := &ending{g, w}
+	h.cut = func() { _ = e.Close() } // the multiplexer sees it
+	mux, err := yamux.Client(e, muxConfig(HostWindow))
 	if err != nil {
 		return nil, fmt.Errorf("start the host's end of a channel: %w", err)
 	}

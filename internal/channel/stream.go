@@ -61,7 +61,7 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) Close() error {
 	err := s.Stream.Close()
 	if s.held != nil {
-		s.held.closed(s.StreamID())
+		s.held.closed(s.Stream)
 	}
 	return err
 }

@@ -93,6 +93,7 @@ func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, overd
 	return func() {
 		cancel()
 		<-done
+		overdue(context.WithoutCancel(ctx)) // the next daemon knows nothing of it
 	}
 }
 

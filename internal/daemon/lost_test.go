@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 	"testing"
 
@@ -73,5 +75,19 @@ func TestAFileThatNobodyFollowsEnds(t *testing.T) {
 		if len(ends) != want || want == 1 && (ends[0].File != "left" || ends[0].Outcome != audit.Aborted || ends[0].Reason == "") {
 			t.Errorf("look %d: %+v", look, ends)
 		}
+	}
+}
+
+// TestOverdueIsWrittenAtTheEnd: what the log did not take is tried once more as the daemon ends.
+func TestOverdueIsWrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	written := 0
+	end := new(lost).keep(t.Context(), nil, func(ctx context.Context) {
+		if ctx.Err() == nil {
+			written++
+		}
+	}, slog.New(slog.DiscardHandler))
+	if end(); written != 1 {
+		t.Errorf("written %d times", written)
 	}
 }

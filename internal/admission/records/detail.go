@@ -73,6 +73,7 @@ const (
 	DetailTemplate     = "template"
 	DetailEngine       = "engine"
 	DetailUnaccounted  = "unaccounted" // of an installed record: nothing of it was served
+	DetailHappened     = "happened"    // of a record that the log did not take at first: when what it tells of was to be recorded
 	DetailWould        = "would"       // of what was let through since the policy only observes: deny or hold
 )
 

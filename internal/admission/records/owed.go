@@ -79,6 +79,11 @@ func (b *Book) owe(r audit.Record, quota bool) {
 		b.config.OnOwed(b)
 	}
 	one := owed{record: r, quota: quota}
+	one.record.Detail = maps.Clone(r.Detail)
+	if one.record.Detail == nil {
+		one.record.Detail = map[string]string{}
+	}
+	one.record.Detail[DetailHappened] = time.Now().UTC().Format(time.RFC3339)
 	if r.Outcome == audit.Blocked || r.Outcome == audit.Exceeded {
 		one.key = b.keyOf(r)
 		for i := range b.owed {
@@ -163,6 +168,8 @@ func (b *Book) refused(one owed, r audit.Record) {
 	if one.key == (refusalKey{}) || b.refusals[one.key] != nil {
 		return
 	}
+	r.Detail = maps.Clone(r.Detail)
+	delete(r.Detail, DetailHappened) // its repeats did not
 	f := &refusal{ready: make(chan struct{}), record: r, count: max(1, r.Count), logged: max(1, r.Count)}
 	close(f.ready)
 	b.refusals[one.key] = f

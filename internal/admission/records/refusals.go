@@ -33,6 +33,7 @@ func toldBy(r audit.Record) told {
 	r.Run, r.Sandbox, r.User, r.Token, r.Policy, r.Erased = "", "", "", "", "", false // one for all of a sandbox
 	detail := maps.Clone(r.Detail)
 	delete(detail, DetailEvent)
+	delete(detail, DetailHappened)
 	if r.Kind == audit.KindFinding { // the same value is found at many places of one output, and in many requests
 		for _, key := range []string{DetailAt, DetailLength, DetailRequest} {
 			delete(detail, key)

@@ -101,6 +101,8 @@ func TestMethodsInBodiesOfAnyType(t *testing.T) {
 			"JSON as parts":         {kind: "multipart/form-data; boundary=x", body: object},
 			"UTF-7":                 {kind: "text/plain; charset=utf-7", body: "+AHs-\"_method\":\"DELETE\"}"},
 			"encoded, nobody knows": {kind: "text/plain", body: "a", header: map[string]string{"Content-Encoding": "br"}},
+			"encoded, not decoded":  {kind: "text/plain", body: object, header: map[string]string{"Content-Encoding": "snappy"}},
+			"encoded twice":         {kind: "text/plain", body: packed(t, "gzip", packed(t, "gzip", object)), header: map[string]string{"Content-Encoding": "gzip, gzip"}},
 			"encoded, in pieces":    {kind: "text/plain", body: packed(t, "gzip", object), header: map[string]string{"Content-Encoding": "aws-chunked, gzip"}},
 		} {
 			if w.sends(t, c, got) {
@@ -131,6 +133,7 @@ func usualBodies(t *testing.T) map[string]worded {
 		"an upload encoded otherwise": {method: http.MethodPut, kind: "text/html", body: "\x0b\x02\x80a", header: map[string]string{"Content-Encoding": "br"}},
 		"a fetch of git's":            {kind: "application/x-git-upload-pack-request", body: packed(t, "gzip", "0032want 0123456789012345678901234567890123456789\n0000"), header: map[string]string{"Content-Encoding": "gzip"}},
 		"telemetry":                   {kind: "application/x-protobuf", body: packed(t, "zstd", "\x0a\x04name\x7b"), header: map[string]string{"Content-Encoding": "zstd"}},
+		"metrics":                     {kind: "application/x-protobuf", body: "\x0d\x30\x0a\x04name", header: map[string]string{"Content-Encoding": "snappy"}},
 		"a large one, encoded":        {kind: "application/octet-stream", body: large(t), header: map[string]string{"Content-Encoding": "gzip"}},
 		"pieces":                      {method: http.MethodPut, kind: "application/octet-stream", body: "4;chunk-signature=0a\r\n{\"a\"\r\n0;chunk-signature=0c\r\n\r\n", header: map[string]string{"Content-Encoding": "aws-chunked", "X-Amz-Content-Sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"}},
 		"an object's names in XML":    {kind: "application/xml", body: "<Delete><Object><Key>a&amp;_method</Key></Object></Delete>"},

@@ -14,6 +14,8 @@ func TestPatternsInWhatIsNoUTF8(t *testing.T) {
 		"overlong in a query":     {query: "?a=%c1%b3ecret-12345"},
 		"overlong in a form":      {body: "a=%c1%b3ecret-12345", kind: "application/x-www-form-urlencoded"},
 		"overlong in JSON":        {body: "{\"a\":\"\xc1\xb3ecret-12345\"}", kind: "application/json"},
+		"an overlong escape":      {query: "?a=%c0%a573ecret-12345"},
+		"overlong, and stray":     {body: "{\"a\":\"\xc1\xb3ec\xffret-12345\"}", kind: "application/json"},
 		"a stray byte in a query": {query: "?a=sec%ffret-12345"},
 		"a stray byte in JSON":    {body: "{\"a\":\"sec\xffret-12345\"}", kind: "application/json"},
 		"a stray byte in a field": {header: map[string]string{"X-A": "sec\xffret-12345"}},

@@ -63,30 +63,71 @@ func decode(codings []string, body []byte) ([]byte, error) {
 // errAmbiguous is that two servers would decode two things.
 var errAmbiguous = errors.New("it can be decoded in two ways")
 
-// decodeOne takes one coding off. There are two things that are called deflate, of which a body
-// is one: what could be both, servers read in two ways.
+// decodeOne takes one coding off.
 func decodeOne(coding string, body []byte) ([]byte, error) {
+	return decodeUpTo(coding, body, maxDecoded)
+}
+
+// decodeUpTo takes one coding off what is at most so many bytes then.
+func decodeUpTo(coding string, body []byte, most int64) ([]byte, error) {
 	if len(body) == 0 {
 		return body, nil
 	}
-	from, err := decoder(coding, bytes.NewReader(body))
-	if coding == "deflate" {
-		bare := flate.NewReader(bytes.NewReader(body))
-		if err != nil {
-			from, err = bare, nil
-		} else if n, _ := bare.Read(make([]byte, 1)); n > 0 { // of all that is not made for that, nothing comes
-			err = errAmbiguous
-		}
-	}
+	from, err := open(coding, body)
 	if err != nil {
 		return nil, err
 	}
 	defer from.Close()
-	out, err := io.ReadAll(io.LimitReader(from, maxDecoded+1))
-	if err == nil && len(out) > maxDecoded {
+	out, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(out)) > most {
 		err = errLong
 	}
 	return out, err
+}
+
+// open reads a body without a coding. There are two things that are called deflate, of which a body
+// is one: what could be both, servers read in two ways.
+func open(coding string, body []byte) (io.ReadCloser, error) {
+	from, err := decoder(coding, bytes.NewReader(body))
+	if coding != "deflate" {
+		return from, err
+	}
+	bare := flate.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return bare, nil
+	}
+	if n, _ := bare.Read(make([]byte, 1)); n > 0 { // of all that is not made for that, nothing comes
+		return nil, errAmbiguous
+	}
+	return from, nil
+}
+
+// Open reads a body without its codings. Nothing of the result is kept, so it may have any length; between two
+// codings it has most bytes at most. why, if it is not "", is why that can't be done, as of Unread.
+func (b Body) Open(body []byte, most int64) (from io.ReadCloser, why string) {
+	if why := b.Unread(); why != "" {
+		return nil, why
+	}
+	if pieces, ok := join(body); ok { // around what is encoded
+		body = pieces
+	}
+	if len(body) == 0 || len(b.codings) == 0 {
+		return io.NopCloser(bytes.NewReader(body)), ""
+	}
+	err := error(nil)
+	if len(b.codings) > maxCodings {
+		err = errLong
+	}
+	for i := len(b.codings) - 1; i > 0 && err == nil; i-- {
+		body, err = decodeUpTo(b.codings[i], body, most)
+	}
+	if err == nil {
+		from, err = open(b.codings[0], body)
+	}
+	if err != nil {
+		return nil, "it is not the " + strings.Join(b.codings, ", ") + " that it says, or too long"
+	}
+	return from, ""
 }
 
 func decoder(coding string, from io.Reader) (io.ReadCloser, error) {

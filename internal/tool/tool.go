@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -56,6 +57,26 @@ func (s Secrets) have() error {
 	}
 	if _, err := s(true); err != nil {
 		return &Failure{Sentence: "the tool is not called, since a secret of a tool can't be had, so nobody could see whether it is in the answer; the operator finds why in the daemon's log", Cause: err}
+	}
+	return nil
+}
+
+// absent is an error if one is in any of these texts of an answer, or nobody can see whether one is: a value may
+// have ended while the tool ran.
+func (s Secrets) absent(texts ...string) error {
+	if s == nil {
+		return nil
+	}
+	sought, err := s(true)
+	if err != nil {
+		return &Failure{Sentence: "the tool was called, but its answer is not passed on: a secret of a tool can't be had, so nobody can see whether it is in the answer; the operator finds why in the daemon's log", Cause: err}
+	}
+	if len(sought) == 0 {
+		return nil
+	}
+	found := exchange.Finder(sought...)
+	if slices.ContainsFunc(texts, func(text string) bool { return found([]byte(text)) }) {
+		return Betrayed()
 	}
 	return nil
 }
@@ -206,10 +227,13 @@ func (t *Tool) Call(ctx context.Context, call Call) (result string, err error) {
 	case int64(len(output)) > limits.Output:
 		return "", TooMuch(limits.Output)
 	}
-	if result, err = t.result(output); err == nil && (t.secrets.In(string(output)) || t.secrets.In(result)) {
-		return "", Betrayed()
+	if result, err = t.result(output); err != nil {
+		return "", err
 	}
-	return result, err
+	if err := t.secrets.absent(string(output), result); err != nil {
+		return "", err
+	}
+	return result, nil
 }
 
 // silent is an error without what it was told, if that has a secret in it.

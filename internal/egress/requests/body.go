@@ -209,35 +209,32 @@ func findInBody(r *http.Request, body []byte, patterns []*expression.Expression)
 }
 
 // findText looks for the patterns in one text, also as servers read it that leave out bytes that are
-// no UTF-8, or take overlong forms for letters.
+// no UTF-8, or take overlong forms for letters. Each of these ways takes as long as the first one.
 func findText(written string, patterns []*expression.Expression) *Refusal {
-	for text := range meanings(written) {
-		if utf8.ValidString(text) {
-			if refusal := findValid(text, patterns); refusal != nil {
-				return refusal
-			}
-			continue
-		}
+	valid := true
+	for text := range meanings(written, asWritten) {
+		valid = valid && utf8.ValidString(text)
 		if refusal := findValid(strings.ToValidUTF8(text, "\uFFFD"), patterns); refusal != nil {
 			return refusal
 		}
-		for _, read := range lenient {
-			for meant := range meanings(read(text)) { // one at a time: a body is long
-				if refusal := findValid(strings.ToValidUTF8(meant, "\uFFFD"), patterns); refusal != nil {
-					return refusal
-				}
+	}
+	if valid {
+		return nil
+	}
+	for _, read := range []func(string) string{withoutInvalid, withoutOverlong} {
+		for text := range meanings(written, read) {
+			if refusal := findValid(text, patterns); refusal != nil {
+				return refusal
 			}
 		}
 	}
 	return nil
 }
 
-// lenient are ways in which servers read what is no UTF-8.
-var lenient = []func(text string) string{ //nolint:gochecknoglobals // a constant
-	func(text string) string { return strings.ToValidUTF8(text, "") },
-	func(text string) string { return strings.ToValidUTF8(shortest(text), "") },
-	func(text string) string { return strings.ToValidUTF8(shortest(text), "\uFFFD") },
-}
+// The ways in which servers read what is no UTF-8.
+func asWritten(text string) string       { return text }
+func withoutInvalid(text string) string  { return strings.ToValidUTF8(text, "") }
+func withoutOverlong(text string) string { return strings.ToValidUTF8(shortest(text), "") }
 
 // findValid looks for the patterns in UTF-8.
 func findValid(text string, patterns []*expression.Expression) *Refusal {
@@ -288,8 +285,8 @@ func overlong(text string) (c rune, size int) {
 
 // meanings are a text, and what it is once and twice without its escapes, where a plus is a
 // plus and where it is a space. A bad escape stands for itself, and keeps no other from being
-// read: so do most servers.
-func meanings(text string) iter.Seq[string] {
+// read: so do most servers. Each is read as read has it.
+func meanings(text string, read func(string) string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, spaces := range []bool{false, true} {
 			meant := text // one at a time: a body is long
@@ -299,11 +296,12 @@ func meanings(text string) iter.Seq[string] {
 				}
 				meant = strings.ReplaceAll(text, "+", " ")
 			}
+			meant = read(meant)
 			for range 3 {
 				if !yield(meant) {
 					return
 				}
-				next := exchange.Unescape(meant)
+				next := read(exchange.Unescape(meant))
 				if next == meant {
 					break
 				}

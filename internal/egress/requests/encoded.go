@@ -95,27 +95,49 @@ func (c *Carrier) keepEncoded(r *http.Request, decoder int64) (raw []byte, done 
 // readUnsaid looks for keys in an encoded body whose type says neither form nor JSON. Of one that is
 // too long to be kept the beginning tells whether a server could read an object in it: forms have less.
 func (c *Carrier) readUnsaid(r *http.Request, coding string) *Refusal {
-	raw, done, refusal := c.keepEncoded(r, 2*maxEncoded+reading.DecoderCost)
+	cost := int64(decoderCost)
+	if strings.Contains(coding, "zstd") {
+		cost = reading.DecoderCost
+	}
+	if strings.Contains(coding, ",") { // what is between two codings is kept, twice while it grows
+		cost += 2 * maxEncoded
+	}
+	raw, done, refusal := c.keepEncoded(r, cost)
 	if refusal != nil {
 		return refusal
 	}
 	defer done()
 	if len(raw) > maxEncoded {
-		if coding == "gzip" && !beginsObject(raw) {
+		if (coding == "gzip" || coding == "x-gzip") && !beginsObject(raw) {
 			return nil
 		}
 		return unreadable("encoded and has more than 4 MiB")
 	}
-	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
-	unread := reading.BodyOf(header).Each(raw, func(text []byte) (more bool) {
-		readers, _ := readersOf(r.Header)
-		refusal = look(bytes.NewReader(text), readers)
-		return refusal == nil
-	})
-	if refusal == nil && unread != "" {
-		return unreadable("not to be read (" + masking.Cut(unread, maxWhy) + ")")
+	readers, _ := readersOf(r.Header)
+	if refusal := look(bytes.NewReader(raw), readers); refusal != nil {
+		return refusal
 	}
-	return refusal
+	header := http.Header{"Content-Type": r.Header["Content-Type"], "Content-Encoding": r.Header["Content-Encoding"]}
+	decoded, why := reading.BodyOf(header).Open(raw, maxEncoded)
+	if why != "" {
+		return unreadable("not to be read (" + masking.Cut(why, maxWhy) + ")")
+	}
+	defer decoded.Close()
+	readers, _ = readersOf(r.Header)
+	return look(decoded, readers)
+}
+
+// onlyTelemetry tells whether all of these codings are such as databases for metrics and the like decode,
+// and no server does that takes a method from a body: such a one reads it as it is.
+func onlyTelemetry(coding string) bool {
+	for one := range strings.SplitSeq(coding, ", ") {
+		switch one {
+		case "snappy", "x-snappy-framed", "lz4":
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // beginsObject tells whether what is encoded by gzip begins like an object in JSON, or may.

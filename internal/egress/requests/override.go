@@ -35,7 +35,7 @@ func (c *Carrier) overridden(r *http.Request) *Refusal {
 	switch {
 	case coding != "" && said:
 		return c.readEncoded(r, coding, all)
-	case coding != "":
+	case coding != "" && !onlyTelemetry(coding):
 		return c.readUnsaid(r, coding)
 	}
 	r.Body = &keyed{r.Body, all}

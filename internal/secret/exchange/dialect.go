@@ -214,8 +214,11 @@ func namedCharacter(b []byte, at int) (meant [4]byte, size, n int) {
 			return meant, 0, 0
 		}
 	}
-	if end == len(b) {
+	switch end {
+	case len(b):
 		return meant, 0, -1
+	case at: // a brace that closes what none has opened
+		return meant, 0, 0
 	}
 	name, numbered := strings.CutPrefix(strings.ToUpper(string(b[at+1:end])), "U+")
 	if numbered {

@@ -61,14 +61,38 @@ func (p *presented) inPath() string {
 	if !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Path) }) {
 		return ""
 	}
-	path := p.without(Unescape(p.without(p.URL.EscapedPath())))
-	for segment := range strings.SplitSeq(path, "/") {
+	before, behind := p.aroundKey(p.URL.EscapedPath())
+	if behind = Unescape(behind); strings.Contains(Unescape(before), ";") { // servers leave parameters out
+		before, behind = before+"/"+behind, ""
+	}
+	for segment := range strings.SplitSeq(p.without(Unescape(p.without(before))), "/") {
 		if likeKey(segment) || keyOfID.MatchString(segment) {
+			return "path"
+		}
+	}
+	for segment := range strings.SplitSeq(p.without(behind), "/") {
+		if (likeKey(segment) || keyOfID.MatchString(segment)) && !names.MatchString(segment) {
 			return "path"
 		}
 	}
 	return ""
 }
+
+// aroundKey is a path before its first placeholder that ends a segment, and behind it; all of it is before if
+// there is none.
+func (p *presented) aroundKey(path string) (before, behind string) {
+	at, end := len(path), len(path)
+	for _, one := range p.placeholders {
+		if i := strings.Index(path, one+"/"); i >= 0 && i < at {
+			at, end = i, i+len(one)
+		}
+	}
+	return path[:at], path[end:]
+}
+
+// names finds whole segments that name things behind the key: a UUID, or a commit's hash. Hosts that take a key
+// from a path take it before what it is for.
+var names = regexp.MustCompile(`^(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // keyOfID finds the key of something with a number (ID:KEY), whatever letters it has.
 var keyOfID = regexp.MustCompile(`[0-9]{5,}:[A-Za-z0-9_-]{20,}`)

@@ -50,11 +50,20 @@ func leadsOf(ctx context.Context, w *workspace.Workspace, files autorun.Files, c
 			old, young := w.Texts(name, mostNaming)
 			return [][]byte{old, young}
 		},
+		Unread: func(name string) bool {
+			return isUnread(filepath.Join(w.Original(), name)) || isUnread(filepath.Join(w.Dir(), name))
+		},
 		Leads: func(name string) []string {
 			return leadsBelow(w.Original(), filepath.Join(w.Original(), filepath.FromSlash(name)))
 		},
 	}
 	return append(own, follow.Find(files.With(own...), tree, outsideTexts(w.Original()))...), nil
+}
+
+// isUnread tells of something that is there, and no file that is looked through for names.
+func isUnread(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && (!info.Mode().IsRegular() || info.Size() > mostNaming)
 }
 
 // targetsOf is what links lead to: those that the original has now, then those that it had, then those that

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
@@ -21,6 +24,7 @@ func TestSettingsInFilesOfOtherNames(t *testing.T) {
 	plain := map[string]string{
 		"pyproject.toml": "[project]\nname = 'x'\n", "py2/setup.cfg": "[metadata]\nname = x\n", "web/package.json": "{\"name\": \"x\"}\n", "rust/Cargo.toml": "[package]\nname = \"x\"\n",
 		"other/pyproject.toml": "[tool.mypy]\nplugins = ['pydantic.mypy']\n[project]\nname = 'x'\n", "other/package.json": "{\"prettier\": {}, \"devDependencies\": {\"prettier\": \"3.0.0\"}}\n",
+		"large/pyproject.toml": "[project]\nname = 'x'\n", "link/pyproject.toml": "[project]\nname = 'x'\n",
 		"control1/.pylintrc": "[MAIN]\n", "control2/mypy.ini": "[mypy]\n", "control3/.eslintrc.json": "{}\n", "control4/build.rs": "fn main() {}\n",
 	}
 	laidFiles(t, original, 0o644, plain)
@@ -36,6 +40,13 @@ func TestSettingsInFilesOfOtherNames(t *testing.T) {
 		"rust/Cargo.toml": "[package]\nname = \"x\"\nbuild = \"tools/make.rs\"\n", "rust/tools/make.rs": "fn main() {}\n", "control4/build.rs": "fn main() { }\n",
 		"other/pyproject.toml": "[tool.mypy]\nplugins = ['pydantic.mypy']\n[project]\nname = 'y'\n", "other/package.json": "{\"prettier\": {}, \"devDependencies\": {\"prettier\": \"3.1.0\"}}\n", "web/README.md": "x\n",
 	})
+	laidFiles(t, w.Dir(), 0o644, map[string]string{
+		"large/pyproject.toml": "[tool.pylint.main]\ninit-hook = \"" + run + "\"\n#" + strings.Repeat("x", mostNaming), "link/notes.txt": "[tool.pylint.main]\ninit-hook = \"" + run + "\"\n",
+	})
+	link := filepath.Join(w.Dir(), "link/pyproject.toml")
+	if err := errors.Join(os.Remove(link), os.Symlink("notes.txt", link)); err != nil {
+		t.Fatal(err)
+	}
 	changes, err := w.Changes(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +69,7 @@ func TestSettingsInFilesOfOtherNames(t *testing.T) {
 			t.Errorf("%s is not brought over by --all", name)
 		}
 	}
-	for _, name := range []string{"pyproject.toml", "py2/setup.cfg", "py2/tools/plugin.py", "web/package.json", "web/tools/parser.js", "rust/Cargo.toml", "rust/tools/make.rs"} {
+	for _, name := range []string{"pyproject.toml", "py2/setup.cfg", "py2/tools/plugin.py", "web/package.json", "web/tools/parser.js", "rust/Cargo.toml", "rust/tools/make.rs", "large/pyproject.toml", "link/pyproject.toml"} {
 		if slices.Contains(brought, name) {
 			t.Errorf("%s is brought over by --all", name)
 		}

@@ -91,6 +91,7 @@ func opensByName() map[string][]string {
 func openedElsewhere() map[string]string {
 	return map[string]string{
 		"apply.go os.ReadDir":              "the installation's own directory of copies",
+		"applyleads.go os.Lstat":           "whether there is something that is not looked through; nothing is taken from it",
 		"auditcopy.go os.RemoveAll":        "a temporary directory of its own",
 		"auditcopy.go os.ReadFile":         "a kept log checkpoint, which is verified, and may come through a pipe",
 		"auditfiles.go os.Stat":            "whether a log's directory is there; its records are verified",

@@ -122,13 +122,13 @@ func (u *uploads) receive(secret string, body io.Reader) error {
 	if err := errors.Join(cerr, file.Close()); err != nil {
 		return err
 	}
-	if !u.spend(secret) {
-		return fault.New(fault.ErrForbidden, "this upload was sent already")
-	}
 	u.lockFolder(t.owner.Token)
 	defer u.unlockFolder(t.owner.Token)
 	if err := u.makePlace(t.owner.Token, t.hash); err != nil {
-		return err
+		return err // it may be sent again
+	}
+	if !u.spend(secret) {
+		return fault.New(fault.ErrForbidden, "this upload was sent already")
 	}
 	if err := os.Rename(file.Name(), filepath.Join(dir, t.hash)); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the upload can't be kept")

@@ -68,6 +68,9 @@ func TestATokenKeepsSoManyUploads(t *testing.T) {
 	if err := send(t, u, "tok-mallory", maxUploads); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("one more: %v", err)
 	}
+	if len(u.tickets) != 1 {
+		t.Errorf("%d tickets are left: what found no place can't be sent again", len(u.tickets))
+	}
 	if err := send(t, u, "tok-mallory", 7); err != nil {
 		t.Errorf("one of them again: %v", err)
 	}

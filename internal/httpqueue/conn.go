@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"slices"
+	"sync/atomic"
 )
 
 // Conn is a client's end of a connection of HTTP/2, as the server has it. It looks at the frames of
@@ -26,9 +27,9 @@ type Conn struct {
 	said scanner // of what the server says
 	last uint32  // the stream of the client's newest request
 	skip int     // bytes of the preface that have come
-	// other tells that another protocol is spoken: neither side's frames are looked at. Both sides are
-	// read from one after the other until the preface is there.
-	other bool
+	// other tells that another protocol is spoken: neither side's frames are looked at. A server that has
+	// waited in vain for the rest of a preface answers while it reads on.
+	other atomic.Bool
 	full  error // with which reading goes on
 }
 
@@ -44,9 +45,11 @@ const (
 	typeGoAway  = 7
 )
 
-// The codes with which a server says that its client has broken the rules (section 7).
+// The codes with which a server says that its client has broken the rules, or asks too much (section
+// 7).
 const (
 	protocolError    = 0x1
+	refusedStream    = 0x7 // more requests than may be under way
 	compressionError = 0x9
 	enhanceYourCalm  = 0xb
 )
@@ -62,11 +65,11 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	n, err := c.Conn.Read(b)
 	rest := b[:n]
-	for len(rest) > 0 && c.skip < len(preface) && !c.other {
-		c.other = rest[0] != preface[c.skip]
+	for len(rest) > 0 && c.skip < len(preface) && !c.other.Load() {
+		c.other.Store(rest[0] != preface[c.skip])
 		c.skip, rest = c.skip+1, rest[1:]
 	}
-	if !c.other {
+	if !c.other.Load() {
 		c.come.scan(rest, c.listen)
 	}
 	if c.full != nil {
@@ -97,7 +100,7 @@ func (c *Conn) listen(f frame) {
 
 // Write implements net.Conn. The server writes one frame after the other.
 func (c *Conn) Write(b []byte) (int, error) {
-	if !c.other {
+	if !c.other.Load() {
 		c.said.scan(b, c.hear)
 	}
 	return c.Conn.Write(b)
@@ -105,8 +108,12 @@ func (c *Conn) Write(b []byte) (int, error) {
 
 // hear takes a frame of the server's.
 func (c *Conn) hear(f frame) {
-	if c.Queue != nil && (f.kind == typeHeaders || f.kind == typeReset) {
+	switch {
+	case c.Queue == nil:
+	case f.kind == typeHeaders:
 		c.Queue.answer(f.stream)
+	case f.kind == typeReset:
+		c.Queue.refuse(f.stream, f.code == refusedStream)
 	}
 	if c.Broken != nil && f.kind != typeHeaders && slices.Contains([]uint32{protocolError, compressionError, enhanceYourCalm}, f.code) {
 		c.Broken()

@@ -38,6 +38,7 @@ type Queue struct {
 	begun    int
 	handled  int
 	done     int
+	refused  int // by the server, at once
 	answered int // by the server, with a handler or without
 	charged  int // heads
 	over     bool
@@ -54,7 +55,7 @@ func (q *Queue) begin(stream uint32) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.handled == q.done && len(q.open) == 0 && time.Since(q.changed) >= quiet {
-		q.begun, q.handled, q.done, q.answered = 0, 0, 0, 0
+		q.begun, q.handled, q.done, q.refused, q.answered = 0, 0, 0, 0, 0
 	}
 	q.open[stream] = struct{}{}
 	q.begun++
@@ -69,7 +70,7 @@ func (q *Queue) takeBack(stream uint32) {
 	q.changed = time.Now()
 }
 
-// answer takes that the server begins an answer, or refuses one.
+// answer takes that the server begins an answer.
 func (q *Queue) answer(stream uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,6 +79,22 @@ func (q *Queue) answer(stream uint32) {
 		q.answered++
 		_ = q.settle() // none more than before
 	}
+}
+
+// refuse takes that the server ends a request without an answer: before anybody kept it, or, if it is
+// not unkept, whenever the client broke the rules. It may be one that waits then, whose head is kept
+// like that of one that was taken back.
+func (q *Queue) refuse(stream uint32, unkept bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, isOpen := q.open[stream]; !isOpen {
+		return
+	}
+	delete(q.open, stream)
+	if unkept {
+		q.refused++
+	}
+	_ = q.settle() // none more than before
 }
 
 // Handle takes that a handler has a request. It counts from now on what that takes.
@@ -109,7 +126,7 @@ func (q *Queue) End() {
 // is known to be one.
 func (q *Queue) settle() error {
 	q.changed = time.Now()
-	waiting := max(0, q.begun-q.done-max(0, q.answered-q.handled)-q.atOnce)
+	waiting := max(0, q.begun-q.done-q.refused-max(0, q.answered-q.handled)-q.atOnce)
 	if q.over {
 		waiting = 0
 	}

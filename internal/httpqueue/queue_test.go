@@ -108,3 +108,32 @@ func TestWhatIsDroppedIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatTheServerResetsIsKept: a client breaks the rules on the stream of a request that waits, so
+// that the server resets it in the client's place. Its head is kept until its turn comes. One that the
+// server refuses at once was never kept.
+func TestWhatTheServerResetsIsKept(t *testing.T) {
+	q, account, begin := begun(t)
+	conn := &Conn{Queue: q}
+	for i := range uint32(3 + 5) {
+		if err := begin(); err != nil {
+			t.Fatal(err)
+		}
+		if i < 3 {
+			q.Handle()
+		}
+		conn.hear(frame{kind: typeReset, stream: i + 1, code: protocolError})
+	}
+	if account.waiting() != 5 {
+		t.Errorf("%d heads are charged of 5 that wait", account.waiting())
+	}
+	for i := range uint32(1000) {
+		if err := begin(); err != nil {
+			t.Fatalf("the %dth that is refused: %v", i, err)
+		}
+		conn.hear(frame{kind: typeReset, stream: i + 9, code: refusedStream})
+	}
+	if account.waiting() != 5 {
+		t.Errorf("%d are charged when others were refused", account.waiting())
+	}
+}

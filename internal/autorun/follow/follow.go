@@ -34,6 +34,9 @@ type Tree struct {
 	Links map[string][]string
 	// Texts are what a file holds, in the original and with the changes.
 	Texts func(name string) [][]byte
+	// Unread tells of a name that is, in the original or with the changes, something else than a file
+	// that Texts gives: a link, or one that is too large. nil: there is none.
+	Unread func(name string) bool
 	// Leads are the places below Root that a link of the original leads to and through, as the
 	// host's file system has it; relative. nil: none are known but by Links.
 	Leads func(name string) []string

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 )
@@ -15,12 +18,15 @@ import (
 
 // sections are the tables of a file, by its name, whose settings have something run: those of TOML and
 // INI by the begin of their names, those of JSON by their keys, of the first level or of an object in it.
+// Each table of INI has the settings of "default" as well.
 func sections(base string) (tables, keys []string) {
 	switch base {
 	case "pyproject.toml":
 		return []string{"tool.pylint", "tool.mypy", "tool.flake8"}, nil
+	case "cargo.toml": // what cargo builds and runs first, and what it loads into the compiler, also for editors
+		return []string{"package.build", "project.build", "lib.proc-macro", "lib.proc_macro", "lib.plugin"}, nil
 	case "setup.cfg", "tox.ini":
-		return []string{"pylint", "mypy", "flake8", "master", "main"}, nil
+		return []string{"pylint", "mypy", "flake8", "master", "main", "default"}, nil
 	case "package.json":
 		return nil, []string{"eslintConfig", "prettier", "stylelint", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "commitlint"}
 	case "tsconfig.json", "jsconfig.json":
@@ -32,11 +38,11 @@ func sections(base string) (tables, keys []string) {
 // settings are what of a file has something run by itself; nil: nothing.
 func settings(at string, text []byte) []byte {
 	base := path.Base(at)
-	if base == "cargo.toml" {
-		return buildScript(text)
-	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which most readers skip
 	tables, keys := sections(base)
 	switch {
+	case tables != nil && path.Ext(base) == ".toml":
+		return inTOML(text, tables)
 	case tables != nil:
 		return inTables(text, tables)
 	case keys != nil:
@@ -45,31 +51,74 @@ func settings(at string, text []byte) []byte {
 	return nil
 }
 
-// inTables are the lines of tables whose names begin so.
-func inTables(text []byte, begins []string) []byte {
+// inTOML are the settings whose names, with the tables that they are in, begin so, in whichever of
+// TOML's spellings. Of what is no TOML it is the whole text: others may read it.
+func inTOML(text []byte, begins []string) []byte {
+	var parser unstable.Parser
+	parser.Reset(text)
 	var found []byte
-	inside := false
-	for line := range bytes.Lines(text) {
-		if name, is := bytes.CutPrefix(bytes.TrimSpace(line), []byte("[")); is {
-			inside = false
-			name = bytes.ToLower(bytes.TrimLeft(name, "[ \t\"'"))
-			for _, begin := range begins {
-				inside = inside || bytes.HasPrefix(name, []byte(begin))
+	table := ""
+	for parser.NextExpression() {
+		n := parser.Expression()
+		if n.Kind != unstable.KeyValue {
+			if table = nameOf(n.Key()); isWithin(table+".", begins) { // one more of a list, or an empty one
+				found = append(append(found, table...), '\n')
 			}
+			continue
 		}
-		if inside {
-			found = append(found, line...)
+		name := nameOf(n.Key())
+		if table != "" {
+			name = table + "." + name
 		}
+		if isWithin(name, begins) {
+			found = append(append(found, name...), '\n')
+			found = appendTOML(found, n.Value())
+		}
+	}
+	if parser.Error() != nil {
+		return text
 	}
 	return found
 }
 
-// buildScript is which program of its own cargo builds and runs first, also for editors.
-func buildScript(text []byte) []byte {
+// isWithin tells whether a name is one of a section, or has one in it: the value of "tool" may be a
+// table with everything.
+func isWithin(name string, begins []string) bool {
+	return slices.ContainsFunc(begins, func(begin string) bool {
+		return strings.HasPrefix(name, begin) || strings.HasPrefix(begin, strings.TrimSuffix(name, ".")+".") && !strings.HasSuffix(name, ".")
+	})
+}
+
+// nameOf is a key of TOML, as it is read.
+func nameOf(key unstable.Iterator) string {
+	var parts []string
+	for key.Next() {
+		parts = append(parts, string(bytes.ToLower(key.Node().Data)))
+	}
+	return strings.Join(parts, ".")
+}
+
+// appendTOML adds a value, with all that is in it, each part in a line.
+func appendTOML(to []byte, n *unstable.Node) []byte {
+	to = append(append(to, n.Data...), '\n')
+	for parts := n.Children(); parts.Next(); {
+		to = appendTOML(to, parts.Node())
+	}
+	return to
+}
+
+// inTables are the lines of INI's tables whose names begin so. The head of a table that is indented may
+// be the continuation of a value: it may begin one of these, and ends none.
+func inTables(text []byte, begins []string) []byte {
 	var found []byte
-	for line := range bytes.Lines(text) {
-		key, _, is := bytes.Cut(line, []byte("="))
-		if is && string(bytes.Trim(bytes.TrimSpace(key), `"'`)) == "build" {
+	inside := false
+	for line := range bytes.Lines(bytes.ReplaceAll(text, []byte{'\r'}, []byte{'\n'})) { // each ends a line
+		if name, is := bytes.CutPrefix(bytes.TrimSpace(line), []byte("[")); is {
+			name = bytes.ToLower(bytes.TrimLeft(name, " \t"))
+			begun := slices.ContainsFunc(begins, func(begin string) bool { return bytes.HasPrefix(name, []byte(begin)) })
+			inside = begun || inside && line[0] != '['
+		}
+		if inside && len(bytes.TrimSpace(line)) > 0 {
 			found = append(found, line...)
 		}
 	}
@@ -77,7 +126,7 @@ func buildScript(text []byte) []byte {
 }
 
 // underKeys are the values of keys of JSON. Of what is no JSON, comments and all, it is the whole text
-// if it has one of the keys.
+// if it has one of the keys, or may have it in other letters.
 func underKeys(text []byte, keys []string) []byte {
 	var whole map[string]json.RawMessage
 	plain := json.Unmarshal(text, &whole) == nil
@@ -85,7 +134,7 @@ func underKeys(text []byte, keys []string) []byte {
 	for _, key := range keys {
 		outer, inner, nested := strings.Cut(key, ".")
 		if !plain {
-			if last := key[strings.LastIndexByte(key, '.')+1:]; bytes.Contains(text, []byte(last)) {
+			if last := key[strings.LastIndexByte(key, '.')+1:]; bytes.Contains(text, []byte(last)) || bytes.ContainsAny(text, "\\\x00") {
 				return text
 			}
 			continue
@@ -103,10 +152,15 @@ func underKeys(text []byte, keys []string) []byte {
 	return found
 }
 
-// lookInside raises a file in which settings are others than they were, and follows what they name.
+// lookInside raises a file in which settings are others than they were, and follows what they name. What
+// is not read may have any: a link, and what is larger than a file of settings is.
 func (s *search) lookInside(at string) {
-	name, base := s.all[at], path.Base(at)
-	if tables, keys := sections(base); tables == nil && keys == nil && base != "cargo.toml" || s.files.Scope(name) == autorun.ScopeSealed {
+	name := s.all[at]
+	if tables, keys := sections(path.Base(at)); tables == nil && keys == nil || s.files.Scope(name) == autorun.ScopeSealed {
+		return
+	}
+	if s.tree.Unread != nil && s.tree.Unread(name) {
+		s.mark(name, autorun.Lead{Level: autorun.Started})
 		return
 	}
 	var before []byte

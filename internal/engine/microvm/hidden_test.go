@@ -80,12 +80,24 @@ func TestWhatIsHiddenIsInNoImage(t *testing.T) {
 		{Source: none, Destination: "/w/key", ReadOnly: true, Around: p.ID},
 		{Destination: "/w/hidden-dir", ReadOnly: true, SizeBytes: 1 << 20, Around: p.ID},
 	}
+	other, err := hostpath.Resolve(dir, nil)
+	orFail(t, err)
+	defer other.Close()
+	_, below := hiddenIn(whole.Mount, []engine.Mount{
+		whole.Mount,
+		{Source: dir, Destination: "/w/hidden-dir"},
+		{Source: none, Destination: "/w/hidden-dir/key", ReadOnly: true, Around: other.ID},
+		{Source: none, Destination: "/w/hidden-dir/absent", ReadOnly: true, Around: other.ID},
+	})
+	mounted := whole
+	mounted.below = below
 	for name, c := range map[string]struct {
 		of    folderImage
 		texts []string
 	}{
 		"control": {whole, []string{"the text of shown", "the text of key", "the text of hidden-dir/key"}},
 		"hidden":  {less, []string{"the text of shown"}},
+		"mounted": {mounted, []string{"the text of shown", "the text of key"}},
 	} {
 		to := filepath.Join(dir, name+".img")
 		orFail(t, copyFolder(t.Context(), c.of, engine.Owner{UID: 1000, GID: 1000}, to))

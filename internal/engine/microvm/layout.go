@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +45,7 @@ type folderImage struct {
 	engine.Mount
 
 	hidden []engine.Mount
+	below  []engine.Mount // the same in a folder that is mounted in this one, and may be a part of it
 }
 
 // lay translates a spec's mounts. Nothing is made yet.
@@ -72,7 +74,8 @@ func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 				return l, err
 			}
 			l.mounts = append(l.mounts, boot.Mount{Kind: boot.Image, Destination: m.Destination, Source: copiedName(len(l.images)), ReadOnly: true})
-			l.images = append(l.images, folderImage{m, hiddenIn(m, spec.Mounts)})
+			hidden, below := hiddenIn(m, spec.Mounts)
+			l.images = append(l.images, folderImage{m, hidden, below})
 			continue
 		}
 		data, err := readAs(ctx, source, spec.Owner)
@@ -166,9 +169,8 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 	return out.Bytes(), nil
 }
 
-// hiddenIn are the mounts that hide something in a folder, and in none that is mounted in it.
-func hiddenIn(folder engine.Mount, all []engine.Mount) []engine.Mount {
-	var hidden []engine.Mount
+// hiddenIn are the mounts that hide something in a folder, and those that do in one that is mounted in it.
+func hiddenIn(folder engine.Mount, all []engine.Mount) (hidden, below []engine.Mount) {
 	for _, m := range all {
 		innermost := ""
 		for _, outer := range all {
@@ -176,17 +178,21 @@ func hiddenIn(folder engine.Mount, all []engine.Mount) []engine.Mount {
 				innermost = outer.Destination
 			}
 		}
-		if !m.Around.IsZero() && innermost == folder.Destination {
+		switch {
+		case m.Around.IsZero():
+		case innermost == folder.Destination:
 			hidden = append(hidden, m)
+		case strings.HasPrefix(m.Destination, folder.Destination+"/"):
+			below = append(below, m)
 		}
 	}
-	return hidden
+	return hidden, below
 }
 
 // copyFolder makes an image of a folder, as the host's user, whose files become the owner's. What is
 // hidden in it is not in the image: root inside could look below what the machine lays over it.
 func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) error {
-	if len(m.hidden) == 0 {
+	if len(m.hidden)+len(m.below) == 0 {
 		source, err := m.Open()
 		if err != nil {
 			return err
@@ -205,8 +211,9 @@ func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) e
 		}
 		defer func() { err = errors.Join(err, unix.Unmount(place, unix.MNT_DETACH)) }() // nobody else has seen it
 		pins := mounts.Pins{
-			Mounts: append([]engine.Mount{m.Mount}, m.hidden...), Empty: filepath.Join(place, "empty"),
-			At: func(n int) string { return filepath.Join(place, strconv.Itoa(n)) },
+			Mounts: slices.Concat([]engine.Mount{m.Mount}, m.hidden, m.below), Empty: filepath.Join(place, "empty"),
+			At:        func(n int) string { return filepath.Join(place, strconv.Itoa(n)) },
+			Elsewhere: func(n int) bool { return n > len(m.hidden) },
 		}
 		if err := errors.Join(os.Mkdir(pins.Empty, 0o555), pins.Pin()); err != nil { //nolint:gosec // copied as a directory with nothing in it
 			return err

@@ -38,6 +38,9 @@ type Pins struct {
 	Empty string
 	// Attributes are what a mount has that is laid, beside what it is shown with; nil: nothing.
 	Attributes func(m engine.Mount) unix.MountAttr
+	// Elsewhere tells of what hides something in a mount that is not among these, and is laid where its
+	// place is here as well; nil: nothing does.
+	Elsewhere func(n int) bool
 	// UIDs and GIDs map the owners of what is shown; none: they stay.
 	UIDs, GIDs []specs.LinuxIDMapping
 }
@@ -162,7 +165,7 @@ func (p Pins) hide(n int) error {
 			return err
 		}
 	}
-	if !found {
+	if !found && (p.Elsewhere == nil || !p.Elsewhere(n)) {
 		return m.Unhidden()
 	}
 	return nil

@@ -74,8 +74,7 @@ func lay(ctx context.Context, spec engine.Spec) (layout, error) {
 				return l, err
 			}
 			l.mounts = append(l.mounts, boot.Mount{Kind: boot.Image, Destination: m.Destination, Source: copiedName(len(l.images)), ReadOnly: true})
-			hidden, below := hiddenIn(m, spec.Mounts)
-			l.images = append(l.images, folderImage{m, hidden, below})
+			l.images = append(l.images, imageOf(m, spec.Mounts))
 			continue
 		}
 		data, err := readAs(ctx, source, spec.Owner)
@@ -167,6 +166,11 @@ func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte,
 		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read by the user %d: %.200s", source.Name, o.HostUID, said.String())
 	}
 	return out.Bytes(), nil
+}
+
+func imageOf(folder engine.Mount, all []engine.Mount) folderImage {
+	hidden, below := hiddenIn(folder, all)
+	return folderImage{folder, hidden, below}
 }
 
 // hiddenIn are the mounts that hide something in a folder, and those that do in one that is mounted in it.

@@ -93,7 +93,7 @@ func open(coding string, body []byte) (io.ReadCloser, error) {
 		return from, err
 	}
 	bare := flate.NewReader(bytes.NewReader(body))
-	if err != nil {
+	if wrapped := err == nil; !wrapped {
 		return bare, nil
 	}
 	if n, _ := bare.Read(make([]byte, 1)); n > 0 { // of all that is not made for that, nothing comes

@@ -180,7 +180,7 @@ func inlineCode(argv []string) (string, bool) {
 }
 
 // CommandFinished records how a command ended. It is recorded whatever the
-// run's quota says.
+// run's quota says. An end that the log does not take is written later, see OwesEnd.
 func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, exit channel.Exit) error {
 	t, err := c.tenants.get(sandbox)
 	if err != nil {
@@ -193,14 +193,14 @@ func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, ex
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
 		Exit: &exit.Code, Detail: exitDetail(id, exit), GuestClaimed: exit.Claimed,
 	}
-	if _, err := t.book.Append(ctx, r); err != nil {
+	if _, err = t.book.Append(ctx, r); !records.Kept(err) {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.running, id)
 	t.finished[id] = true
-	return nil
+	return err
 }
 
 func exitDetail(id string, exit channel.Exit) map[string]string {

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -98,8 +99,8 @@ func (f *Files) FileUnderWay(seq uint64) bool {
 	return f.open[seq] != nil
 }
 
-// endOf ends all that clients do with the files of a sandbox. What can't be written is left for
-// whoever does it, and the rest is not tried then: each could wait as long for a log that hangs.
+// endOf ends all that clients do with the files of a sandbox. After an end that the log does not take it
+// is not asked to take the others: each could wait as long for one that hangs.
 func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 	var all []*FileBegun
 	f.mu.Lock()
@@ -109,17 +110,26 @@ func (f *Files) endOf(ctx context.Context, sandbox, reason string) error {
 		}
 	}
 	f.mu.Unlock()
+	var errs []error
 	for _, b := range all {
 		if !b.ending.CompareAndSwap(false, true) {
 			continue
 		}
-		if err := b.write(ctx, FileEnd{Outcome: audit.Aborted, Reason: reason}); err != nil {
+		put := b.tenant.book.Append
+		if len(errs) > 0 {
+			put = b.tenant.book.AppendLater
+		}
+		err := b.write(ctx, FileEnd{Outcome: audit.Aborted, Reason: reason}, put)
+		if !records.Kept(err) {
 			b.leave()
 			return err
 		}
 		b.forget()
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // leave has somebody else put the end on record that could not be written: whoever does it or, if
@@ -137,18 +147,18 @@ func (b *FileBegun) Moved(n int) { b.bytes.Add(int64(n)) }
 // Bytes are those that went in or out so far.
 func (b *FileBegun) Bytes() int64 { return b.bytes.Load() }
 
-// End puts the end on record, once. An end that can't be written is an error, and is left to who
-// looks for begins that nobody follows any more.
+// End puts the end on record, once. An end that can't be written is an error, and is written later (see
+// OwesEnd) or, if it can't be kept either, left to who looks for begins that nobody follows any more.
 func (b *FileBegun) End(ctx context.Context, end FileEnd) error {
 	b.over.Store(true)
 	if !b.ending.CompareAndSwap(false, true) {
 		return nil
 	}
 	defer b.forget() // behind the record: who finds that nobody follows it looks for its end then
-	return b.write(ctx, end)
+	return b.write(ctx, end, b.tenant.book.Append)
 }
 
-func (b *FileBegun) write(ctx context.Context, end FileEnd) error {
+func (b *FileBegun) write(ctx context.Context, end FileEnd, put func(context.Context, audit.Record) (audit.Record, error)) error {
 	detail := map[string]string{records.DetailBegan: strconv.FormatUint(b.record.Seq, 10)}
 	for _, key := range audit.FileDetail() {
 		if text := b.record.Detail[key]; text != "" {
@@ -164,7 +174,7 @@ func (b *FileBegun) write(ctx context.Context, end FileEnd) error {
 	if end.SHA256 != "" {
 		detail[audit.DetailContentSHA256] = end.SHA256
 	}
-	_, err := b.tenant.book.Append(ctx, audit.Record{
+	_, err := put(ctx, audit.Record{
 		Kind: audit.KindFile, Outcome: end.Outcome, User: b.tenant.run.User, File: b.record.File, Size: b.Bytes(), Reason: masking.Cut(end.Reason, maxFileReason),
 		GuestClaimed: end.Claimed || absolute != "", Detail: detail,
 	})

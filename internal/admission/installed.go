@@ -16,7 +16,8 @@ type Accounted struct {
 	End string
 }
 
-// Installed records what was found on a sandbox's disk, see inventory.Accounts.
+// Installed records what was found on a sandbox's disk, see inventory.Accounts. Whether the sandbox is
+// to be ended is known after an error, too.
 func (c *Controller) Installed(ctx context.Context, sandbox string, disk inventory.Disk) (Accounted, error) {
 	t, err := c.tenants.get(sandbox)
 	if err != nil {
@@ -28,14 +29,13 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, disk invento
 	if _, err := c.admit(ctx, sandbox); err != nil {
 		return Accounted{}, err
 	}
-	if err := t.disk.Record(ctx, disk); err != nil {
-		return Accounted{}, err
-	}
-	return Accounted{End: t.disk.End()}, nil
+	err = t.disk.Record(ctx, disk)
+	return Accounted{End: t.disk.End()}, err
 }
 
 // InventoryUnknown records that a sandbox's packages could not be listed after a
-// command. Where the sandbox lives that is an alarm, since it may hide some.
+// command. Where the sandbox lives that is an alarm, since it may hide some. Whether the sandbox is to be
+// ended is known after an error, too.
 func (c *Controller) InventoryUnknown(ctx context.Context, sandbox, cause string, lives bool) (Accounted, error) {
 	t, err := c.tenants.get(sandbox)
 	if err != nil {
@@ -44,10 +44,8 @@ func (c *Controller) InventoryUnknown(ctx context.Context, sandbox, cause string
 	if t.run.Plan {
 		return Accounted{}, nil
 	}
-	if err := t.disk.Unknown(ctx, cause, lives); err != nil {
-		return Accounted{}, err
-	}
-	return Accounted{End: t.disk.End()}, nil
+	err = t.disk.Unknown(ctx, cause, lives)
+	return Accounted{End: t.disk.End()}, err
 }
 
 // MustEnd is why a sandbox is to be ended by what was found on its disk; "": it

@@ -131,6 +131,15 @@ func (l *Lives) WriteOverdue(ctx context.Context) {
 	l.overdue.write(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }
 
+// OwesEnd reports whether the end of what a record of a sandbox began, by its number or, of a command, by
+// its id, is kept until the log takes it: nobody else may tell it.
+func (l *Lives) OwesEnd(kind audit.Kind, sandbox string, began uint64, command string) bool {
+	if t, err := l.tenants.get(sandbox); err == nil && t.book.OwesEnd(kind, began, command) {
+		return true
+	}
+	return l.overdue.owesEnd(kind, sandbox, began, command)
+}
+
 // SandboxAdopted records that a new daemon took a sandbox over.
 func (l *Lives) SandboxAdopted(ctx context.Context, sandbox, state string) error {
 	t, err := l.tenants.get(sandbox)

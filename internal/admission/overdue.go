@@ -98,6 +98,18 @@ func (o *overdue) write(ctx context.Context, end func(context.Context, overdueEn
 	}
 }
 
+// owesEnd reports whether a book of a sandbox, registered or not, owes the end of what a record began.
+func (o *overdue) owesEnd(kind audit.Kind, sandbox string, began uint64, command string) bool {
+	o.writing.Lock() // a book that is being written is in no list
+	defer o.writing.Unlock()
+	o.mu.Lock()
+	books := slices.Concat(o.owing, o.books)
+	o.mu.Unlock() // a book takes its own lock before this one
+	return slices.ContainsFunc(books, func(b *records.Book) bool {
+		return b.Sandbox() == sandbox && b.OwesEnd(kind, began, command)
+	})
+}
+
 func (o *overdue) append(ctx context.Context, r audit.Record) error {
 	_, err := o.log.Append(ctx, r)
 	if errors.Is(err, fault.ErrInvalid) { // no log takes it, and it must not keep the rest waiting

@@ -36,9 +36,13 @@ func openRecords(ctx context.Context, d *Daemon) error {
 	return err
 }
 
-// followed reports whether a command, a cell, a call or a file on its way is followed to its end.
+// followed reports whether a command, a cell, a call or a file on its way is followed to its end, or
+// that is known and not written yet.
 func followed(d *Daemon) func(unended.Begin) bool {
 	return func(b unended.Begin) bool {
+		if d.door.OwesEnd(b.Kind, b.Sandbox, b.Seq, b.Command()) {
+			return true
+		}
 		if b.Kind == audit.KindFile {
 			return d.door.FileUnderWay(b.Seq)
 		}

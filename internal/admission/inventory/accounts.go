@@ -103,6 +103,18 @@ func (a *Accounts) Take(r audit.Record) {
 	if r.Outcome == audit.Alarm {
 		a.alarmed[release] = true
 	}
+	a.decideLocked(r)
+}
+
+// decide takes from a record, made or still to be made, whether the sandbox is to be ended.
+func (a *Accounts) decide(r audit.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decideLocked(r)
+}
+
+// decideLocked needs mu.
+func (a *Accounts) decideLocked(r audit.Record) {
 	if r.Detail[detailEnds] != "" {
 		a.end = r.Reason
 	}

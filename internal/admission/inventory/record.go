@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -44,15 +45,47 @@ func (a *Accounts) Record(ctx context.Context, disk Disk) error {
 	if most := a.config.Most; len(found) > most {
 		found, cut = found[:most], true
 	}
-	if err := a.raise(ctx, found); err != nil {
+	l := &listing{Accounts: a}
+	if err := l.raise(ctx, found); err != nil {
 		return err
 	}
-	if err := a.recordAll(ctx, found); err != nil {
+	if err := l.recordAll(ctx, found); err != nil {
 		return err
 	}
 	if cut {
-		return a.tooMany(ctx)
+		if err := a.tooMany(ctx); err != nil {
+			return err
+		}
 	}
+	return l.kept()
+}
+
+// listing is what one inventory puts on record. After a record that the log does not take, and the Book
+// keeps, it keeps the rest as well: there may be no other inventory. Safe for concurrent use.
+type listing struct {
+	*Accounts
+	untaken atomic.Pointer[error] // the first error of a record that is kept
+}
+
+// kept is nil if all is on record.
+func (l *listing) kept() error {
+	if err := l.untaken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// append is nil of what is on record, or kept.
+func (l *listing) append(ctx context.Context, r audit.Record) error {
+	write := l.config.Book.Append
+	if l.kept() != nil {
+		write = l.config.Book.AppendLater
+	}
+	err := l.put(ctx, r, write)
+	if err == nil || !records.Kept(err) {
+		return err
+	}
+	l.untaken.CompareAndSwap(nil, &err)
 	return nil
 }
 
@@ -68,11 +101,18 @@ func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error 
 		r.Reason = "the sandbox does not list its packages, so nothing on its disk is accounted for: " + masking.Cut(cause, 512)
 		a.mayEnd(&r)
 	}
-	if _, err := a.config.Book.Append(ctx, r); err != nil {
-		return err
+	return a.put(ctx, r, a.config.Book.Append)
+}
+
+// put puts a record about the disk on record. That the policy ends the sandbox for it holds whether
+// or not the log takes it; what it tells is found again by the next inventory, unless the Book has it.
+func (a *Accounts) put(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) error {
+	a.decide(r)
+	written, err := write(ctx, r)
+	if records.Kept(err) {
+		a.Take(written)
 	}
-	a.Take(r)
-	return nil
+	return err
 }
 
 // find gives what may not be on record yet; of a release there may be several.
@@ -152,15 +192,15 @@ func (l lookup) account(s *sorting, p item) finding {
 
 // raise records alarms for what is not accounted for, before the installed
 // records: those are what tells that it was done.
-func (a *Accounts) raise(ctx context.Context, found []finding) error {
-	if a.config.Policy().Unaccounted() == policy.UnaccountedRecord {
+func (l *listing) raise(ctx context.Context, found []finding) error {
+	if l.config.Policy().Unaccounted() == policy.UnaccountedRecord {
 		return nil
 	}
 	var left int
 	var findings []finding
-	a.mu.Lock()
+	l.mu.Lock()
 	for _, f := range found {
-		if f.how != howUnaccounted || a.alarmed[f.release] {
+		if f.how != howUnaccounted || l.alarmed[f.release] {
 			continue
 		}
 		if len(findings) == MaxAlarms {
@@ -169,35 +209,30 @@ func (a *Accounts) raise(ctx context.Context, found []finding) error {
 		}
 		findings = append(findings, f)
 	}
-	a.mu.Unlock()
+	l.mu.Unlock()
 	for _, f := range findings {
-		if err := a.alarm(ctx, f.alarm()); err != nil {
+		if err := l.alarm(ctx, f.alarm()); err != nil {
 			return err
 		}
 	}
 	if left == 0 {
 		return nil
 	}
-	return a.alarm(ctx, audit.Record{
+	return l.alarm(ctx, audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Alarm, Rule: RuleUnaccounted, GuestClaimed: true, Count: left,
 		Reason: fmt.Sprintf("%d more packages are on the sandbox's disk that were never served to it; their installed records name them", left),
 		Detail: map[string]string{records.DetailAlarm: "true", records.DetailUnaccounted: "true"},
 	})
 }
 
-func (a *Accounts) alarm(ctx context.Context, r audit.Record) error {
-	a.mayEnd(&r)
-	r, err := a.config.Book.Append(ctx, r)
-	if err != nil {
-		return err
-	}
-	a.Take(r)
-	return nil
+func (l *listing) alarm(ctx context.Context, r audit.Record) error {
+	l.mayEnd(&r)
+	return l.append(ctx, r)
 }
 
 // recordAll appends the findings' records; of many, several at a time.
 // After a failure no more are begun.
-func (a *Accounts) recordAll(ctx context.Context, found []finding) error {
+func (l *listing) recordAll(ctx context.Context, found []finding) error {
 	workers := appenders
 	if len(found) <= 2*appenders {
 		workers = 1
@@ -208,7 +243,7 @@ func (a *Accounts) recordAll(ctx context.Context, found []finding) error {
 	for range workers {
 		errand.In(&group, func() {
 			for f := range todo {
-				if err := errand.Try(func() error { return a.recordOne(ctx, f) }); err != nil {
+				if err := errand.Try(func() error { return l.recordOne(ctx, f) }); err != nil {
 					failed <- err
 					return
 				}
@@ -230,17 +265,12 @@ feed:
 	return cmp.Or(err, <-failed)
 }
 
-func (a *Accounts) recordOne(ctx context.Context, f finding) error {
+func (l *listing) recordOne(ctx context.Context, f finding) error {
 	r := f.record()
-	if f.how == howUnaccounted && a.config.Policy().Unaccounted() != policy.UnaccountedRecord {
+	if f.how == howUnaccounted && l.config.Policy().Unaccounted() != policy.UnaccountedRecord {
 		r.Detail[records.DetailAlarm] = "true"
 	}
-	r, err := a.config.Book.Append(ctx, r)
-	if err != nil {
-		return err
-	}
-	a.Take(r)
-	return nil
+	return l.append(ctx, r)
 }
 
 // tooMany records that not all is on record. Under a policy that ends
@@ -250,9 +280,8 @@ func (a *Accounts) tooMany(ctx context.Context) error {
 		Kind: audit.KindPackage, Outcome: audit.Exceeded, Rule: "quota.inventory", GuestClaimed: true,
 		Reason: "the sandbox lists more packages than are recorded at one time; the rest is not recorded",
 	}
-	if a.mayEnd(&r); r.Detail[detailEnds] != "" {
-		a.Take(r)
-	}
+	a.mayEnd(&r)
+	a.decide(r)
 	_, err := a.config.Book.Refuse(ctx, r)
 	return err
 }

@@ -68,6 +68,9 @@ func NewBook(config Config) *Book {
 	return &Book{config: config, ids: map[string]bool{}, refusals: map[refusalKey]*refusal{}, displayed: map[shownKey]*showing{}, names: map[Kind]map[told]bool{}}
 }
 
+// Sandbox is whose it is.
+func (b *Book) Sandbox() string { return b.config.Sandbox }
+
 // Range is the numbers of the first record and of the last one; begun is false if there
 // is none.
 func (b *Book) Range() (first, last uint64, begun bool) {
@@ -96,8 +99,46 @@ const appendTime = 30 * time.Second
 // any more keeps no record from being written: a guest could choose what is on record. A record of
 // what has happened that the log does not take is kept, and written later: the error is Kept then.
 func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
+	return b.append(ctx, r, func(ctx context.Context, r audit.Record) (audit.Record, error) {
+		b.tryOwed(ctx)
+		return b.config.Log.Append(ctx, r)
+	})
+}
+
+// AppendLater is Append behind a record that the log has just not taken: the log is not asked again, as
+// it may take its time to refuse each of many.
+func (b *Book) AppendLater(ctx context.Context, r audit.Record) (audit.Record, error) {
+	return b.append(ctx, r, func(_ context.Context, r audit.Record) (audit.Record, error) {
+		return r, fault.New(fault.ErrUnavailable, "the log has not taken the record before this one")
+	})
+}
+
+func (b *Book) append(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) (audit.Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
 	defer cancel()
+	r, used, err := b.complete(ctx, r)
+	if err != nil {
+		return r, err
+	}
+	kept := r
+	r, err = write(ctx, r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.noted(r.Seq)
+	case custodyOf(kept) == theBook && !errors.Is(err, fault.ErrInvalid):
+		b.owe(kept, used != nil)
+		err = &keptError{err}
+	case used != nil:
+		*used--
+	}
+	return r, err
+}
+
+// complete puts in what all records of the sandbox have, and counts one that counts: used, which mu
+// guards, is what in; nil: it does not count.
+func (b *Book) complete(ctx context.Context, r audit.Record) (completed audit.Record, used *int, err error) {
 	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
 	r.User, r.Token = cmp.Or(r.User, b.config.User), cmp.Or(r.Token, b.config.Token)
 	counted := counts(r)
@@ -105,10 +146,10 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 	if r.RequestID == "" && r.Kind != audit.KindFile { // which nobody is shown the id of, and each small call makes two
 		r.RequestID = b.newID()
 	}
-	used := b.quotaOf(r)
+	used = b.quotaOf(r)
 	if used == &b.questions && counted && !b.cut && *used >= questionsFor*b.config.Limits.Records {
 		b.mu.Unlock()
-		return r, b.askedEnough(ctx)
+		return r, nil, b.askedEnough(ctx)
 	}
 	b.cut = b.cut || counted && used == &b.used && *used >= b.config.Limits.Records
 	refused := counted && b.cut
@@ -116,24 +157,13 @@ func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error)
 		*used++
 	}
 	b.mu.Unlock()
-	if refused {
-		return r, b.cutOff(ctx)
-	}
-	b.tryOwed(ctx)
-	kept := r
-	r, err := b.config.Log.Append(ctx, r)
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	switch {
-	case err == nil:
-		b.noted(r.Seq)
-	case happened(kept) && !errors.Is(err, fault.ErrInvalid):
-		b.owe(kept, counted)
-		err = &keptError{err}
-	case counted:
-		*used--
+	case refused:
+		return r, nil, b.cutOff(ctx)
+	case !counted:
+		used = nil
 	}
-	return r, err
+	return r, used, nil
 }
 
 // questionsFor is how many different questions may be on record for each other record that may be:
@@ -178,7 +208,7 @@ func (b *Book) Open(ctx context.Context) error {
 }
 
 // cutOff returns the refusal of a run that is cut, and sees to it that the log
-// says so: a record that fails now is tried again with the next request.
+// says so.
 func (b *Book) cutOff(ctx context.Context) error {
 	cut := fault.New(fault.ErrForbidden, "run %s has made more than %d records, so all its further requests are refused",
 		masking.Cut(b.config.Run, 64), b.config.Limits.Records)
@@ -190,7 +220,7 @@ func (b *Book) cutOff(ctx context.Context) error {
 		return cut
 	}
 	_, err := b.Append(ctx, audit.Record{Kind: audit.KindSandbox, Outcome: audit.Exceeded, Rule: "quota.records", Reason: cut.Error()})
-	if err != nil {
+	if !Kept(err) {
 		b.mu.Lock()
 		b.cutLogged = false
 		b.mu.Unlock()

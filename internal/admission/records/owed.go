@@ -16,10 +16,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// A record that must come before what it tells of, as of a begin, is an error if the log does not take
-// it, and that does not happen. One of what has happened is owed to the log then: the end of a call, a
-// connection or a file that is sent, a refusal. The Book keeps it, and writes it before its next record,
-// with what Summarise writes as its sandbox ends, and after that (see admission's overdue).
+// A record of what has happened that the log does not take is owed to it (see custodyOf). The Book keeps
+// it, and writes it before its next record, with what Summarise writes as its sandbox ends, and after that
+// (see admission's overdue).
 
 // maxOwed is how many records of one sandbox are kept. Past it they are counted, and the log has the
 // count.
@@ -34,6 +33,8 @@ type owed struct {
 	record audit.Record
 	key    refusalKey // of a refusal; zero: it is none
 	quota  bool       // it has its place in the quota
+	// writing: the log may have it already, so that no repeat is counted into it.
+	writing bool
 }
 
 // keptError is that of a record which is owed.
@@ -56,23 +57,6 @@ func Kept(err error) bool {
 	return kept
 }
 
-// happened reports whether a record tells what has happened, and nobody else sees to it: commands and
-// files of clients are followed by the daemon's registry of begins, a sandbox's own life by the journal, the repeats of
-// refusals by their counts. A template's build is finished only once that is on record.
-func happened(r audit.Record) bool {
-	switch {
-	case r.Kind == audit.KindCommand, r.Kind == audit.KindFile, r.Kind == audit.KindSandbox, r.Detail[DetailEvent] == EventRepeats:
-		return false
-	case r.Kind == audit.KindBuild:
-		return r.Outcome == audit.Failed
-	}
-	switch r.Outcome { //nolint:exhaustive // the others are of what is still to happen
-	case audit.Finished, audit.Failed, audit.Aborted, audit.Blocked, audit.Exceeded:
-		return true
-	}
-	return false
-}
-
 // owe keeps a record. The same refusal is kept once, with its count; mu is held.
 func (b *Book) owe(r audit.Record, quota bool) {
 	if b.config.OnOwed != nil {
@@ -87,7 +71,7 @@ func (b *Book) owe(r audit.Record, quota bool) {
 	if r.Outcome == audit.Blocked || r.Outcome == audit.Exceeded {
 		one.key = b.keyOf(r)
 		for i := range b.owed {
-			if b.owed[i].key == one.key {
+			if b.owed[i].key == one.key && !b.owed[i].writing {
 				b.owed[i].record.Count = max(1, b.owed[i].record.Count) + 1
 				b.unquota(one)
 				return
@@ -114,6 +98,24 @@ func (b *Book) Owes() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.owed) > 0 || b.dropped > 0
+}
+
+// OwesEnd reports whether the end of what a record began is owed: by the number of that record, or, of a
+// command, by its id.
+func (b *Book) OwesEnd(kind audit.Kind, began uint64, command string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.owed, func(one owed) bool {
+		r := one.record
+		switch {
+		case r.Kind != kind || r.Outcome != audit.Finished && r.Outcome != audit.Failed && r.Outcome != audit.Aborted:
+			return false
+		case command != "":
+			return r.Detail[DetailCommand] == command
+		default:
+			return r.Detail[DetailBegan] == strconv.FormatUint(began, 10)
+		}
+	})
 }
 
 // tryOwed writes what is owed, unless somebody does so already.
@@ -143,18 +145,19 @@ func (b *Book) writeOwed(ctx context.Context) error {
 			return b.writeDropped(ctx, dropped)
 		}
 		one := b.owed[0]
-		b.owed = b.owed[1:]
+		b.owed[0].writing = true // it stays until the log has it: see OwesEnd
 		b.mu.Unlock()
 		r, err := b.config.Log.Append(ctx, one.record)
 		b.mu.Lock()
+		b.owed[0].writing = false
 		switch {
 		case err == nil:
+			b.owed = b.owed[1:]
 			b.noted(r.Seq)
 			b.refused(one, r)
 		case errors.Is(err, fault.ErrInvalid): // no log takes it
+			b.owed = b.owed[1:]
 			b.dropped++
-		default:
-			b.owed = slices.Insert(b.owed, 0, one)
 		}
 		b.mu.Unlock()
 		if err != nil && !errors.Is(err, fault.ErrInvalid) {

@@ -91,11 +91,12 @@ func (c *creator) create(ctx context.Context, req Request, lease *snapshots.Leas
 // release has a sandbox that was made be under the policy of now. Nobody has had its id
 // yet: it is destroyed if it can't be.
 func (c *creator) release(ctx context.Context, s *Sandbox, p *plan) error {
-	if err := c.replacements.apply(ctx, s); err != nil {
-		return errors.Join(err, c.remover.destroy(context.WithoutCancel(ctx), s.info.ID))
-	}
+	err := c.replacements.apply(ctx, s)
 	if p.follow != nil {
-		p.follow()
+		p.follow() // also if it is destroyed: the begins of these commands are on record
+	}
+	if err != nil {
+		return errors.Join(err, c.remover.destroy(context.WithoutCancel(ctx), s.info.ID))
 	}
 	return nil
 }

@@ -4,7 +4,7 @@
 // It reads the log itself, and keeps what it has found in a file beside it, so that a start
 // reads only what came after that. A begin is the `started` record of a connection to a host,
 // of a call of a tool, of a command, a cell or a call's code, of a file that a client has to do
-// with, or of a template's build.
+// with, or of a template's build; and the `restored` record of a command that goes on in a copy.
 package unended
 
 import (
@@ -34,7 +34,7 @@ const (
 // keepEvery is after how many records of the log what was found is written down.
 const keepEvery = 4_096
 
-// Begin is a `started` record without an end, as far as its end needs it.
+// Begin is such a record without an end, as far as its end needs it.
 type Begin struct {
 	Seq       uint64            `json:"seq"`
 	Kind      audit.Kind        `json:"kind"`
@@ -50,8 +50,13 @@ type Begin struct {
 // Command is the id of a command's, a cell's or a call's begin; "": it is none of these.
 func (b Begin) Command() string { return b.Detail[records.DetailCommand] }
 
+// form is that of the file, and which begins it has. A file of another form is made anew from the log:
+// it passes over begins that were not known to be such.
+const form = 2
+
 // kept is the file: all records before Next are counted in.
 type kept struct {
+	Form int     `json:"form"`
 	Next uint64  `json:"next"`
 	Open []Begin `json:"open"`
 }
@@ -67,8 +72,8 @@ type Registry struct {
 	open  map[uint64]Begin
 }
 
-// Open reads what the file has, and the log from there on. A file that can't be read is made
-// anew from the whole log.
+// Open reads what the file has, and the log from there on. A file that can't be read, or that another
+// version wrote, is made anew from the whole log.
 func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 	g := &Registry{log: log, path: path, open: map[uint64]Begin{}}
 	b, err := os.ReadFile(path)
@@ -76,7 +81,7 @@ func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
 	}
 	var k kept
-	if err == nil && json.Unmarshal(b, &k) == nil {
+	if err == nil && json.Unmarshal(b, &k) == nil && k.Form == form {
 		g.next, g.saved = k.Next, k.Next
 		for _, one := range k.Open {
 			g.open[one.Seq] = one
@@ -126,7 +131,7 @@ func (g *Registry) Save() error {
 }
 
 func (g *Registry) save() error {
-	k := kept{Next: g.next, Open: g.all()}
+	k := kept{Form: form, Next: g.next, Open: g.all()}
 	b, err := json.Marshal(k)
 	if err == nil {
 		err = wholefile.Replace(g.path, b, 0o600)
@@ -153,7 +158,7 @@ func (g *Registry) take(r audit.Record) {
 	case audit.KindNetwork, audit.KindTool, audit.KindFile:
 		g.takeNumbered(r)
 	case audit.KindCommand:
-		g.takeNamed(r, records.DetailCommand, r.Outcome == audit.Started)
+		g.takeNamed(r, records.DetailCommand, r.Outcome == audit.Started || r.Outcome == audit.Restored)
 	case audit.KindBuild:
 		g.takeNamed(r, detailBuild, r.Outcome == audit.Started && r.Detail[records.DetailEvent] == buildBegun)
 	case audit.KindSandbox, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // which have no ends, or whose ends others see to

@@ -49,6 +49,9 @@ func kinds() []kind {
 		{"command", func(i int) audit.Record {
 			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "r", Sandbox: "sb", Command: []string{"sleep"}, Detail: map[string]string{"command_id": fmt.Sprint("cmd-", i)}}
 		}, named},
+		{"command in a copy", func(i int) audit.Record {
+			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Restored, Run: "r", Sandbox: "sb", Command: []string{"sleep"}, Detail: map[string]string{"command_id": fmt.Sprint("cmd-", i), "copy_of": "source"}}
+		}, named},
 		{"cell", func(i int) audit.Record {
 			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "r", Sandbox: "sb", Command: []string{"python"}, Detail: map[string]string{"command_id": fmt.Sprint("cell-", i)}}
 		}, named},
@@ -83,11 +86,11 @@ func others(began audit.Record) []audit.Record {
 }
 
 // TestEveryBeginHasAnEnd: of each kind as many ends as begins, wherever the daemon died: before
-// what it knew was written down, after it, in the middle of the sweep, with the file lost or
-// spoilt. What is still followed has none, and nothing has two.
+// what it knew was written down, after it, in the middle of the sweep, with the file lost,
+// spoilt, or of a version that knew fewer kinds. What is still followed has none, and nothing has two.
 func TestEveryBeginHasAnEnd(t *testing.T) {
 	for _, k := range kinds() {
-		for _, death := range []string{"after the start", "without the file", "with a spoilt file", "with an old file", "in the sweep"} {
+		for _, death := range []string{"after the start", "without the file", "with a spoilt file", "with an old file", "with an earlier version's file", "in the sweep"} {
 			t.Run(k.name+" "+death, func(t *testing.T) {
 				log := &failing{Log: &approvaltest.Log{}, after: -1}
 				path := filepath.Join(t.TempDir(), "unended.json")
@@ -112,6 +115,8 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 				switch death {
 				case "without the file":
 					must(t, os.Remove(path))
+				case "with an earlier version's file":
+					must(t, os.WriteFile(path, fmt.Appendf(nil, `{"next": %d, "open": []}`, len(log.All())), 0o600))
 				case "with a spoilt file":
 					must(t, os.WriteFile(path, []byte(`{"next": 5, "open": [`), 0o600))
 				}
@@ -139,7 +144,7 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 						continue
 					}
 					switch r.Outcome { //nolint:exhaustive // the others are neither
-					case audit.Started:
+					case audit.Started, audit.Restored:
 						begins++
 					case audit.Finished, audit.Failed, audit.Aborted:
 						ends[r.Detail["began_seq"]+r.Detail["command_id"]+r.Detail["build"]]++

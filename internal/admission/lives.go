@@ -140,6 +140,15 @@ func (l *Lives) OwesEnd(kind audit.Kind, sandbox string, began uint64, command s
 	return l.overdue.owesEnd(kind, sandbox, began, command)
 }
 
+// TendsSandbox reports whether a sandbox is registered, or its end is kept until the log takes it: nobody
+// else may tell its end.
+func (l *Lives) TendsSandbox(sandbox string) bool {
+	if _, err := l.tenants.get(sandbox); err == nil {
+		return true
+	}
+	return l.overdue.keepsEnd(sandbox)
+}
+
 // SandboxAdopted records that a new daemon took a sandbox over.
 func (l *Lives) SandboxAdopted(ctx context.Context, sandbox, state string) error {
 	t, err := l.tenants.get(sandbox)

@@ -110,6 +110,15 @@ func (o *overdue) owesEnd(kind audit.Kind, sandbox string, began uint64, command
 	})
 }
 
+// keepsEnd reports whether the end of a sandbox is kept.
+func (o *overdue) keepsEnd(sandbox string) bool {
+	o.writing.Lock() // one that is being written is not in the list
+	defer o.writing.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.ends, func(one overdueEnd) bool { return one.sandbox == sandbox })
+}
+
 func (o *overdue) append(ctx context.Context, r audit.Record) error {
 	_, err := o.log.Append(ctx, r)
 	if errors.Is(err, fault.ErrInvalid) { // no log takes it, and it must not keep the rest waiting

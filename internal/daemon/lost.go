@@ -36,12 +36,15 @@ func openRecords(ctx context.Context, d *Daemon) error {
 	return err
 }
 
-// followed reports whether a command, a cell, a call or a file on its way is followed to its end, or
-// that is known and not written yet.
+// followed reports whether a sandbox, a command, a cell, a call or a file on its way is followed to its
+// end, or that is known and not written yet.
 func followed(d *Daemon) func(unended.Begin) bool {
 	return func(b unended.Begin) bool {
 		if d.door.OwesEnd(b.Kind, b.Sandbox, b.Seq, b.Command()) {
 			return true
+		}
+		if b.Kind == audit.KindSandbox {
+			return d.sandboxes.Tends(context.Background(), b.Sandbox) || d.door.TendsSandbox(b.Sandbox)
 		}
 		if b.Kind == audit.KindFile {
 			return d.door.FileUnderWay(b.Seq)
@@ -74,15 +77,27 @@ func (l *lost) endFirst(ctx context.Context, follows func(unended.Begin) bool, l
 	}
 }
 
-// endUnfollowed ends the commands, cells, calls and files on their way that nobody follows, and
+// endUnfollowed ends the sandboxes, commands, cells, calls and files on their way that nobody follows, and
 // that have begun before the last look: those that the keeper had when it died, and those whose end
 // could not be written.
 func (l *lost) endUnfollowed(ctx context.Context, follows func(unended.Begin) bool) error {
 	before := l.looked
 	defer func() { l.looked = l.registry.Next() }()
 	return l.registry.EndAll(ctx, "nobody follows it any more: its sandbox is gone, or its end could not be written", func(b unended.Begin) bool {
-		return b.Seq < before && (b.Kind == audit.KindCommand || b.Kind == audit.KindFile) && !follows(b)
+		return b.Seq < before && endedByFollower(b.Kind) && !follows(b)
 	})
+}
+
+// endedByFollower reports whether the end of what such a record begins is told by somebody whom the daemon
+// can ask whether he still will. A connection's and a tool's call are told while they go on; a build's by
+// whoever makes it.
+func endedByFollower(kind audit.Kind) bool {
+	switch kind {
+	case audit.KindCommand, audit.KindFile, audit.KindSandbox:
+		return true
+	case audit.KindNetwork, audit.KindTool, audit.KindBuild, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding:
+	}
+	return false
 }
 
 // keep looks for them again and again, and has overdue write what the log did not take. It returns

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -140,6 +141,17 @@ func (m *Manager) Close() {
 func (m *Manager) Follows(sandbox, command string) bool {
 	s, err := m.registry.get(sandbox)
 	return err == nil && command != "" && s.commands.Has(command)
+}
+
+// Tends reports whether the end of a sandbox is the manager's to tell: it has it, or makes it, or the
+// journal has it, so that it is taken away if it can't be taken over. A journal that can't be read may
+// have any.
+func (m *Manager) Tends(ctx context.Context, id string) bool {
+	if m.registry.knows(id) {
+		return true
+	}
+	entries, err := m.tracker.journal.Entries(ctx)
+	return err != nil || slices.ContainsFunc(entries, func(e Entry) bool { return e.Info.ID == id })
 }
 
 // Get returns a sandbox, or fault.ErrNotFound.

@@ -4,7 +4,7 @@
 // It reads the log itself, and keeps what it has found in a file beside it, so that a start
 // reads only what came after that. A begin is the `started` record of a connection to a host,
 // of a call of a tool, of a command, a cell or a call's code, of a file that a client has to do
-// with, or of a template's build; and the `restored` record of a command that goes on in a copy.
+// with, of a sandbox, or of a template's build; and the `restored` record of a command that goes on in a copy.
 package unended
 
 import (
@@ -161,7 +161,9 @@ func (g *Registry) take(r audit.Record) {
 		g.takeNamed(r, records.DetailCommand, r.Outcome == audit.Started || r.Outcome == audit.Restored)
 	case audit.KindBuild:
 		g.takeNamed(r, detailBuild, r.Outcome == audit.Started && r.Detail[records.DetailEvent] == buildBegun)
-	case audit.KindSandbox, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // which have no ends, or whose ends others see to
+	case audit.KindSandbox:
+		g.takeSandbox(r)
+	case audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // which have no ends, or whose ends others see to
 	}
 }
 
@@ -189,6 +191,16 @@ func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
 				delete(g.open, seq)
 			}
 		}
+	}
+}
+
+// takeSandbox takes that a sandbox begins, or that it ends. One that has failed to freeze has not.
+func (g *Registry) takeSandbox(r audit.Record) {
+	switch {
+	case r.Outcome == audit.Started:
+		g.begin(r)
+	case r.Outcome == audit.Finished:
+		maps.DeleteFunc(g.open, func(_ uint64, b Begin) bool { return b.Kind == audit.KindSandbox && b.Sandbox == r.Sandbox })
 	}
 }
 

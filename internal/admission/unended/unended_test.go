@@ -69,6 +69,9 @@ func kinds() []kind {
 			r.Outcome = audit.Aborted
 			return r
 		}},
+		{"sandbox", func(i int) audit.Record {
+			return audit.Record{Kind: audit.KindSandbox, Outcome: audit.Started, Run: "r", Sandbox: fmt.Sprint("sb-", i), User: "ann"}
+		}, named},
 		{"build", func(i int) audit.Record {
 			return audit.Record{Kind: audit.KindBuild, Outcome: audit.Started, Detail: map[string]string{"build": fmt.Sprint("b-", i), "event": "begun"}}
 		}, named},
@@ -82,6 +85,8 @@ func others(began audit.Record) []audit.Record {
 		{Kind: audit.KindNetwork, Outcome: audit.Blocked, Sandbox: "sb", Detail: map[string]string{"name": "evil.example"}},
 		{Kind: audit.KindCommand, Outcome: audit.Finished, Sandbox: "another", Detail: began.Detail},
 		{Kind: audit.KindBuild, Outcome: audit.Started, Detail: map[string]string{"build": began.Detail["build"], "event": "step"}},
+		{Kind: audit.KindSandbox, Outcome: audit.Frozen, Sandbox: began.Sandbox},
+		{Kind: audit.KindSandbox, Outcome: audit.Failed, Sandbox: began.Sandbox, Detail: map[string]string{"event": "step"}}, // to freeze
 	}
 }
 
@@ -147,7 +152,11 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 					case audit.Started, audit.Restored:
 						begins++
 					case audit.Finished, audit.Failed, audit.Aborted:
-						ends[r.Detail["began_seq"]+r.Detail["command_id"]+r.Detail["build"]]++
+						of := r.Detail["began_seq"] + r.Detail["command_id"] + r.Detail["build"]
+						if r.Kind == audit.KindSandbox {
+							of = r.Sandbox
+						}
+						ends[of]++
 					}
 				}
 				if begins != openings+1 || len(ends) != openings {

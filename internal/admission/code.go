@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -92,7 +93,8 @@ func codeRecord(t *tenant, code Code, d policy.Decision) audit.Record {
 	return r
 }
 
-// CodeEnded records what became of code that began, whatever the run's quota says.
+// CodeEnded records how often its refusals were repeated, and what became of code that began, whatever
+// the run's quota says.
 func (c *Codes) CodeEnded(ctx context.Context, id string, end CodeEnd) error {
 	t, err := c.tenants.get(id)
 	if err != nil {
@@ -111,9 +113,10 @@ func (c *Codes) CodeEnded(ctx context.Context, id string, end CodeEnd) error {
 	if end.Failure != "" {
 		exit, detail[detailFailure] = 1, end.Failure
 	}
+	owed := t.book.Summarise(ctx) // what can't be written is kept by Unregister
 	_, err = t.book.Append(ctx, audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
 		Exit: &exit, Detail: detail, Reason: masking.Cut(printable(end.Reason), 1_024), GuestClaimed: end.Failure != "",
 	})
-	return err
+	return errors.Join(owed, err)
 }

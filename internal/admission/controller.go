@@ -174,7 +174,7 @@ func New(config Config) *Controller {
 	known := &tenants{by: map[string]*tenant{}}
 	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
 	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}}
-	config.owed = lives.overdue.keepOwing
+	config.owed, known.left = lives.overdue.keepOwing, lives.overdue.keepBook
 	c := &Controller{
 		Lives:        lives,
 		Files:        files,
@@ -292,7 +292,7 @@ func (c *Controller) add(t *tenant) error {
 	return c.tenants.add(t)
 }
 
-// Unregister forgets a sandbox. Its records stay.
+// Unregister forgets a sandbox. Its records stay, and those that are still to be written are: see WriteOverdue.
 func (c *Controller) Unregister(sandbox string) { c.tenants.remove(sandbox) }
 
 // admit returns a sandbox that may still ask.

@@ -131,6 +131,30 @@ func (l *Lives) WriteOverdue(ctx context.Context) {
 	l.overdue.write(ctx, func(ctx context.Context, e overdueEnd) error { return l.endLost(ctx, e.sandbox, e.first, e.reason) })
 }
 
+// SummariseGrown is WriteOverdue, and records of sandboxes that live what has been repeated often since it
+// was recorded, so that a crash takes little of that. It is for now and then.
+func (l *Lives) SummariseGrown(ctx context.Context) error {
+	return l.summarise(ctx, (*records.Book).SummariseGrown)
+}
+
+// Summarise is WriteOverdue, and records of sandboxes that live all that was repeated: the daemon ends, and
+// the next one knows only what is on record.
+func (l *Lives) Summarise(ctx context.Context) error {
+	return l.summarise(ctx, (*records.Book).Summarise)
+}
+
+// summarise goes on to the next sandbox after an error: its record may be at fault.
+func (l *Lives) summarise(ctx context.Context, of func(*records.Book, context.Context) error) error {
+	l.WriteOverdue(ctx)
+	var errs []error
+	for _, t := range l.tenants.all() {
+		if t.book.Unsummarised() {
+			errs = append(errs, of(t.book, ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // OwesEnd reports whether the end of what a record of a sandbox began, by its number or, of a command, by
 // its id, is kept until the log takes it: nobody else may tell it.
 func (l *Lives) OwesEnd(kind audit.Kind, sandbox string, began uint64, command string) bool {

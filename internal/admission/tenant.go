@@ -106,6 +106,9 @@ func (t *tenant) forget() {
 
 // tenants are the sandboxes that are registered. Safe for concurrent use.
 type tenants struct {
+	// left is given the book of one that is forgotten with something that is not on record.
+	left func(*records.Book)
+
 	mu sync.RWMutex // guards by
 	by map[string]*tenant
 }
@@ -146,8 +149,12 @@ func (s *tenants) remove(sandbox string) {
 	gone := s.by[sandbox]
 	delete(s.by, sandbox)
 	s.mu.Unlock()
-	if gone != nil {
-		gone.forget()
+	if gone == nil {
+		return
+	}
+	gone.forget()
+	if gone.book.Unsummarised() {
+		s.left(gone.book)
 	}
 }
 

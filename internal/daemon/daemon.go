@@ -303,7 +303,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	served := serveAll(d.serves)
 	defer d.reviewLog(ctx)()
 	defer d.followLog(ctx)()
-	defer d.lost.keep(ctx, followed(d), d.door.WriteOverdue, d.opts.Log)()
+	defer d.lost.keep(ctx, followed(d), summariesOf(d), d.opts.Log)()
 	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keep(ctx)()
 	defer poolTargets{
 		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
@@ -378,6 +378,9 @@ func (d *Daemon) close() {
 		d.groups.remove(context.Background(), "gateway")
 	}
 	d.nursery.end()
+	if d.door != nil { // nobody asks it any more
+		tellUnwritten(d.door.Summarise(context.Background()), d.opts.Log)
+	}
 	d.closeApprovals()
 	d.closeClients()
 	d.closeIndex()

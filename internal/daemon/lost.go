@@ -100,23 +100,38 @@ func endedByFollower(kind audit.Kind) bool {
 	return false
 }
 
-// keep looks for them again and again, and has overdue write what the log did not take. It returns
-// what ends that and waits for it.
-func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, overdue func(context.Context), log *slog.Logger) (end func()) {
+// summaries write what only the memory of the daemon knows.
+type summaries struct {
+	nowAndThen, atTheEnd func(context.Context) error
+}
+
+func summariesOf(d *Daemon) summaries {
+	return summaries{nowAndThen: d.door.SummariseGrown, atTheEnd: d.door.Summarise}
+}
+
+// keep looks for them again and again, and has summaries written. It returns what ends that and waits
+// for it.
+func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, write summaries, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
 		defer close(done)
-		errand.Stay(ctx, func() { l.look(ctx, follows, overdue, log) })
+		errand.Stay(ctx, func() { l.look(ctx, follows, write.nowAndThen, log) })
 	})
 	return func() {
 		cancel()
 		<-done
-		overdue(context.WithoutCancel(ctx)) // the next daemon knows nothing of it
+		tellUnwritten(write.atTheEnd(context.WithoutCancel(ctx)), log)
 	}
 }
 
-func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, overdue func(context.Context), log *slog.Logger) {
+func tellUnwritten(err error, log *slog.Logger) {
+	if err != nil {
+		log.Error("how often refusals were repeated is not all on record", "err", err)
+	}
+}
+
+func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, write func(context.Context) error, log *slog.Logger) {
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
 	for {
@@ -125,7 +140,9 @@ func (l *lost) look(ctx context.Context, follows func(unended.Begin) bool, overd
 			return
 		case <-tick.C:
 		}
-		overdue(ctx)
+		if err := write(ctx); ctx.Err() == nil {
+			tellUnwritten(err, log)
+		}
 		if err := errors.Join(l.endEarlier(ctx, follows), l.endUnfollowed(ctx, follows)); err != nil && ctx.Err() == nil {
 			log.Error("the ends of what was cut off are not on record; it is tried again", "err", err)
 		}

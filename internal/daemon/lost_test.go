@@ -78,14 +78,16 @@ func TestAFileThatNobodyFollowsEnds(t *testing.T) {
 	}
 }
 
-// TestOverdueIsWrittenAtTheEnd: what the log did not take is tried once more as the daemon ends.
-func TestOverdueIsWrittenAtTheEnd(t *testing.T) {
+// TestSummariesAreWrittenAtTheEnd: what only the daemon's memory knows is written once as it ends.
+func TestSummariesAreWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	written := 0
-	end := new(lost).keep(t.Context(), nil, func(ctx context.Context) {
-		if ctx.Err() == nil {
+	end := new(lost).keep(t.Context(), nil, summaries{
+		nowAndThen: func(context.Context) error { return nil },
+		atTheEnd: func(ctx context.Context) error {
 			written++
-		}
+			return ctx.Err()
+		},
 	}, slog.New(slog.DiscardHandler))
 	if end(); written != 1 {
 		t.Errorf("written %d times", written)

@@ -200,6 +200,39 @@ func (b *Book) writeDropped(ctx context.Context, dropped int) error {
 // Summarise records how often refusals, and questions to upstreams, were repeated since they
 // were recorded, a record for each, and before them what is owed. Those that can't be written now are counted on.
 func (b *Book) Summarise(ctx context.Context) error {
+	return b.summarise(ctx, func(all []repeated) []repeated { return all })
+}
+
+// mostGrown is how many repeats SummariseGrown records.
+const mostGrown = 64
+
+// SummariseGrown is Summarise of what a crash must not take, for now and then: of the repeats that are
+// as many as the log knows already, the most. So the log knows at least half of what it would know, and
+// of a guest that asks a million times it gets some twenty records.
+func (b *Book) SummariseGrown(ctx context.Context) error {
+	return b.summarise(ctx, func(all []repeated) []repeated {
+		all = slices.DeleteFunc(all, func(one repeated) bool { return one.record.Count < one.logged })
+		slices.SortFunc(all, func(a, b repeated) int { return cmp.Compare(b.record.Count, a.record.Count) })
+		return all[:min(len(all), mostGrown)]
+	})
+}
+
+// Unsummarised reports whether Summarise would record something.
+func (b *Book) Unsummarised() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.owed) > 0 || b.dropped > 0 {
+		return true
+	}
+	for _, r := range b.refusals {
+		if r.count != r.logged {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Book) summarise(ctx context.Context, some func([]repeated) []repeated) error {
 	b.summing.Lock() // or two would write the same repeats
 	defer b.summing.Unlock()
 	if err := b.writeOwed(ctx); err != nil {
@@ -207,7 +240,7 @@ func (b *Book) Summarise(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(64) // so that many share one write to the disk
-	for _, one := range b.repeats() {
+	for _, one := range some(b.repeats()) {
 		group.Go(func() error {
 			return errand.Try(func() error {
 				_, err := b.Append(ctx, one.record)
@@ -227,6 +260,7 @@ func (b *Book) Summarise(ctx context.Context) error {
 type repeated struct {
 	of     *refusal
 	record audit.Record
+	logged int // how many the log knows
 }
 
 func (b *Book) repeats() []repeated {
@@ -244,7 +278,7 @@ func (b *Book) repeats() []repeated {
 			rec.Detail = map[string]string{}
 		}
 		rec.Detail[DetailEvent] = EventRepeats
-		all = append(all, repeated{r, rec})
+		all = append(all, repeated{r, rec, r.logged})
 	}
 	slices.SortFunc(all, func(a, b repeated) int { return cmp.Compare(a.record.RequestID, b.record.RequestID) })
 	return all

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
@@ -192,7 +194,9 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 	return release, nil
 }
 
-// runOf tells whether a run has sandboxes of the token, and of others.
+// runOf tells whether a run has sandboxes or calls of the token, and of others. What is on record of it
+// and not known to be the token's is another's: a call has no sandbox that begins, and where a segment
+// of the log is elsewhere a beginning is not here.
 func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
 		own := backend.TokenViewer(token)
@@ -202,14 +206,51 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 			}
 		}
 	}
+	if s.cfg.Calls != nil && slices.Contains(s.cfg.Calls.Runs(), run) { // it may be on no record yet
+		others = true // a token's calls have runs of their own, that nobody knows while they go on
+	}
+	boxes := map[string]bool{} // by id, whether it is the token's
 	for began, err := range s.began(ctx, "run", run) {
 		if err != nil {
 			return false, false, err
 		}
 		if began.Run == run {
-			owns := s.ownsBegan(began, token)
-			has, others = has || owns, others || !owns
+			boxes[began.Sandbox] = s.ownsBegan(began, token)
+			has, others = has || boxes[began.Sandbox], others || !boxes[began.Sandbox]
+		}
+	}
+	if others {
+		return has, others, nil
+	}
+	tokens, err := s.tokensIn(ctx, run)
+	if err != nil {
+		return false, false, err
+	}
+	for box, by := range tokens {
+		if _, known := boxes[box]; !known {
+			has, others = has || by == token, others || by != token
 		}
 	}
 	return has, others, nil
+}
+
+// tokensIn are the tokens of what is on record of a run, by the ids of its sandboxes and calls; "" is the
+// host's, or is not known.
+func (s *desk) tokensIn(ctx context.Context, run string) (map[string]string, error) {
+	tokens := map[string]string{}
+	if s.cfg.Audit.Index != nil {
+		return tokens, s.cfg.Audit.Index.View(ctx, func(v *index.View) (err error) {
+			tokens, err = v.TokensIn(ctx, run)
+			return err
+		})
+	}
+	for r, err := range s.cfg.Log.Records(ctx, audit.Filter{Run: run}) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Run == run && r.Sandbox != "" {
+			tokens[r.Sandbox] = cmp.Or(tokens[r.Sandbox], r.OwnerToken())
+		}
+	}
+	return tokens, nil
 }

@@ -94,6 +94,30 @@ func (v *View) Text(ctx context.Context, id int64) (string, error) {
 	return text, err
 }
 
+// TokensIn returns whose the sandboxes and calls of a run are, by their ids: the token's id, "" where it is
+// the host's or erased. Those are in it whose records are elsewhere by now, too.
+func (v *View) TokensIn(ctx context.Context, run string) (map[string]string, error) {
+	id, err := v.ID(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := v.Query(ctx, `SELECT box.text, coalesce(token.text, '')
+		FROM sandboxes JOIN texts AS box ON box.id = sandbox LEFT JOIN texts AS token ON token.id = sandboxes.token WHERE run = ?`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	tokens := map[string]string{}
+	for rows.Next() {
+		var sandbox, token string
+		if err := rows.Scan(&sandbox, &token); err != nil {
+			return nil, err
+		}
+		tokens[sandbox] = token
+	}
+	return tokens, rows.Err()
+}
+
 // Between returns the first record at or after since and the first one at or
 // after until; a zero time does not bound. Times never fall with the numbers, so
 // this needs no index.

@@ -106,7 +106,16 @@ type summaries struct {
 }
 
 func summariesOf(d *Daemon) summaries {
-	return summaries{nowAndThen: d.door.SummariseGrown, atTheEnd: d.door.Summarise}
+	return summaries{
+		nowAndThen: func(ctx context.Context) error {
+			d.api.RecordRefused(ctx, false)
+			return d.door.SummariseGrown(ctx)
+		},
+		atTheEnd: func(ctx context.Context) error {
+			d.api.RecordRefused(ctx, true)
+			return d.door.Summarise(ctx)
+		},
+	}
 }
 
 // keep looks for them again and again, and has summaries written. It returns what ends that and waits

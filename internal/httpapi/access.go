@@ -58,24 +58,48 @@ func (s *Server) Refused(ctx context.Context, path string) {
 
 // refused records that a caller was turned away from a route.
 func (s *Server) refused(ctx context.Context, token, name string, to route) {
-	count, due := s.refusals.note(token+" "+to.pattern, time.Now())
-	if !due || s.cfg.Log == nil {
+	for _, due := range s.refusals.note(refusedCaller{token: token, name: name, route: to.pattern}, time.Now()) {
+		s.recordRefused(ctx, due)
+	}
+}
+
+// RecordRefused records of callers who were turned away what is not on record yet and has waited for
+// long enough; all of it: the daemon ends.
+func (s *Server) RecordRefused(ctx context.Context, all bool) {
+	for _, due := range s.refusals.due(time.Now(), all) {
+		s.recordRefused(ctx, due)
+	}
+}
+
+// recordRefused puts one on record. What the log does not take is counted on.
+func (s *Server) recordRefused(ctx context.Context, due refusedCount) {
+	if s.cfg.Log == nil {
 		return
 	}
 	_, err := s.cfg.Log.Append(context.WithoutCancel(ctx), audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Blocked, User: name, Token: token, Count: count,
+		Kind: audit.KindDaemon, Outcome: audit.Blocked, User: due.name, Token: due.token, Count: due.count,
 		Reason: "The API was asked for something that the caller may not do.",
-		Detail: map[string]string{"event": "api_refused", "route": to.pattern},
+		Detail: map[string]string{"event": "api_refused", "route": due.route},
 	})
 	if err != nil { // the caller is refused in any case
-		s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record", "route", to.pattern, "err", err)
+		s.refusals.back(due)
+		s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record; it is tried again", "route", due.route, "err", err)
 	}
 }
 
 // refusals counts who was refused what, and tells when that is due for the record.
 type refusals struct {
 	mu   sync.Mutex // guards seen
-	seen map[string]*refusal
+	seen map[refusedCaller]*refusal
+}
+
+// refusedCaller is who was refused what.
+type refusedCaller struct{ token, name, route string }
+
+// refusedCount is how often one is to be recorded to have been refused.
+type refusedCount struct {
+	refusedCaller
+	count int
 }
 
 type refusal struct {
@@ -83,24 +107,69 @@ type refusal struct {
 	count    int // since then
 }
 
-// note counts one; due says that count of them are to be recorded now.
-func (r *refusals) note(what string, now time.Time) (count int, due bool) {
+// note counts one, and returns what is to be recorded now: the first of each at once, and those that
+// have to make room for it.
+func (r *refusals) note(who refusedCaller, now time.Time) []refusedCount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known := r.seen[what]
+	var due []refusedCount
+	known := r.seen[who]
 	if known == nil {
-		if r.seen == nil || len(r.seen) >= maxRefusals {
-			r.seen = map[string]*refusal{}
+		if len(r.seen) >= maxRefusals {
+			due = r.take(now, true)
+			r.seen = nil
+		}
+		if r.seen == nil {
+			r.seen = map[refusedCaller]*refusal{}
 		}
 		known = &refusal{}
-		r.seen[what] = known
+		r.seen[who] = known
 	}
 	known.count++
-	if !known.recorded.IsZero() && now.Sub(known.recorded) < refusalEvery {
-		return 0, false
+	if known.recorded.IsZero() || now.Sub(known.recorded) >= refusalEvery {
+		due = append(due, refusedCount{who, known.count})
+		known.recorded, known.count = now, 0
 	}
-	count, known.recorded, known.count = known.count, now, 0
-	return count, true
+	return due
+}
+
+// due takes what is to be recorded: what has waited for long enough, or all.
+func (r *refusals) due(now time.Time, all bool) []refusedCount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.take(now, all)
+}
+
+// take is due; mu is held. One that is not refused any more is forgotten.
+func (r *refusals) take(now time.Time, all bool) []refusedCount {
+	var due []refusedCount
+	for who, known := range r.seen {
+		if !all && now.Sub(known.recorded) < refusalEvery {
+			continue
+		}
+		if known.count == 0 {
+			delete(r.seen, who)
+			continue
+		}
+		due = append(due, refusedCount{who, known.count})
+		known.recorded, known.count = now, 0
+	}
+	return due
+}
+
+// back counts on what could not be recorded. There is room for one more than there may be.
+func (r *refusals) back(due refusedCount) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[refusedCaller]*refusal{}
+	}
+	known := r.seen[due.refusedCaller]
+	if known == nil {
+		known = &refusal{recorded: time.Now()}
+		r.seen[due.refusedCaller] = known
+	}
+	known.count += due.count
 }
 
 // own returns the sandbox that a request names. One of another owner is

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -248,8 +250,24 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	if n := len(log.All()); n != 1 {
 		t.Errorf("%d records", n)
 	}
+	s.RecordRefused(t.Context(), false) // it is not due yet
+	if n := len(log.All()); n != 1 {
+		t.Errorf("%d records, before a minute is over", n)
+	}
+	for range 2 {
+		s.RecordRefused(t.Context(), true) // the daemon ends
+		if all := log.All(); len(all) != 2 || all[0].Count+all[1].Count != 500 {
+			t.Errorf("500 refused requests are on record as %+v", all)
+		}
+	}
 	var seen refusals
-	at := func(minutes int) (int, bool) { return seen.note("x", time.Unix(int64(60*minutes+1), 0)) }
+	at := func(minutes int) (int, bool) {
+		due := seen.note(refusedCaller{route: "x"}, time.Unix(int64(60*minutes+1), 0))
+		if len(due) == 0 {
+			return 0, false
+		}
+		return due[0].count, len(due) == 1
+	}
 	for _, want := range []struct {
 		minute, count int
 		due           bool
@@ -257,5 +275,35 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 		if count, due := at(want.minute); count != want.count || due != want.due {
 			t.Errorf("minute %d: %d %v, want %d %v", want.minute, count, due, want.count, want.due)
 		}
+	}
+}
+
+// TestNoRefusedRequestIsLost: each is counted in one record, at the latest as the daemon ends: also if
+// there are too many different ones to be remembered, and if the log did not take a record at first.
+func TestNoRefusedRequestIsLost(t *testing.T) {
+	t.Parallel()
+	log := &approvaltest.Log{}
+	s := New(Config{Log: log, Logger: slog.New(slog.DiscardHandler)})
+	asked := 0
+	ask := func(different int) {
+		for i := range different {
+			for range 3 {
+				s.refused(t.Context(), "", "nobody", route{pattern: fmt.Sprint("GET /", i)})
+				asked++
+			}
+		}
+	}
+	ask(maxRefusals + 7)
+	log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
+	ask(20)
+	s.RecordRefused(t.Context(), true)
+	log.FailWhen(nil)
+	s.RecordRefused(t.Context(), true)
+	counted := 0
+	for _, r := range log.All() {
+		counted += r.Count
+	}
+	if counted != asked {
+		t.Errorf("%d of %d refused requests are on record", counted, asked)
 	}
 }

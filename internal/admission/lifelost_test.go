@@ -18,25 +18,33 @@ import (
 func TestALifesRecordOutlivesAnAppendThatFailed(t *testing.T) {
 	froze := func(o audit.Outcome) func(*testing.T, *Controller) error {
 		return func(t *testing.T, c *Controller) error {
+			t.Helper()
 			return c.SandboxFroze(t.Context(), "sb1", FreezeChange{Outcome: o, Took: time.Second})
 		}
 	}
 	for outcome, happens := range map[audit.Outcome]func(*testing.T, *Controller) error{
 		audit.Blocked: func(t *testing.T, c *Controller) error { // the control
+			t.Helper()
 			_, err := c.HostRefused(t.Context(), door.HostRefusal{Sandbox: "sb1", Name: "evil.example", Port: 443, Rule: "network.host", Reason: "no"})
 			return err
 		},
 		audit.Frozen: froze(audit.Frozen), audit.Thawed: froze(audit.Thawed), audit.Paused: froze(audit.Paused), audit.Resumed: froze(audit.Resumed),
 		audit.Failed: froze(audit.Failed),
 		audit.Extended: func(t *testing.T, c *Controller) error {
+			t.Helper()
 			return c.SandboxExtended(t.Context(), "sb1", time.Hour, 0, "")
 		},
 		audit.Alarm: func(t *testing.T, c *Controller) error { // as its last command ended
+			t.Helper()
 			_, err := c.InventoryUnknown(t.Context(), "sb1", "it does not answer", true)
 			return err
 		},
-		audit.Adopted: func(t *testing.T, c *Controller) error { return c.SandboxAdopted(t.Context(), "sb1", "running") },
+		audit.Adopted: func(t *testing.T, c *Controller) error {
+			t.Helper()
+			return c.SandboxAdopted(t.Context(), "sb1", "running")
+		},
 		audit.Installed: func(t *testing.T, c *Controller) error { // what the last command left, and the template brings
+			t.Helper()
 			found := channel.Inventory{Packages: []channel.InstalledPackage{{Ecosystem: "python", Name: "left", Version: "1.0", Path: "/workspace/left"}}}
 			_, err := c.Installed(t.Context(), "sb1", inventory.Disk{Found: found})
 			return err

@@ -17,6 +17,7 @@ type repeating struct {
 }
 
 func newRepeating(t *testing.T) *repeating {
+	t.Helper()
 	r := &repeating{t: t, log: &approvaltest.Log{}, run: Run{Sandbox: "sb1", Run: "r1", Policy: parse(t, "version: \"1\"\n")}}
 	r.Controller = New(Config{Log: r.log})
 	must(t, r.Register(r.run))

@@ -196,10 +196,10 @@ func (g *Registry) takeNamed(r audit.Record, key string, begins bool) {
 
 // takeSandbox takes that a sandbox begins, or that it ends. One that has failed to freeze has not.
 func (g *Registry) takeSandbox(r audit.Record) {
-	switch {
-	case r.Outcome == audit.Started:
+	switch r.Outcome { //nolint:exhaustive // the others are in between
+	case audit.Started:
 		g.begin(r)
-	case r.Outcome == audit.Finished:
+	case audit.Finished:
 		maps.DeleteFunc(g.open, func(_ uint64, b Begin) bool { return b.Kind == audit.KindSandbox && b.Sandbox == r.Sandbox })
 	}
 }

@@ -106,7 +106,7 @@ func (v *View) TokensIn(ctx context.Context, run string) (map[string]string, err
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // Err has what was wrong
 	tokens := map[string]string{}
 	for rows.Next() {
 		var sandbox, token string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -118,18 +119,22 @@ func summariesOf(d *Daemon) summaries {
 	}
 }
 
-// keep looks for them again and again, and has summaries written. It returns what ends that and waits
-// for it.
+// keep looks for them again and again, and has summaries written; after an upgrade it finds those that the
+// version before passed over. It returns what ends that and waits for it.
 func (l *lost) keep(ctx context.Context, follows func(unended.Begin) bool, write summaries, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	errand.Go(func() {
-		defer close(done)
+	var both sync.WaitGroup
+	errand.In(&both, func() {
 		errand.Stay(ctx, func() { l.look(ctx, follows, write.nowAndThen, log) })
+	})
+	errand.In(&both, func() {
+		if err := l.registry.ReadEarlier(ctx); err != nil && ctx.Err() == nil {
+			log.Error("what the version before passed over was not found, so that it has no end on record; it is tried again at the next start", "err", err)
+		}
 	})
 	return func() {
 		cancel()
-		<-done
+		both.Wait()
 		tellUnwritten(write.atTheEnd(context.WithoutCancel(ctx)), log)
 	}
 }

@@ -82,7 +82,11 @@ func TestAFileThatNobodyFollowsEnds(t *testing.T) {
 func TestSummariesAreWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	written := 0
-	end := new(lost).keep(t.Context(), nil, summaries{
+	l, err := openLost(t.Context(), &approvaltest.Log{}, filepath.Join(t.TempDir(), "unended.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := l.keep(t.Context(), nil, summaries{
 		nowAndThen: func(context.Context) error { return nil },
 		atTheEnd: func(ctx context.Context) error {
 			written++

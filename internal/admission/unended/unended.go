@@ -50,8 +50,7 @@ type Begin struct {
 // Command is the id of a command's, a cell's or a call's begin; "": it is none of these.
 func (b Begin) Command() string { return b.Detail[records.DetailCommand] }
 
-// form is that of the file, and which begins it has. A file of another form is made anew from the log:
-// it passes over begins that were not known to be such.
+// form is that of a file that has all kinds of begins. One of another form lacks some, see ReadEarlier.
 const form = 2
 
 // kept is the file: all records before Next are counted in.
@@ -59,6 +58,9 @@ type kept struct {
 	Form int     `json:"form"`
 	Next uint64  `json:"next"`
 	Open []Begin `json:"open"`
+	// Sandboxes are apart from the others: an earlier version, to which somebody may go back, knows of
+	// nobody who follows one, and would put an end of those that live on record.
+	Sandboxes []Begin `json:"sandboxes,omitempty"`
 }
 
 // Registry has the begins without an end. Safe for concurrent use.
@@ -69,11 +71,12 @@ type Registry struct {
 	mu    sync.Mutex // guards all below; held while the log is read
 	next  uint64     // the first record that was not read
 	saved uint64     // next, as the file has it
+	lacks bool       // another version wrote the file, which passed over some begins
 	open  map[uint64]Begin
 }
 
-// Open reads what the file has, and the log from there on. A file that can't be read, or that another
-// version wrote, is made anew from the whole log.
+// Open reads what the file has, and the log from there on. A file that can't be read is made anew from
+// the whole log; of one that another version wrote, ReadEarlier adds what it lacks.
 func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 	g := &Registry{log: log, path: path, open: map[uint64]Begin{}}
 	b, err := os.ReadFile(path)
@@ -81,9 +84,9 @@ func Open(ctx context.Context, log audit.Log, path string) (*Registry, error) {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "%s can't be read", path)
 	}
 	var k kept
-	if err == nil && json.Unmarshal(b, &k) == nil && k.Form == form {
-		g.next, g.saved = k.Next, k.Next
-		for _, one := range k.Open {
+	if err == nil && json.Unmarshal(b, &k) == nil {
+		g.next, g.saved, g.lacks = k.Next, k.Next, k.Form != form
+		for _, one := range slices.Concat(k.Open, k.Sandboxes) {
 			g.open[one.Seq] = one
 		}
 	}
@@ -131,7 +134,17 @@ func (g *Registry) Save() error {
 }
 
 func (g *Registry) save() error {
-	k := kept{Form: form, Next: g.next, Open: g.all()}
+	k := kept{Form: form, Next: g.next, Open: []Begin{}}
+	if g.lacks {
+		k.Form = 0
+	}
+	for _, b := range g.all() {
+		if b.Kind == audit.KindSandbox {
+			k.Sandboxes = append(k.Sandboxes, b)
+		} else {
+			k.Open = append(k.Open, b)
+		}
+	}
 	b, err := json.Marshal(k)
 	if err == nil {
 		err = wholefile.Replace(g.path, b, 0o600)

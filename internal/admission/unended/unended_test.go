@@ -50,7 +50,7 @@ func kinds() []kind {
 			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "r", Sandbox: "sb", Command: []string{"sleep"}, Detail: map[string]string{"command_id": fmt.Sprint("cmd-", i)}}
 		}, named},
 		{"command in a copy", func(i int) audit.Record {
-			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Restored, Run: "r", Sandbox: "sb", Command: []string{"sleep"}, Detail: map[string]string{"command_id": fmt.Sprint("cmd-", i), "copy_of": "source"}}
+			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Restored, Run: "r", Sandbox: "copy", Command: []string{"sleep"}, Detail: map[string]string{"command_id": fmt.Sprint("cmd-", i), "copy_of": "source"}}
 		}, named},
 		{"cell", func(i int) audit.Record {
 			return audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, Run: "r", Sandbox: "sb", Command: []string{"python"}, Detail: map[string]string{"command_id": fmt.Sprint("cell-", i)}}
@@ -121,7 +121,9 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 				case "without the file":
 					must(t, os.Remove(path))
 				case "with an earlier version's file":
-					must(t, os.WriteFile(path, fmt.Appendf(nil, `{"next": %d, "open": []}`, len(log.All())), 0o600))
+					_, err := unended.Open(t.Context(), log, path)
+					must(t, err)
+					writtenBefore(t, path)
 				case "with a spoilt file":
 					must(t, os.WriteFile(path, []byte(`{"next": 5, "open": [`), 0o600))
 				}
@@ -130,6 +132,7 @@ func TestEveryBeginHasAnEnd(t *testing.T) {
 				first := g.Next()
 				_, err = log.Append(t.Context(), k.begin(openings)) // the next daemon's own
 				must(t, err)
+				must(t, g.ReadEarlier(t.Context()))
 				earlier := func(b unended.Begin) bool { return b.Seq < first }
 				if death == "in the sweep" {
 					log.after = 3

@@ -143,13 +143,20 @@ func (l *Lives) Summarise(ctx context.Context) error {
 	return l.summarise(ctx, (*records.Book).Summarise)
 }
 
-// summarise goes on to the next sandbox after an error: its record may be at fault.
+// summarise goes on to the next sandbox after a record that no log takes. A log that takes nothing is asked
+// for one sandbox alone: each of the others could wait as long for one that hangs.
 func (l *Lives) summarise(ctx context.Context, of func(*records.Book, context.Context) error) error {
 	l.WriteOverdue(ctx)
 	var errs []error
 	for _, t := range l.tenants.all() {
-		if t.book.Unsummarised() {
-			errs = append(errs, of(t.book, ctx))
+		if !t.book.Unsummarised() {
+			continue
+		}
+		if err := of(t.book, ctx); err != nil {
+			errs = append(errs, err)
+			if !errors.Is(err, fault.ErrInvalid) {
+				break
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -1,6 +1,9 @@
 package admission
 
 import (
+	"fmt"
+	"io"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
@@ -92,5 +95,42 @@ func TestRepeatsAreSummarisedNowAndThen(t *testing.T) {
 		if _, again := r.onRecord(); again != of {
 			t.Fatal("a record was written though nothing was repeated")
 		}
+	}
+}
+
+// TestALogThatTakesNothingIsAskedOnce: of many sandboxes with something to summarise one is tried: with a
+// log that hangs the others would each keep the end of the daemon waiting as long. When the log takes records
+// again all of it is on record, which is the control.
+func TestALogThatTakesNothingIsAskedOnce(t *testing.T) {
+	const sandboxes, names = 20, 40
+	log := &approvaltest.Log{}
+	c := New(Config{Log: log})
+	for i := range sandboxes {
+		id := fmt.Sprint("sb", i)
+		must(t, c.Register(Run{Sandbox: id, Run: "r1", Policy: parse(t, "version: \"1\"\n")}))
+		must(t, c.SandboxStarted(t.Context(), id))
+		for j := range 2 * names {
+			_, err := c.HostRefused(t.Context(), door.HostRefusal{Sandbox: id, Name: fmt.Sprintf("n%d.example", j%names), Port: 443, Rule: "network.host", Reason: "no"})
+			must(t, err)
+		}
+	}
+	var tried atomic.Int64
+	log.FailWhen(func(audit.Record) error { tried.Add(1); return io.ErrShortWrite })
+	if c.Summarise(t.Context()) == nil {
+		t.Fatal("INCONCLUSIVE: the log took it")
+	}
+	if n := tried.Load(); n > names { // of one sandbox some are under way at the same time
+		t.Errorf("the log was asked %d times", n)
+	}
+	log.FailWhen(nil)
+	must(t, c.Summarise(t.Context()))
+	counted := 0
+	for _, r := range log.All() {
+		if r.Outcome == audit.Blocked {
+			counted += max(1, r.Count)
+		}
+	}
+	if counted != 2*names*sandboxes {
+		t.Errorf("%d of %d refusals are on record", counted, 2*names*sandboxes)
 	}
 }

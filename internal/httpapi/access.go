@@ -58,32 +58,38 @@ func (s *Server) Refused(ctx context.Context, path string) {
 
 // refused records that a caller was turned away from a route.
 func (s *Server) refused(ctx context.Context, token, name string, to route) {
-	for _, due := range s.refusals.note(refusedCaller{token: token, name: name, route: to.pattern}, time.Now()) {
-		s.recordRefused(ctx, due)
-	}
+	s.recordRefused(ctx, s.refusals.note(refusedCaller{token: token, name: name, route: to.pattern}, time.Now()))
 }
 
 // RecordRefused records of callers who were turned away what is not on record yet and has waited for
 // long enough; all of it: the daemon ends.
 func (s *Server) RecordRefused(ctx context.Context, all bool) {
-	for _, due := range s.refusals.due(time.Now(), all) {
-		s.recordRefused(ctx, due)
-	}
+	s.recordRefused(ctx, s.refusals.due(time.Now(), all))
 }
 
-// recordRefused puts one on record. What the log does not take is counted on.
-func (s *Server) recordRefused(ctx context.Context, due refusedCount) {
+// refusedTime bounds how long a record of a refused request may take to be written: nobody waits for one
+// longer, neither the caller who is refused nor a daemon that ends.
+const refusedTime = 30 * time.Second
+
+// recordRefused puts them on record. What the log does not take is counted on, and so are the rest then:
+// each could wait as long for a log that hangs.
+func (s *Server) recordRefused(ctx context.Context, all []refusedCount) {
 	if s.cfg.Log == nil {
 		return
 	}
-	_, err := s.cfg.Log.Append(context.WithoutCancel(ctx), audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Blocked, User: due.name, Token: due.token, Count: due.count,
-		Reason: "The API was asked for something that the caller may not do.",
-		Detail: map[string]string{"event": "api_refused", "route": due.route},
-	})
-	if err != nil { // the caller is refused in any case
-		s.refusals.back(due)
-		s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record; it is tried again", "route", due.route, "err", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTime)
+	defer cancel()
+	for i, due := range all {
+		_, err := s.cfg.Log.Append(ctx, audit.Record{
+			Kind: audit.KindDaemon, Outcome: audit.Blocked, User: due.name, Token: due.token, Count: due.count,
+			Reason: "The API was asked for something that the caller may not do.",
+			Detail: map[string]string{"event": "api_refused", "route": due.route},
+		})
+		if err != nil { // the caller is refused in any case
+			s.refusals.back(all[i:])
+			s.cfg.Logger.ErrorContext(ctx, "a refused request is not on record; it is tried again", "route", due.route, "err", err)
+			return
+		}
 	}
 }
 
@@ -157,19 +163,22 @@ func (r *refusals) take(now time.Time, all bool) []refusedCount {
 	return due
 }
 
-// back counts on what could not be recorded. There is room for one more than there may be.
-func (r *refusals) back(due refusedCount) {
+// back counts on what could not be recorded. There is room for more than there may be: the next that is new
+// has them recorded.
+func (r *refusals) back(all []refusedCount) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
 		r.seen = map[refusedCaller]*refusal{}
 	}
-	known := r.seen[due.refusedCaller]
-	if known == nil {
-		known = &refusal{recorded: time.Now()}
-		r.seen[due.refusedCaller] = known
+	for _, due := range all {
+		known := r.seen[due.refusedCaller]
+		if known == nil {
+			known = &refusal{recorded: time.Now()}
+			r.seen[due.refusedCaller] = known
+		}
+		known.count += due.count
 	}
-	known.count += due.count
 }
 
 // own returns the sandbox that a request names. One of another owner is

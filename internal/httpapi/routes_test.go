@@ -294,9 +294,14 @@ func TestNoRefusedRequestIsLost(t *testing.T) {
 		}
 	}
 	ask(maxRefusals + 7)
-	log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
+	tried := 0
+	log.FailWhen(func(audit.Record) error { tried++; return io.ErrShortWrite })
 	ask(20)
+	tried = 0
 	s.RecordRefused(t.Context(), true)
+	if tried != 1 { // each of many could wait as long for a log that hangs
+		t.Errorf("a log that takes nothing is asked %d times", tried)
+	}
 	log.FailWhen(nil)
 	s.RecordRefused(t.Context(), true)
 	counted := 0

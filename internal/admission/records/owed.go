@@ -238,9 +238,12 @@ func (b *Book) summarise(ctx context.Context, some func([]repeated) []repeated) 
 	if err := b.writeOwed(ctx); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := errgroup.WithContext(context.WithoutCancel(ctx))
 	group.SetLimit(64) // so that many share one write to the disk
 	for _, one := range some(b.repeats()) {
+		if ctx.Err() != nil { // each of the rest could wait as long for a log that hangs
+			break
+		}
 		group.Go(func() error {
 			return errand.Try(func() error {
 				_, err := b.Append(ctx, one.record)

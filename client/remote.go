@@ -6,12 +6,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -130,12 +132,39 @@ func At(host, token, caFile string) (*Client, error) {
 	}
 	r := Remote{URL: host, Token: token}
 	if caFile != "" {
-		var err error
-		if r.CAs, err = os.ReadFile(caFile); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("the CA file %s does not exist", caFile)
-		} else if err != nil {
-			return nil, fmt.Errorf("read the CA file: %w", err)
+		cas, err := readCAs(caFile)
+		if err != nil {
+			return nil, err
 		}
+		r.CAs = cas
 	}
 	return Open(r)
+}
+
+// maxCAs bounds a file of certificates, in bytes: all that a system trusts is a quarter of it.
+const maxCAs = 1 << 20
+
+// readCAs reads a file of certificates. It waits for nobody: opening a named pipe would, until
+// somebody writes to it.
+func readCAs(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the CA file %s does not exist", path)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the CA file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if info, err := file.Stat(); err != nil {
+		return nil, fmt.Errorf("read the CA file: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("the CA file %s is no regular file; name the file of certificates itself", path)
+	}
+	cas, err := io.ReadAll(io.LimitReader(file, maxCAs+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the CA file: %w", err)
+	case len(cas) > maxCAs:
+		return nil, fmt.Errorf("the CA file %s is larger than %d bytes; give one with the daemon's certificates only", path, maxCAs)
+	}
+	return cas, nil
 }

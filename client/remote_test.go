@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -104,5 +105,27 @@ func TestAddresses(t *testing.T) {
 	}
 	if _, err := c.Version(t.Context()); !errors.Is(err, client.ErrNoDaemon) {
 		t.Error(err)
+	}
+}
+
+// TestCAFile: a file of certificates that is none, or not one of a size, is refused with a sentence, and nobody
+// is waited for.
+func TestCAFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe, large, plain := filepath.Join(dir, "pipe"), filepath.Join(dir, "large"), filepath.Join(dir, "plain")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, nil, 0o600), os.Truncate(large, 1<<20+1), os.WriteFile(plain, []byte("none"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		pipe:        "no regular file",
+		dir:         "no regular file",
+		"/dev/zero": "no regular file",
+		large:       "larger than",
+		plain:       "certificate", // the control: it is read
+	} {
+		if _, err := client.At("https://sandboxes.example", "x", path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", path, err, want)
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
@@ -255,39 +254,6 @@ func leadsInside(name, target string) bool {
 		}
 	}
 	return true
-}
-
-// pointOut tells of names by which programs of this machine run, or are changed
-// by, what lies there. The directories count for what they make of what is in them. All are
-// below dir.
-func (c *copying) pointOut(dir string, names, dirs []string) {
-	files := autorun.Know(slices.Values(slices.Concat(names, dirs)), decidingBelow(dir)...)
-	files = files.With(leadsInto(dir, files)...)
-	found := map[autorun.Level][]string{}
-	for _, name := range names {
-		// Tools run the one when they are asked to, and the other unasked: both are looked at before.
-		level := files.Level(name)
-		for _, rel := range leadsBelow(resolvedFromHere(dir), filepath.Join(resolvedFromHere(dir), name)) { // it was written there
-			level = max(level, files.Level(rel))
-		}
-		if level == autorun.Used {
-			level = autorun.Started
-		}
-		found[level] = append(found[level], name)
-	}
-	const most = 8
-	for level := autorun.Instructing; level <= autorun.Deciding; level++ {
-		of, more := found[level], ""
-		if len(of) == 0 {
-			continue
-		}
-		slices.Sort(of)
-		if len(of) > most {
-			more = fmt.Sprintf(" and %d more", len(of)-most)
-			of = of[:most]
-		}
-		c.note("look at these %s: %s%s", level.Cautions(), strings.Join(of, ", "), more)
-	}
 }
 
 // decidingBelow are the paths below a directory that the settings of it, or of one above it,

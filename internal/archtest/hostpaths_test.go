@@ -97,6 +97,7 @@ func openedElsewhere() map[string]string {
 		"auditfiles.go os.Stat":            "whether a log's directory is there; its records are verified",
 		"auditprove.go os.Open":            "a proof, which is verified, and may come through a pipe",
 		"auditverify.go os.ReadFile":       "a kept log checkpoint, which is verified, and may come through a pipe",
+		"copylook.go os.Lstat":             "whether there is something to point out",
 		"daemon.go os.Open":                "the daemon's log, in the runtime directory",
 		"env.go os.ReadFile":               "in the state directory",
 		"env.go wholefile.Replace":         "in the state directory",

@@ -18,13 +18,14 @@ import (
 
 // command is one exec of the host.
 type command struct {
-	agent *Agent
-	exec  *channel.Exec
-	out   *outlet
-	user  channel.User
-	env   []string
-	dir   string
-	stdio *stdio // set before runs is closed
+	agent  *Agent
+	exec   *channel.Exec
+	number uint64 // told by no other command of this agent; set when its id is reserved
+	out    *outlet
+	user   channel.User
+	env    []string
+	dir    string
+	stdio  *stdio // set before runs is closed
 
 	root     process.ID    // guarded by commands.mu; zero until it is forked
 	runs     chan struct{} // closed when it has been started
@@ -132,7 +133,7 @@ func (c *command) start() *startError {
 	p := program{
 		argv: c.exec.Argv, env: c.env, dir: c.dir, files: stdio.child, terminal: c.exec.PTY != nil,
 		uid: c.user.UID, gid: c.user.GID, groups: isRoot(), // only tests run the agent as somebody else
-		processes: uint64(c.agent.each.Load()),
+		processes: uint64(c.agent.each.Load()), number: c.number,
 	}
 	failed = launch(c.exec.Argv[0], c.path(), c.dir, func(file string) error {
 		p.file = file

@@ -11,7 +11,7 @@ import (
 type commands struct {
 	mu      sync.Mutex // guards what follows
 	running map[string]*command
-	used    bool // there was one
+	last    uint64 // the number of the one that came last; 0: there was none
 }
 
 func newCommands() *commands { return &commands{running: map[string]*command{}} }
@@ -23,7 +23,11 @@ func (c *commands) reserve(id string, cmd *command) error {
 	if _, ok := c.running[id]; ok {
 		return fmt.Errorf("a command with the id %.80q runs already", id)
 	}
-	c.running[id], c.used = cmd, true
+	c.running[id] = cmd
+	if cmd.number == 0 { // else it has its id anew
+		c.last++
+		cmd.number = c.last
+	}
 	return nil
 }
 
@@ -31,7 +35,7 @@ func (c *commands) reserve(id string, cmd *command) error {
 func (c *commands) any() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.used
+	return c.last > 0
 }
 
 // find returns the command with an id; nil if none has it.
@@ -72,7 +76,7 @@ func (c *commands) tree(cmd *command, self int, r *reaper) *tree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return &tree{
-		root: cmd.root, id: cmd.exec.ID, self: self, reaper: r,
+		root: cmd.root, id: cmd.exec.ID, number: cmd.number, self: self, reaper: r,
 		others: func() neighbours { return c.neighbours(cmd, r) },
 	}
 }
@@ -85,12 +89,12 @@ func (c *commands) neighbours(cmd *command, r *reaper) neighbours {
 	found := neighbours{}
 	for id, other := range c.running {
 		if other != cmd && other.root.Pid != 0 {
-			found[other.root] = id
+			found[other.root] = neighbour{id: id, number: other.number}
 		}
 	}
 	for _, child := range r.waiting {
 		if _, ok := found[child.id]; !ok && child.id != cmd.root {
-			found[child.id] = ""
+			found[child.id] = neighbour{}
 		}
 	}
 	return found

@@ -6,7 +6,8 @@
 //
 // Vocabulary: the *agent* is this process; a *command* is one exec of the host,
 // with the *tree* of processes that came of it; the *marker* is the environment
-// variable that every process of a command inherits; a *name* is a host name
+// variable that every process of a command inherits and can forge, the *lineage* the limits that
+// it inherits and can't; a *name* is a host name
 // that exists here, with an address of its own in 127.64.0.0/10; the *identity*
 // is what the host's Configure call said: user, host name, environment, CA; a
 // *place* is where a file lies, found with the *rights* of the user for whom the

@@ -23,6 +23,8 @@ type program struct {
 	// processes is how many its user may have; 0: as many as the agent may. What is more than
 	// the agent may takes CAP_SYS_RESOURCE.
 	processes uint64
+	// number is the command's, by which all that comes of it is known; 0: none.
+	number uint64
 }
 
 // child is a program laid out for a child, which may not allocate.
@@ -37,6 +39,8 @@ type child struct {
 	hidden    bool         // nobody may look into the agent's memory, and so not into the child's
 	raised    *unix.Rlimit // nil: as it is
 	processes *unix.Rlimit // nil: as it is
+	grown     *unix.Rlimit // with fallen the command's number; nil: as it is
+	fallen    *unix.Rlimit
 	failure   syscall.Errno
 }
 
@@ -109,6 +113,9 @@ func (p *program) lay() (*child, error) {
 	}
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	c.hidden = err != nil || dumpable != 1
+	if c.grown, c.fallen, err = numberLimits(p.number); err != nil {
+		return nil, err
+	}
 	if p.processes == 0 {
 		return c, nil
 	}
@@ -168,11 +175,11 @@ func (c *child) become() {
 //go:nosplit
 //go:nocheckptr
 func (c *child) becomesUser() bool {
-	return (c.raised == nil || c.limits(uintptr(unsafe.Pointer(c.raised)))) && //nolint:gosec // the call takes a pointer
+	return c.limits(unix.RLIMIT_RSS, c.grown) && c.limits(unix.RLIMIT_DATA, c.fallen) && c.limits(unix.RLIMIT_NPROC, c.raised) &&
 		(!c.groups || c.calls(unix.SYS_SETGROUPS, 0, 0, 0)) &&
 		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
 		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
-		(c.processes == nil || c.limits(uintptr(unsafe.Pointer(c.processes)))) //nolint:gosec // the call takes a pointer
+		c.limits(unix.RLIMIT_NPROC, c.processes)
 }
 
 // hides forbids anew to look into the memory, and to dump it: where fs.suid_dumpable is 2, as
@@ -211,12 +218,16 @@ func (c *child) calls(trap, first, second, third uintptr) bool {
 	return c.failure == 0
 }
 
-// limits sets the child's limit of processes.
+// limits sets a limit of the child; nil leaves it as it is.
 //
 //go:norace
 //go:nosplit
-func (c *child) limits(limit uintptr) bool {
-	_, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, limit, 0, 0, 0)
+//go:nocheckptr
+func (c *child) limits(resource uintptr, limit *unix.Rlimit) bool {
+	if limit == nil {
+		return true
+	}
+	_, _, c.failure = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, resource, uintptr(unsafe.Pointer(limit)), 0, 0, 0) //nolint:gosec // the call takes a pointer
 	return c.failure == 0
 }
 

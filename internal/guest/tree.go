@@ -23,14 +23,17 @@ const sweepLimit = 10 * time.Second
 // gentleSweeps are tried before the whole sandbox is held still.
 const gentleSweeps = 2
 
-// tree tells which processes came of a command. Descent and session are facts.
-// An orphan that left its session is known by its marker, which it could have
-// forged: so an orphan younger than the command belongs to it unless it carries
-// the marker of another command that runs now. What a process can win by
-// forging is to outlive its own command's timeout while that other one runs.
+// tree tells which processes came of a command. Descent and session are facts,
+// and so is the lineage of an orphan that left its session, also when its own
+// command has ended. Where a process has lowered the limits that tell it, an orphan
+// younger than the command belongs to it if the limits leave that possible, unless
+// it carries the marker of another command that runs now, which it could have
+// forged: it outlives its own command's timeout by that while the other one runs,
+// and the other one must be one that its limits leave possible.
 type tree struct {
 	root   process.ID // the command's first process
 	id     string     // the command's marker
+	number uint64     // the command's number; 0: none is known
 	self   int        // the agent
 	reaper *reaper    // starts and collects the agent's children
 	clock  *clock     // for wait and kill
@@ -43,9 +46,14 @@ type tree struct {
 	known  []process.ID // were members when a sweep began, and are while they live
 }
 
-// neighbours are first processes that are not the tree's, with the markers of
-// their commands; "" for one that is no command's.
-type neighbours map[process.ID]string
+// neighbours are first processes that are not the tree's, with their commands.
+type neighbours map[process.ID]neighbour
+
+// neighbour is a command by its marker and number; "" and 0 for what is no command.
+type neighbour struct {
+	id     string
+	number uint64
+}
 
 // lead tells whether one of them leads the session.
 func (n neighbours) lead(session int) bool {
@@ -120,7 +128,11 @@ func (t *tree) adopts(p process.Stat) bool {
 	if p.Start < t.root.Start || t.other.lead(p.Session) {
 		return false
 	}
-	if len(t.other) == 0 {
+	came := lineageOf(p.Pid)
+	if !came.allows(t.number) {
+		return false
+	}
+	if t.number != 0 && came.certain() || len(t.other) == 0 {
 		return true
 	}
 	id := marker(p.Pid)
@@ -128,7 +140,7 @@ func (t *tree) adopts(p process.Stat) bool {
 		return true
 	}
 	for _, running := range t.other {
-		if running != "" && running == id {
+		if running.id != "" && running.id == id && came.allows(running.number) {
 			return false
 		}
 	}

@@ -152,7 +152,7 @@ func TestMembers(t *testing.T) {
 	dead.Dead = true
 	table[15] = dead
 	tr := &tree{root: table[10].ID, id: "c", self: 1, other: neighbours{
-		table[20].ID: "o", {Pid: 40, Start: 30}: "p", table[50].ID: "",
+		table[20].ID: {id: "o"}, {Pid: 40, Start: 30}: {id: "p"}, table[50].ID: {},
 	}}
 	got := map[int]bool{}
 	for _, id := range tr.members(table) {
@@ -298,7 +298,7 @@ func TestAStartThatIsHeldUpHoldsUpNoOther(t *testing.T) {
 // others, and what was below it is killed with it, whatever it says of itself.
 func TestWhatWasAMemberStaysOne(t *testing.T) {
 	root, child, other := process.ID{Pid: 12, Start: 100}, process.ID{Pid: 14, Start: 110}, process.ID{Pid: 20, Start: 90}
-	tr := &tree{root: root, id: "a", self: 1, other: neighbours{other: "b"}}
+	tr := &tree{root: root, id: "a", self: 1, other: neighbours{other: {id: "b"}}}
 	below := func(parent int) map[int]process.Stat {
 		return map[int]process.Stat{
 			1:  {ID: process.ID{Pid: 1, Start: 1}, Group: 1, Session: 1},

@@ -93,7 +93,7 @@ def test_a_daemon_started_anew_that_is_lost_is_no_daemon_that_is_not_there(
         async def run(path: str = path) -> None:
             transport = AsyncTransport(Address(socket=path, own=True))
             try:
-                await transport.call("GET", "/v1/version")
+                await transport.call("POST", "/v1/sandboxes")  # which is not asked for twice
             finally:
                 await transport.aclose()
 

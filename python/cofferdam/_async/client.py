@@ -203,7 +203,7 @@ class AsyncSandboxes:
 
     async def remove(self, id: str) -> None:
         """Ends all that runs in a sandbox and removes it."""
-        await self._transport.call("DELETE", f"/v1/sandboxes/{quote(id, safe='')}")
+        await self._transport.call("DELETE", f"/v1/sandboxes/{quote(id, safe='')}", again=True)
 
     async def list(
         self,

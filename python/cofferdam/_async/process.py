@@ -193,7 +193,7 @@ class AsyncProcess:
         """
         path = self._path()
         try:
-            await self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True})
+            await self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True}, again=True)
         except Conflict:
             if (await self._transport.call("GET", path)).get("exit") is None:
                 raise

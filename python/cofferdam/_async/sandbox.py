@@ -213,7 +213,8 @@ class AsyncSandbox:
         # The lease stays: it is no end that somebody has set.
         lease = self.info.lifetime.lease_seconds
         body = {"ttl_seconds": int(ttl), "idle_seconds": int(idle), "at_end": at_end, "lease_seconds": lease}
-        self._info = decode(SandboxInfo, await self.client.transport.call("PUT", self._path("/lifetime"), body=body))
+        path = self._path("/lifetime")
+        self._info = decode(SandboxInfo, await self.client.transport.call("PUT", path, body=body, again=True))
         return self._info
 
     async def pause(self) -> SandboxInfo:

@@ -204,7 +204,7 @@ class Sandboxes:
 
     def remove(self, id: str) -> None:
         """Ends all that runs in a sandbox and removes it."""
-        self._transport.call("DELETE", f"/v1/sandboxes/{quote(id, safe='')}")
+        self._transport.call("DELETE", f"/v1/sandboxes/{quote(id, safe='')}", again=True)
 
     def list(
         self,

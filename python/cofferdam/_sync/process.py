@@ -194,7 +194,7 @@ class Process:
         """
         path = self._path()
         try:
-            self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True})
+            self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True}, again=True)
         except Conflict:
             if (self._transport.call("GET", path)).get("exit") is None:
                 raise

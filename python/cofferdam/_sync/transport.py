@@ -61,8 +61,38 @@ class Transport:
         content: Any = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        again: bool | None = None,
     ) -> Any:
-        """The decoded answer; None where there is none. ``timeout`` is in seconds, for each part of it."""
+        """The decoded answer; None where there is none. ``timeout`` is in seconds, for each part of it.
+
+        ``again`` says that asking twice does no harm, as with every GET: where the daemon goes
+        with the request in its hands, the one that takes its place is asked once more.
+        """
+
+        def ask() -> Any:
+            return self._call(
+                method, path, query=query, body=body, content=content, headers=headers, timeout=timeout
+            )
+
+        try:
+            return ask()
+        except ConnectionLost as e:
+            # A daemon that takes its time is there, and would take as long again.
+            if isinstance(e.__cause__, httpx.TimeoutException) or not (method == "GET" if again is None else again):
+                raise
+        return ask()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None,
+        body: Any,
+        content: Any,
+        headers: Mapping[str, str] | None,
+        timeout: float | None,
+    ) -> Any:
         with self.stream(
             method, path, query=query, body=body, content=content, headers=headers, timeout=timeout
         ) as response:

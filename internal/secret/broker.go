@@ -23,7 +23,8 @@ const (
 	// declinedTime is how long what a host has declined is not fetched anew again, for the
 	// same reason: a sandbox has a host decline what it likes.
 	declinedTime = time.Minute
-	// maxHad bounds the different values of one secret that a run has.
+	// maxHad bounds the different values of one secret that a run has. A daemon's standing lease
+	// has as many as are known of all runs.
 	maxHad = 64
 	// maxKnown bounds the different values of one secret that are known of all runs. Past it one
 	// that has ended is forgotten first, then the oldest: each run still knows its own.
@@ -125,6 +126,9 @@ type Lease struct {
 	broker *Broker
 	ctx    context.Context //nolint:containedctx // a fetch outlives the request that asked for it, and not the lease
 	end    context.CancelFunc
+	// standing: it has no end before the daemon's, so that past the bound the oldest value is
+	// forgotten where a run would be told to start anew.
+	standing bool
 
 	mu       sync.Mutex // guards all below
 	fetches  map[string]*fetch
@@ -163,6 +167,15 @@ func (f *fetch) counts(now time.Time) bool { return f.ended() && now.Before(f.un
 func (b *Broker) Lease() *Lease {
 	ctx, end := context.WithCancel(context.Background())
 	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}, had: map[string][]had{}, declined: map[string]time.Time{}}
+}
+
+// StandingLease begins the daemon's own use, for as long as it runs: nobody could start another.
+// Of one secret it keeps the 256 values that were fetched last: one that was fetched before these, and
+// that its source gave no end, is looked for no more.
+func (b *Broker) StandingLease() *Lease {
+	l := b.Lease()
+	l.standing = true
+	return l
 }
 
 // Value is a secret for a request to a host. It is fetched at its first use.
@@ -258,8 +271,8 @@ func (l *Lease) Any() bool {
 }
 
 // remember keeps a value until the lease's end: a host that has it may give it back at any
-// time. Past the bound one is forgotten that has ended; without such a one the new value is
-// not used.
+// time. Past the bound one is forgotten that has ended; without such a one a run does not use the
+// new value, and a standing lease forgets the oldest.
 func (l *Lease) remember(name string, v Value) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,12 +286,17 @@ func (l *Lease) remember(name string, v Value) error {
 		all[i] = fresh
 		return nil
 	}
-	if len(all) >= maxHad {
-		ended := slices.IndexFunc(all, func(h had) bool { return !h.until.IsZero() && now.After(h.until) })
-		if ended < 0 {
+	most := maxHad
+	if l.standing {
+		most = maxKnown
+	}
+	if len(all) >= most {
+		gone := slices.IndexFunc(all, func(h had) bool { return !h.until.IsZero() && now.After(h.until) })
+		if gone < 0 && !l.standing {
 			return fault.New(fault.ErrUnavailable, "the secret %q can't be had: this run has had %d values of it that may still be good, and keeps no more of them to look for; start another run", name, maxHad)
 		}
-		all = slices.Delete(all, ended, ended+1)
+		gone = max(gone, 0) // the oldest, if none has ended
+		all = slices.Delete(all, gone, gone+1)
 	}
 	l.had[name] = append(all, fresh)
 	return nil

@@ -112,7 +112,7 @@ func (l *looker) through(v view, depth int) {
 		return
 	}
 	if v.unescaped < maxUnescaped {
-		l.unescape(v, depth+1, escape, false)
+		l.unescape(v, depth+1, readLeniently, false)
 	}
 	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign {
 		for _, read := range dialects(v.b) {

@@ -48,7 +48,7 @@ func (i *Injection) shown(name string, v secret.Value) string {
 	if err != nil {
 		return ""
 	}
-	if d.How.Sign == "" {
+	if d.How.Sign == "" || v.Own() {
 		return v.Reveal()
 	}
 	keys, err := keysOf(d, v)

@@ -42,7 +42,7 @@ func credentialOf(name, address string, broker *secret.Broker) (func(ctx context
 			return nil, nil, err
 		}
 	}
-	lease := broker.Lease()
+	lease := broker.StandingLease()
 	had := func(fetch bool) (all []string, err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 		defer cancel()

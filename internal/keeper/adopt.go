@@ -32,7 +32,7 @@ func (s *sandbox) adopt(ctx context.Context, copied *Command, o ExecOptions) err
 		return err
 	}
 	o.RingBytes = s.share(o.RingBytes)
-	c := newCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o)
+	c := newCommand(&channel.Exec{ID: copied.ID, Argv: copied.Argv}, o, s.output)
 	c.terminal, c.adopted = copied.Terminal, true
 	if !copied.Started.IsZero() && copied.Started.Before(time.Now()) {
 		c.started = copied.Started

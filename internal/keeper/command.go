@@ -55,10 +55,10 @@ type command struct {
 	spoken         bool // began is closed
 }
 
-func newCommand(exec *channel.Exec, o ExecOptions) *command {
+func newCommand(exec *channel.Exec, o ExecOptions, output *outputShare) *command {
 	c := &command{
 		id: exec.ID, argv: clipArgv(exec.Argv), user: excerpt.Of(exec.User, maxUserKept), started: time.Now(), timeout: time.Duration(exec.Timeout) * time.Millisecond,
-		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes),
+		capBytes: max(o.CapBytes, 0), terminal: exec.PTY != nil, out: newRing(o.RingBytes, output),
 		answered: make(chan struct{}), began: make(chan struct{}), done: make(chan struct{}), sending: make(chan struct{}, 1),
 	}
 	if o.AwaitReader {

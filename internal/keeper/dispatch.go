@@ -159,6 +159,7 @@ func (s *Server) forget(box *sandbox) error {
 	}
 	_ = box.session.Close()
 	s.remove(box)
+	box.forgetCommands()
 	return nil
 }
 

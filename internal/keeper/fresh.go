@@ -119,6 +119,7 @@ func (s *Server) succeed(box, heir *sandbox) error {
 		return fault.New(fault.ErrConflict, "sandbox %s ended while it was being thawed", box.id)
 	}
 	heir.meta, heir.commands = box.meta, slices.Clone(box.commands)
+	box.output.passTo(heir)
 	s.sandboxes[box.id] = heir
 	box.heir, box.killed = heir, true
 	return nil

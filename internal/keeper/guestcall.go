@@ -137,7 +137,7 @@ func (s *sandbox) exec(ctx context.Context, first []byte, o ExecOptions) error {
 		return fault.Invalid("%q cannot be a command's id: letters, digits, dot, dash and underscore, 1 to 128 of them", excerpt.Of(call.Exec.ID, 64))
 	}
 	o.RingBytes = s.share(o.RingBytes)
-	return s.begin(ctx, newCommand(call.Exec, o), first)
+	return s.begin(ctx, newCommand(call.Exec, o, s.output), first)
 }
 
 // begin asks the guest for a stream of a command, by its first frame, and sets

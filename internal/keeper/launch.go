@@ -170,11 +170,13 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}
-	return &sandbox{
+	box := &sandbox{
 		id: l.ID, started: time.Now(), reaper: s.reaper, log: s.log, session: session, wire: wire, meta: meta,
 		calls: make(chan struct{}, maxCalls), controls: make(chan struct{}, maxControls), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
 		moving: make(chan struct{}, 1), changed: make(chan struct{}), began: markOf(l.Log),
-	}, nil
+	}
+	box.output = s.output.newShare(box.relieveOutput)
+	return box, nil
 }
 
 // renew has the guest of a copy start its end of the channel anew, on the wire

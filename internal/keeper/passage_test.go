@@ -35,7 +35,7 @@ func wantPassages(t *testing.T, r *ring, began time.Time, want ...string) {
 func TestPassages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, began := newRing(minRing), time.Now()
+		r, began := newRing(minRing, nil), time.Now()
 		r.hold() // for a reader that has not come
 		put := func(kind channel.FrameType, text string) { r.append(kind, []byte(text)) }
 		wantPassages(t, r, began)
@@ -66,7 +66,7 @@ func TestPassagesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const size = 256 << 10
-		r := newRing(size)
+		r := newRing(size, nil)
 		var sent []byte
 		for i := range 3 {
 			sent = append(sent, bytes.Repeat([]byte{byte('a' + i)}, size/2)...)
@@ -84,7 +84,7 @@ func TestPassagesAreBounded(t *testing.T) {
 			t.Errorf("%d bytes, not the newest %d", len(got), size)
 		}
 
-		slow := newRing(minRing)
+		slow := newRing(minRing, nil)
 		for range 1000 {
 			slow.append(channel.FrameStdout, []byte("."))
 			time.Sleep(2 * passageTime)

@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"io"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ const (
 	maxRing     = 64 << 20
 	firstRing   = 4 << 10 // what a ring allocates at first; it doubles up to its size
 	segmentCost = 16      // a ring of n bytes remembers at most n/segmentCost changes of stream
+	plainCost   = 256     // of them one has n/plainCost without more memory
 )
 
 // ring keeps the newest output of a command, stdout and stderr in the order in
@@ -28,7 +30,12 @@ const (
 type ring struct {
 	mu       sync.Mutex // guards everything below
 	changed  *sync.Cond
+	share    *outputShare // what the memory is taken of; nil: it is not counted
+	taken    int64        // bytes of share
+	retired  bool         // forgotten: when the last reader has gone, all of share is given back
 	max      int64
+	limit    int64  // what may be kept now: max, or less if the sandbox has no more memory for output
+	choppy   bool   // has memory for n/segmentCost changes of stream
 	buf      []byte // byte at offset o is buf[o%len(buf)]
 	start    int64  // offset of the oldest byte kept
 	end      int64  // offset after the newest
@@ -60,11 +67,12 @@ type chunk struct {
 	n    int
 }
 
-func newRing(size int64) *ring {
+func newRing(size int64, share *outputShare) *ring {
 	if size <= 0 {
 		size = defaultRing
 	}
-	r := &ring{max: min(max(size, minRing), maxRing), cursors: map[*cursor]struct{}{}}
+	size = min(max(size, minRing), maxRing)
+	r := &ring{share: share, max: size, limit: size, cursors: map[*cursor]struct{}{}}
 	r.changed = sync.NewCond(&r.mu)
 	return r
 }
@@ -74,6 +82,8 @@ func (r *ring) append(kind channel.FrameType, p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(p) > 0 && !r.closed {
+		r.allowChanges(kind)
+		r.grow(kind, int64(len(p)))
 		n := min(r.room(kind), int64(len(p)))
 		if n == 0 {
 			r.changed.Wait()
@@ -89,7 +99,7 @@ func (r *ring) append(kind channel.FrameType, p []byte) {
 // room is how many bytes of a stream can be put now. Needs mu.
 func (r *ring) room(kind channel.FrameType) int64 {
 	if r.loose || (len(r.cursors) == 0 && !r.held) {
-		return r.max
+		return r.limit
 	}
 	floor := r.end
 	if r.held {
@@ -101,22 +111,39 @@ func (r *ring) room(kind channel.FrameType) int64 {
 	if r.crowded(kind) && len(r.segments) > 1 && floor < r.segments[1].start {
 		return 0
 	}
-	return r.max - (r.end - max(floor, r.start))
+	return max(r.limit-(r.end-max(floor, r.start)), 0)
 }
 
 // crowded tells whether a byte of a stream needs a segment more than may be.
 func (r *ring) crowded(kind channel.FrameType) bool {
 	last := len(r.segments) - 1
-	return last >= 0 && r.segments[last].kind != kind && int64(len(r.segments)) >= r.max/segmentCost
+	return last >= 0 && r.segments[last].kind != kind && int64(len(r.segments)) >= max(int64(len(r.buf)), firstRing)/r.changeCost()
 }
 
-// put appends at most max bytes, dropping the oldest. Needs mu.
+// changeCost is for how many bytes one change of stream is remembered. Needs mu.
+func (r *ring) changeCost() int64 {
+	if r.choppy {
+		return segmentCost
+	}
+	return plainCost
+}
+
+// allowChanges has the ring remember more changes of stream if the next bytes take one too many, as far
+// as the sandbox has memory for output. Needs mu.
+func (r *ring) allowChanges(kind channel.FrameType) {
+	if r.choppy || !r.crowded(kind) {
+		return
+	}
+	r.choppy = true
+	r.choppy = r.charge(r.cost(int64(len(r.buf))))
+}
+
+// put appends at most limit bytes, dropping the oldest. Needs mu.
 func (r *ring) put(kind channel.FrameType, p []byte) {
-	if r.crowded(kind) {
+	if r.crowded(kind) && len(r.segments) > 1 {
 		r.drop(r.segments[1].start)
 	}
-	r.drop(r.end + int64(len(p)) - r.max)
-	r.grow(r.end + int64(len(p)) - r.start)
+	r.drop(r.end + int64(len(p)) - r.limit)
 	if last := len(r.segments) - 1; last < 0 || r.segments[last].kind != kind {
 		r.segments = append(r.segments, segment{start: r.end, kind: kind})
 	}
@@ -133,20 +160,103 @@ func (r *ring) drop(offset int64) {
 	}
 	r.start = offset
 	keep := sort.Search(len(r.segments), func(i int) bool { return r.segments[i].start > offset }) - 1
-	if keep > 0 {
-		r.segments = append(r.segments[:0], r.segments[keep:]...)
+	if keep > 0 { // the rest stays where it is: each drop may be for one byte
+		r.segments = r.segments[keep:]
 	}
 }
 
-// grow makes the buffer hold n bytes. Needs mu.
-func (r *ring) grow(n int64) {
-	size := max(int64(len(r.buf)), firstRing)
-	for size < n {
+// grow makes the buffer hold n bytes more, with as many changes of stream as have come, up to max and as
+// far as the sandbox has memory for output; limit is what it holds then. The first bytes are always to be
+// had. Needs mu.
+func (r *ring) grow(kind channel.FrameType, n int64) {
+	want, has := r.end-r.start+n, int64(len(r.buf))
+	if r.choppy && r.crowded(kind) {
+		want = max(want, 2*has)
+	}
+	want = min(want, r.max)
+	size := max(has, firstRing)
+	for size < want {
 		size *= 2
 	}
-	if size = min(size, r.max); size > int64(len(r.buf)) {
+	size = min(size, r.max)
+	for size > max(has, firstRing) && !r.charge(r.cost(size)) {
+		size = max(size/2, has, firstRing)
+	}
+	if size > has {
 		r.resize(size)
 	}
+	if r.limit = r.max; size < want {
+		r.limit = size
+	}
+}
+
+// ringCost is the memory of a ring of so many bytes: beside its buffer its marks, and its changes of
+// stream, of which there is room for half as many again. Those of a choppy one take more than it does.
+func ringCost(size int64, choppy bool) int64 {
+	if choppy {
+		return size * 11 / 4
+	}
+	return size * 5 / 4
+}
+
+// cost is ringCost for this one. Needs mu.
+func (r *ring) cost(size int64) int64 { return ringCost(size, r.choppy) }
+
+// within is the size of which the ring takes at most so much memory. Needs mu.
+func (r *ring) within(memory int64) int64 { return memory * plainCost / r.cost(plainCost) }
+
+// charge has the ring take so much of its sandbox's share, which is what it has and more; false: there
+// is not so much. Needs mu.
+func (r *ring) charge(cost int64) bool {
+	if !r.share.take(cost - r.taken) {
+		return false
+	}
+	r.taken = cost
+	return true
+}
+
+// refund gives back what the ring has taken beyond its buffer as it is. Needs mu.
+func (r *ring) refund() {
+	cost := r.cost(int64(len(r.buf)))
+	if r.retired && len(r.cursors) == 0 {
+		cost = 0
+	}
+	if cost < r.taken {
+		r.share.give(r.taken - cost)
+		r.taken = cost
+	}
+}
+
+// tidy gives back what the changes of stream and the marks have too much. Needs mu.
+func (r *ring) tidy() {
+	r.segments, r.marks = slices.Clone(r.segments), slices.Clone(r.marks)
+	r.choppy = int64(len(r.segments)) > int64(len(r.buf))/plainCost
+}
+
+// shrink drops the oldest bytes until the ring takes at most so much memory, or is as small as rings
+// begin. Readers that have not read them meet a gap.
+func (r *ring) shrink(memory int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := max(r.within(memory), firstRing)
+	if size >= int64(len(r.buf)) {
+		return
+	}
+	r.drop(r.end - size)
+	r.resize(size)
+	r.limit = size
+	r.tidy()
+	r.refund()
+	r.changed.Broadcast()
+}
+
+// retire has the ring give its memory back as soon as nobody reads it any more: its command is
+// forgotten.
+func (r *ring) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.retired = true
+	r.refund()
 }
 
 func (r *ring) resize(size int64) {
@@ -175,6 +285,8 @@ func (r *ring) close() {
 	if kept := r.end - r.start; kept < int64(len(r.buf)) {
 		r.resize(max(kept, 1))
 	}
+	r.tidy()
+	r.refund()
 	r.changed.Broadcast()
 }
 
@@ -249,6 +361,7 @@ func (c *cursor) detach() {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	delete(c.r.cursors, c)
+	c.r.refund()
 	c.r.changed.Broadcast()
 }
 

@@ -38,7 +38,7 @@ func readAll(t *testing.T, c *cursor) (out, errs []byte, gaps int64) {
 }
 
 func TestRingDropsTheOldestWithoutReaders(t *testing.T) {
-	r := newRing(minRing)
+	r := newRing(minRing, nil)
 	var sent []byte
 	for i := range 3000 {
 		line := fmt.Appendf(nil, "line %d\n", i)
@@ -61,7 +61,7 @@ func TestRingDropsTheOldestWithoutReaders(t *testing.T) {
 
 func TestRingWaitsForItsSlowestReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(minRing)
+		r := newRing(minRing, nil)
 		slow, _ := r.attach(0)
 		fast, _ := r.attach(0)
 		sent := bytes.Repeat([]byte("0123456789abcdef"), minRing)
@@ -97,7 +97,7 @@ func TestRingGoesOnWhenTheSlowReaderLeavesOrTheSourceIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRing(minRing)
+				r := newRing(minRing, nil)
 				c, _ := r.attach(0)
 				done := make(chan struct{})
 				go func() {
@@ -119,7 +119,7 @@ func TestRingGoesOnWhenTheSlowReaderLeavesOrTheSourceIsGone(t *testing.T) {
 
 func TestRingReaderGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRing(0)
+		r := newRing(0, nil)
 		c, _ := r.attach(0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
@@ -131,7 +131,7 @@ func TestRingReaderGivesUpWithItsContext(t *testing.T) {
 
 // TestRingMemory: a byte of each stream in turn must not cost a segment each.
 func TestRingMemory(t *testing.T) {
-	r := newRing(minRing)
+	r := newRing(minRing, nil)
 	for i := range 100_000 {
 		r.append([]channel.FrameType{channel.FrameStdout, channel.FrameStderr}[i%2], []byte{byte(i)})
 	}
@@ -147,7 +147,7 @@ func TestRingMemory(t *testing.T) {
 }
 
 func TestRingKeepsLittleOfLittle(t *testing.T) {
-	r := newRing(maxRing)
+	r := newRing(maxRing, nil)
 	r.append(channel.FrameStdout, []byte("hello"))
 	r.close()
 	if len(r.buf) != 5 {
@@ -164,7 +164,7 @@ func TestRingKeepsLittleOfLittle(t *testing.T) {
 // the model's, or a gap, and each byte keeps its stream.
 func TestRingAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRing(rapid.Int64Range(minRing, 3*minRing).Draw(t, "size"))
+		r := newRing(rapid.Int64Range(minRing, 3*minRing).Draw(t, "size"), nil)
 		var bytesOf []byte
 		var kindOf []channel.FrameType
 		check := func(offset int64) {

@@ -33,6 +33,7 @@ type sandbox struct {
 	met      atomic.Bool      // the guest has answered once
 	moving   chan struct{}    // a slot for the freeze or thaw that is under way
 	began    logMark          // what its log told before the launch
+	output   *outputShare     // of the memory that all sandboxes' output takes; nil: it is not counted
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage
@@ -49,6 +50,7 @@ type sandbox struct {
 	changed   chan struct{} // closed, and made anew, when the phase or what is tracked changes
 	commands  []*command    // oldest first; those that are starting included
 	keepEnded int
+	forgotten bool // it is over, and has no commands any more
 }
 
 // Limits of one sandbox.
@@ -315,6 +317,9 @@ func (s *sandbox) reserve(c *command) error {
 	if slices.ContainsFunc(s.commands, func(d *command) bool { return d.id == c.id }) {
 		return fault.New(fault.ErrConflict, "sandbox %s has a command %s already", s.id, c.id)
 	}
+	if s.forgotten {
+		return fault.New(fault.ErrNotFound, "there is no sandbox %s any more", s.id)
+	}
 	s.commands = append(s.commands, c)
 	return nil
 }
@@ -322,6 +327,7 @@ func (s *sandbox) reserve(c *command) error {
 // dropCommand forgets a command that the guest did not start.
 func (s *sandbox) dropCommand(c *command) {
 	close(c.answered)
+	c.out.retire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })
@@ -336,7 +342,10 @@ const (
 
 // prune drops the oldest ended commands past the number and the output to keep;
 // the last one stays.
-func (s *sandbox) prune() {
+func (s *sandbox) prune() { s.pruneTo(keptOutput) }
+
+// pruneTo is prune with another bound of the output to keep.
+func (s *sandbox) pruneTo(most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ended, kept := 0, int64(0)
@@ -347,11 +356,12 @@ func (s *sandbox) prune() {
 		}
 	}
 	s.commands = slices.DeleteFunc(s.commands, func(c *command) bool {
-		if c.running() || ended <= 1 || ended <= s.keepEnded && kept <= keptOutput {
+		if c.running() || ended <= 1 || ended <= s.keepEnded && kept <= most {
 			return false
 		}
 		ended--
 		kept -= c.out.holds()
+		c.out.retire()
 		return true
 	})
 }

@@ -81,6 +81,7 @@ type Server struct {
 	streams sync.WaitGroup // goroutines that serve guests' streams
 	clients sync.WaitGroup // goroutines that serve clients
 	memory  channel.Memory // of what guests have sent
+	output  outputMemory   // of what their commands have written
 	stop    context.CancelFunc
 
 	mu        sync.Mutex // guards what follows; never held while waiting

@@ -15,7 +15,7 @@ const ruleGit = "network.git"
 type gitRules struct {
 	repos []pathGlob
 	// caseless are the same in lower case: a host may find a repository by a name in other
-	// capitals, so what restricts counts for that, too.
+	// capitals, so what restricts counts for that, too, and for one with dots behind it.
 	caseless []pathGlob
 	fetch    Effect
 	push     Effect // "": it says nothing, and another entry may
@@ -29,13 +29,28 @@ func (g *gitRules) effect(o gitwire.Operation) Effect {
 	return g.fetch
 }
 
-// names tells whether a repository is one of its own: as it is written, or in other capitals.
+// names tells whether a repository is one of its own: as it is written, or in other capitals and with
+// dots at its segments' ends, which some file systems do not keep.
 func (g *gitRules) names(repository string) (exactly, nearly bool) {
 	is := func(globs []pathGlob, name string) bool {
 		segments := strings.Split(name, "/")
 		return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.matches(segments) })
 	}
-	return is(g.repos, repository), is(g.caseless, strings.ToLower(repository))
+	return is(g.repos, repository), is(g.caseless, strings.ToLower(repository)) || is(g.caseless, withoutLastDots(strings.ToLower(repository)))
+}
+
+// withoutLastDots is a repository's name as file systems of Windows have it: dots at the end of a
+// segment, and a .git that stands before them, are gone.
+func withoutLastDots(repository string) string {
+	segments := strings.Split(repository, "/")
+	for i, one := range segments {
+		bare := strings.TrimRight(one, ".")
+		if i == len(segments)-1 && bare != one {
+			bare = strings.TrimSuffix(bare, ".git")
+		}
+		segments[i] = bare
+	}
+	return strings.Join(segments, "/")
 }
 
 // String says what is asked of git's requests.

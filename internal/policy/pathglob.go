@@ -67,10 +67,30 @@ func (g pathGlob) matches(path []string) bool {
 	return at == len(g)
 }
 
+// segmentMatches tells whether a pattern has a segment, and has it without its parameters, too:
+// servers take off what stands behind a semicolon. A pattern that has parameters itself is then meant
+// without them.
 func segmentMatches(pattern, segment string) bool {
 	if pattern == anySegment {
 		return true
 	}
+	if !charactersMatch(pattern, segment) {
+		return false
+	}
+	bare := withoutParameters(segment)
+	return bare == segment || charactersMatch(withoutParameters(pattern), bare)
+}
+
+// withoutParameters is a segment up to its first semicolon, written as it is or escaped.
+func withoutParameters(segment string) string {
+	segment, _, _ = strings.Cut(segment, ";")
+	if at := strings.Index(strings.ToLower(segment), "%3b"); at >= 0 {
+		segment = segment[:at]
+	}
+	return segment
+}
+
+func charactersMatch(pattern, segment string) bool {
 	if (pattern == "") != (segment == "") {
 		return false
 	}
@@ -141,6 +161,8 @@ func escapeProblem(s string) string {
 	switch c := byte(high<<4 | low); {
 	case c == '/' || c == '\\' || c == '.' || c == '%':
 		return "escapes a slash, a backslash, a dot or a %"
+	case c == '?' || c == '#':
+		return "escapes a ? or a #, at which a server that decodes first ends the path"
 	case c < ' ' || c == 0x7f:
 		return "escapes a control character"
 	}

@@ -23,7 +23,8 @@ const (
 	// declinedTime is how long what a host has declined is not fetched anew again, for the
 	// same reason: a sandbox has a host decline what it likes.
 	declinedTime = time.Minute
-	// maxHad bounds the different values of one secret that a run has.
+	// maxHad bounds the different values of one secret that a run has, and by itself those that were
+	// shown for it (see FetchToShow). A daemon's standing lease has as many as are known of all runs.
 	maxHad = 64
 	// maxKnown bounds the different values of one secret that are known of all runs. Past it one
 	// that has ended is forgotten first, then the oldest: each run still knows its own.
@@ -125,10 +126,13 @@ type Lease struct {
 	broker *Broker
 	ctx    context.Context //nolint:containedctx // a fetch outlives the request that asked for it, and not the lease
 	end    context.CancelFunc
+	// standing: it has no end before the daemon's, so that past the bound the oldest value is
+	// forgotten where a run would be told to start anew.
+	standing bool
 
 	mu       sync.Mutex // guards all below
 	fetches  map[string]*fetch
-	had      map[string][]had     // the values of each that were fetched since the start
+	had      map[string][]had     // the values of each that were fetched since the start, and what was shown for them
 	declined map[string]time.Time // when what was fetched was dropped last, because a host had declined it
 }
 
@@ -165,6 +169,15 @@ func (b *Broker) Lease() *Lease {
 	return &Lease{broker: b, ctx: ctx, end: end, fetches: map[string]*fetch{}, had: map[string][]had{}, declined: map[string]time.Time{}}
 }
 
+// StandingLease begins the daemon's own use, for as long as it runs: nobody could start another.
+// Of one secret it keeps the 256 values that were fetched last: one that was fetched before these, and
+// that its source gave no end, is looked for no more.
+func (b *Broker) StandingLease() *Lease {
+	l := b.Lease()
+	l.standing = true
+	return l
+}
+
 // Value is a secret for a request to a host. It is fetched at its first use.
 func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 	d, err := l.broker.Find(name, host)
@@ -183,7 +196,8 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 // Want is a secret that a host may get.
 type Want struct{ Name, Host string }
 
-// Had are all values that the run has had since its start, by their secrets' names, and those that
+// Had are all values that the run has had since its start, by their secrets' names, with those that
+// were shown somebody to get them (Value.Own), and those that
 // any other run has had of the same secrets and of those of wants. The values of wants are
 // fetched before, if they were not: other runs may have sent them to the hosts
 // before this one does. A want that its host may not have is passed over.
@@ -258,8 +272,8 @@ func (l *Lease) Any() bool {
 }
 
 // remember keeps a value until the lease's end: a host that has it may give it back at any
-// time. Past the bound one is forgotten that has ended; without such a one the new value is
-// not used.
+// time. Past the bound one is forgotten that has ended; without such a one a run does not use the
+// new value, and a standing lease forgets the oldest.
 func (l *Lease) remember(name string, v Value) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -273,12 +287,30 @@ func (l *Lease) remember(name string, v Value) error {
 		all[i] = fresh
 		return nil
 	}
-	if len(all) >= maxHad {
-		ended := slices.IndexFunc(all, func(h had) bool { return !h.until.IsZero() && now.After(h.until) })
-		if ended < 0 {
+	most := maxHad
+	if l.standing {
+		most = maxKnown
+	}
+	count, oldest, gone := 0, -1, -1 // of its kind: what was shown for it takes no place of what is lent
+	for i, h := range all {
+		if h.value.own != v.own {
+			continue
+		}
+		if count++; oldest < 0 {
+			oldest = i
+		}
+		if gone < 0 && !h.until.IsZero() && now.After(h.until) {
+			gone = i
+		}
+	}
+	if count >= most {
+		if gone < 0 && !l.standing {
 			return fault.New(fault.ErrUnavailable, "the secret %q can't be had: this run has had %d values of it that may still be good, and keeps no more of them to look for; start another run", name, maxHad)
 		}
-		all = slices.Delete(all, ended, ended+1)
+		if gone < 0 {
+			gone = oldest
+		}
+		all = slices.Delete(all, gone, gone+1)
 	}
 	l.had[name] = append(all, fresh)
 	return nil
@@ -327,9 +359,18 @@ func (l *Lease) fetch(d Declared) *fetch {
 func (l *Lease) run(f *fetch, d Declared) {
 	defer close(f.done)
 	keep := failedTime
-	f.err = errand.Try(func() (err error) {
-		if f.value, err = d.fetch(l.ctx); err == nil {
-			err = l.remember(d.Name, f.value)
+	f.err = errand.Try(func() error {
+		v, own, err := d.fetch(l.ctx)
+		for _, one := range own {
+			if full := l.remember(d.Name, one); err == nil {
+				err = full
+			}
+		}
+		if err == nil {
+			err = l.remember(d.Name, v)
+		}
+		if err == nil {
+			f.value = v
 		}
 		return err
 	})
@@ -350,16 +391,4 @@ func (l *Lease) forget(name string, f *fetch) {
 	if l.fetches[name] == f {
 		delete(l.fetches, name)
 	}
-}
-
-// fetch asks the source. Its cause stays with the operator; the sentence has nothing of
-// the secret.
-func (d Declared) fetch(ctx context.Context) (Value, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	v, err := d.Source.Fetch(ctx)
-	if err != nil {
-		return Value{}, fault.Wrap(fault.ErrUnavailable, err, "the secret %q can't be had: %s", d.Name, fault.Sentence(err, "its source does not answer"))
-	}
-	return v, nil
 }

@@ -128,6 +128,24 @@ func TestAllThatARunHasHad(t *testing.T) {
 	}
 }
 
+// TestAStandingLeaseForgetsTheOldest: a daemon whose source gives another value each time goes on, and
+// knows those that came last.
+func TestAStandingLeaseForgetsTheOldest(t *testing.T) {
+	clock, source := &at{time.Unix(1e9, 0)}, &counted{}
+	l := broker(source, clock).StandingLease()
+	var want []string
+	for i := 1; i <= 300; i++ {
+		if _, err := l.Value(t.Context(), "one", "api.example"); err != nil {
+			t.Fatalf("value %d: %v", i, err)
+		}
+		want = append(want, fmt.Sprintf("the-secret-%d", i))
+		clock.Time = clock.Add(time.Minute)
+	}
+	if got := texts(t, l); !slices.Equal(got, want[300-256:]) {
+		t.Errorf("%d values, from %q to %q", len(got), got[0], got[len(got)-1])
+	}
+}
+
 // TestASourceThatFails is not asked by each request, and no old value stands in for it.
 func TestASourceThatFails(t *testing.T) {
 	clock, source := &at{time.Unix(1e9, 0)}, &counted{}

@@ -24,6 +24,7 @@ const (
 type Value struct {
 	text string
 	life time.Duration // since it was fetched; 0: nobody knows of an end
+	own  bool          // see Own
 }
 
 // NewValue checks what a source gave: one line of printable text. What is wrong is said
@@ -49,6 +50,10 @@ func NewValue(text string) (Value, error) {
 
 // Reveal is the secret itself.
 func (v Value) Reveal() string { return v.text }
+
+// Own tells whether it is no secret for requests, but one that a source showed somebody to get such a
+// one: a client's secret, a vault's token. It is only looked for.
+func (v Value) Own() bool { return v.own }
 
 // lateness is how long a request may be on its way with a secret, at most.
 const lateness = 30 * time.Second
@@ -89,7 +94,8 @@ func (Value) LogValue() slog.Value { return slog.StringValue(hidden) }
 type Source interface {
 	// Fetch reads the secret anew. It returns soon after ctx ends. An error is one
 	// sentence that has nothing of the secret, and that begins in the middle: it is
-	// written behind "the secret NAME can't be had: ".
+	// written behind "the secret NAME can't be had: ". What it has to show somebody to get the
+	// secret, it fetches by FetchToShow.
 	Fetch(ctx context.Context) (Value, error)
 }
 

@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -58,25 +59,86 @@ func newNeedles(texts map[string][]string) *needles {
 	return n
 }
 
-// meanings are a text, and what unescaping makes of it and of its form in JSON: where it
-// has a backslash or an ampersand of its own, that is what a reader of escapes sees.
+// maxMeanings bounds what one text is looked for as, beside its forms in base64.
+const maxMeanings = 64
+
+// meanings are a text, the ways in which it is written without an escape, and what readers of escapes
+// make of each: see readings.
 func meanings(text string) []string {
 	all := append([]string{text, strings.ReplaceAll(text, " ", "+")}, charsets(text)...) // as forms write a space
 	// Lists and queries double a quote, shells leave it for a moment. An equals sign at the end may be part of a line's end.
 	all = append(all, strings.ReplaceAll(text, `"`, `""`), strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.TrimRight(text, "="))
+	// An escape that the text begins at its end takes in what stands behind it.
+	all = append(all, beginsAtEnd.ReplaceAllString(text, ""))
 	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]))
 	}
-	for i := 0; i < len(all); i++ {
-		if meant := unescapedOnce(all[i]); !slices.Contains(all, meant) {
-			all = append(all, meant)
-		}
+	all = distinct(nil, all)
+	for i := 0; i < len(all) && len(all) < maxMeanings; i++ {
+		all = distinct(all, readings(all[i]))
 	}
+	all = all[:min(len(all), maxMeanings)]
 	for before := range 3 { // a part of a text in base64, of which the decoder makes other letters
 		std := aligned(text, before)
 		all = append(all, std, urlLetters(std))
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return len(s) < block || len(s) < min(shortest, len(text)) })
+}
+
+// distinct adds what is not there yet.
+func distinct(all, more []string) []string {
+	for _, one := range more {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// beginsAtEnd finds the beginning of an escape at a text's end.
+var beginsAtEnd = regexp.MustCompile(`(%(?:[0-9A-Fa-f]?|[uU][0-9A-Fa-f]{0,3})|&#?[0-9A-Za-z]{0,8}|\\+[0-9A-Za-z]{0,4})$`)
+
+// The kinds of escapes, by the byte with which one begins.
+const (
+	ofURLs     = 1 << iota // %
+	ofMarkup               // &
+	ofPrograms             // a backslash
+	ofOthers               // what is not seen, and letters of full width
+	kinds      = iota
+)
+
+func kindOf(c byte) int {
+	switch c {
+	case '%':
+		return ofURLs
+	case '&':
+		return ofMarkup
+	case '\\':
+		return ofPrograms
+	}
+	return ofOthers
+}
+
+// readings are what is read in a text that has escapes of its own once somebody has escaped it and
+// somebody else has read it: of its own escapes those are read, too, whose kind the writer did not escape.
+// Who writes markup escapes each &, and leaves a %41; so there is one for each set of kinds.
+func readings(text string) (all []string) {
+	has := 0
+	for at := nextEscape([]byte(text), 0); at < len(text); at = nextEscape([]byte(text), at+1) {
+		has |= kindOf(text[at])
+	}
+	for some := 1; some < 1<<kinds; some++ {
+		if some&has != some {
+			continue
+		}
+		all = append(all, unescapeBy(func(b []byte) (meant [4]byte, size, n int) {
+			if kindOf(b[0])&some == 0 {
+				return meant, 0, 0
+			}
+			return readLeniently(b)
+		}, text))
+	}
+	return all
 }
 
 // charsets are a text as it is written where letters are not those of UTF-8, or are taken for
@@ -198,17 +260,11 @@ func (n *needles) masked(text string) string {
 	return string(out)
 }
 
-// unescapedOnce is a whole text without its escapes, where that is text.
-func unescapedOnce(text string) string {
-	if out := Unescape(text); utf8.ValidString(out) {
-		return out
-	}
-	return text
-}
-
 // Unescape is a text without its escapes: those of URLs, of JSON and the like, and of
 // markup. What is no escape stands for itself, as with servers that are not particular.
-func Unescape(text string) string {
+func Unescape(text string) string { return unescapeBy(escape, text) }
+
+func unescapeBy(read reader, text string) string {
 	var out []byte
 	for b := []byte(text); len(b) > 0; {
 		next := nextEscape(b, 0)
@@ -216,7 +272,7 @@ func Unescape(text string) string {
 		if len(b) == 0 {
 			break
 		}
-		meant, size, n := escapeIn(escape, b, true)
+		meant, size, n := escapeIn(read, b, true)
 		if n <= 0 {
 			out, b = append(out, b[0]), b[1:]
 			continue

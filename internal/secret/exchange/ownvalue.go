@@ -26,7 +26,9 @@ func (p *presented) ends(text string) bool {
 			return false
 		}
 		pieces := strings.FieldsFunc(before, func(c rune) bool { return strings.ContainsRune(signs, c) })
-		return !slices.ContainsFunc(pieces, func(piece string) bool { return !isIdentity(piece) })
+		// Who parts a value at its colons takes what stands behind the first for the key.
+		colon := strings.IndexByte(before, ':')
+		return (colon < 0 || colon == len(before)-1) && !slices.ContainsFunc(pieces, func(piece string) bool { return !isIdentity(piece) || likeKey(piece) })
 	})
 }
 

@@ -72,6 +72,26 @@ func escape(b []byte) (meant [4]byte, size, n int) {
 	return meant, min(n, 1), n
 }
 
+// readLeniently is escape for texts that somebody else has written. Backslashes that escape nothing mean
+// nothing: how many there are depends on how often the text was written in another, so they are seen in
+// neither what is looked for nor where. Before an escape of another kind they leave that as it is:
+// of a quote that is written for JSON and that for markup, \&#34;, a quote is read. Before what is not seen
+// they stay: without that, they may escape the letter behind it.
+func readLeniently(b []byte) (meant [4]byte, size, n int) {
+	meant, size, n = escape(b)
+	if b[0] != '\\' || n < 0 {
+		return meant, size, n
+	}
+	run := afterBackslashes(b)
+	if n == 0 && run < len(b) && unseen(b[run:]) != 0 {
+		return meant, 0, 0
+	}
+	if n == 0 || b[run] == '&' || b[run] == '%' {
+		return meant, 0, run
+	}
+	return meant, size, n
+}
+
 // escapeIn reads an escape in a text that may end here: what is only the beginning of one
 // then stands for itself, but for one that needs no end.
 func escapeIn(read reader, b []byte, last bool) (meant [4]byte, size, n int) {

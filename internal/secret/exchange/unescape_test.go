@@ -109,7 +109,7 @@ func TestUnescaped(t *testing.T) {
 		`\`:                                            `\`, `&`: `&`, `&#`: `&#`, "\\n\\t": "\n\t",
 		strings.Repeat(`\`, 40): strings.Repeat(`\`, 40),
 	} {
-		if got := unescapedOnce(text); got != want {
+		if got := Unescape(text); got != want {
 			t.Errorf("%q: %q, not %q", text, got, want)
 		}
 	}

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -112,7 +114,7 @@ func (l *looker) through(v view, depth int) {
 		return
 	}
 	if v.unescaped < maxUnescaped {
-		l.unescape(v, depth+1, escape, false)
+		l.unescape(v, depth+1, readLeniently, false)
 	}
 	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign {
 		for _, read := range dialects(v.b) {
@@ -208,10 +210,19 @@ func nibble(sextet byte) (value byte, is bool) {
 }
 
 // decode looks at what a view means to who decodes base64 or hexadecimal in it, at any
-// alignment and with line breaks in it.
+// alignment and with line breaks in it. A blank that indents a line is a plus in a form, which begins a
+// line of base64 as well, so both are read where there is one.
 func (l *looker) decode(v view, depth int) {
+	l.decodeWith(v, depth, " \t\r\n")
+	if bytes.Contains(v.b, []byte("\n+")) || bytes.Contains(v.b, []byte("\r+")) {
+		l.decodeWith(v, depth, " \t\r\n+")
+	}
+}
+
+// decodeWith is decode with what may stand between a line's end and the next line's letters.
+func (l *looker) decodeWith(v view, depth int, indents string) {
 	r := &l.runs[depth]
-	open := r.read(v, l.needles.shortest()*4/3)
+	open := r.read(v, l.needles.shortest()*4/3, indents)
 	if len(r.values) == 0 {
 		return
 	}
@@ -239,7 +250,7 @@ func (l *looker) decode(v view, depth int) {
 
 // read reads the runs of at least so many letters. open tells that the last goes on behind
 // the view.
-func (r *coded) read(v view, least int) (open bool) {
+func (r *coded) read(v view, least int, indents string) (open bool) {
 	r.values, r.at = r.values[:0], r.at[:0]
 	begin := 0
 	for i := 0; i < len(v.b); i++ {
@@ -250,7 +261,7 @@ func (r *coded) read(v view, least int) (open bool) {
 		if len(r.values) == begin {
 			continue
 		}
-		next := afterBreak(v.b, i)
+		next := afterBreak(v.b, i, indents)
 		if next == len(v.b) && next > i && v.open {
 			return true
 		}
@@ -280,11 +291,11 @@ func (r *coded) read(v view, least int) (open bool) {
 
 // afterBreak is the place behind a line's end and what indents the next line, or the place
 // itself.
-func afterBreak(b []byte, i int) int {
+func afterBreak(b []byte, i int, indents string) int {
 	if b[i] != '\n' && b[i] != '\r' {
 		return i
 	}
-	for i < len(b) && (b[i] == '\n' || b[i] == '\r' || b[i] == ' ' || b[i] == '\t') {
+	for i < len(b) && strings.IndexByte(indents, b[i]) >= 0 {
 		i++
 	}
 	return i

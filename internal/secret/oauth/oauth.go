@@ -58,7 +58,7 @@ func New(cfg Config) (*Endpoint, error) {
 
 // Fetch implements secret.Source.
 func (e *Endpoint) Fetch(ctx context.Context) (secret.Value, error) {
-	own, err := e.cfg.ClientSecret.Fetch(ctx)
+	own, err := secret.FetchToShow(ctx, e.cfg.ClientSecret)
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the client's secret for %s can't be had: %s", e.What, fault.Sentence(err, "its source does not answer"))
 	}

@@ -57,7 +57,7 @@ func New(cfg Config) (*Place, error) {
 
 // Fetch implements secret.Source. Each call is a connection of its own: it is made seldom.
 func (p *Place) Fetch(ctx context.Context) (secret.Value, error) {
-	token, err := p.cfg.Token.Fetch(ctx)
+	token, err := secret.FetchToShow(ctx, p.cfg.Token)
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the token for the vault can't be had: %s", fault.Sentence(err, "its source does not answer"))
 	}

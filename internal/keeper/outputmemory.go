@@ -1,0 +1,143 @@
+package keeper
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// What the keeper keeps of the output of all sandboxes, in bytes. Each has sureOutput, whatever the
+// others have, and what some take beyond that comes out of allOutput, for each of them alike.
+const (
+	sureOutput = 2 << 20
+	allOutput  = 256 << 20
+)
+
+// outputMemory counts the memory that the output of all sandboxes takes. The zero value is empty.
+type outputMemory struct {
+	mu     sync.Mutex // guards what follows, and all of every share; taken after a ring's, and nothing is called under it
+	beyond int64      // what shares have beyond sureOutput, together
+	heavy  map[*outputShare]struct{}
+}
+
+// outputShare is one sandbox's part. A nil one counts nothing.
+type outputShare struct {
+	memory    *outputMemory
+	relieve   func(most int64) // brings the sandbox's output down to so much memory
+	total     int64
+	relieving bool
+}
+
+// newShare makes a sandbox's part. relieve is called without a lock, when the sandbox has more than
+// its part since others came.
+func (m *outputMemory) newShare(relieve func(most int64)) *outputShare {
+	return &outputShare{memory: m, relieve: relieve}
+}
+
+// take takes n bytes; false: they are not to be had. Those who have more than their part are brought
+// down then, so that asking again later may help.
+func (s *outputShare) take(n int64) bool {
+	if s == nil {
+		return true
+	}
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if after := s.total + n; after > sureOutput {
+		most, more := m.part(s), after-max(s.total, sureOutput)
+		if after > most {
+			return false
+		}
+		if m.beyond+more > allOutput {
+			m.relieveHeavy(most)
+			return false
+		}
+	}
+	m.add(s, n)
+	return true
+}
+
+// give gives n bytes back.
+func (s *outputShare) give(n int64) {
+	if s == nil || n == 0 {
+		return
+	}
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.memory.add(s, -n)
+}
+
+// part is how much a share may have while so many have more than is sure, itself among them. Needs mu.
+func (m *outputMemory) part(s *outputShare) int64 {
+	sharers := int64(len(m.heavy))
+	if _, is := m.heavy[s]; !is {
+		sharers++
+	}
+	return sureOutput + allOutput/sharers
+}
+
+// add changes a share's total. Needs mu.
+func (m *outputMemory) add(s *outputShare, n int64) {
+	m.beyond -= max(s.total-sureOutput, 0)
+	s.total += n
+	m.beyond += max(s.total-sureOutput, 0)
+	if s.total <= sureOutput {
+		delete(m.heavy, s)
+		return
+	}
+	if m.heavy == nil {
+		m.heavy = map[*outputShare]struct{}{}
+	}
+	m.heavy[s] = struct{}{}
+}
+
+// relieveHeavy brings down those who have more than most. Needs mu.
+func (m *outputMemory) relieveHeavy(most int64) {
+	for s := range m.heavy {
+		if s.total <= most || s.relieving {
+			continue
+		}
+		s.relieving = true
+		relieve := s.relieve
+		errand.Go(func() {
+			defer func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				s.relieving = false
+			}()
+			relieve(most)
+		})
+	}
+}
+
+// passTo has another sandbox have the share from now on.
+func (s *outputShare) passTo(heir *sandbox) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.relieve, heir.output = heir.relieveOutput, s
+}
+
+// relieveOutput brings what is kept of the sandbox's output down to so much memory: ended commands are
+// forgotten first, the oldest first and the last one never; then what those that are left have more
+// than all alike is dropped. A reader that has not read it misses it, and is told of the gap.
+func (s *sandbox) relieveOutput(most int64) {
+	s.pruneTo(most / 2) // which is of bytes, and these take some more
+	s.mu.Lock()
+	commands := slices.Clone(s.commands)
+	s.mu.Unlock()
+	for _, c := range commands {
+		c.out.shrink(most / int64(len(commands)))
+	}
+}
+
+// forgetCommands gives back what the output of a sandbox takes that is forgotten, and lets no command
+// begin any more.
+func (s *sandbox) forgetCommands() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten = true
+	for _, c := range s.commands {
+		c.out.retire()
+	}
+}

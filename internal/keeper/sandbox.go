@@ -27,7 +27,8 @@ type sandbox struct {
 	log      *slog.Logger
 	session  *channel.Session // set before the sandbox can be found
 	wire     *channel.Wire    // under the session
-	calls    chan struct{}    // one slot for each stream that the keeper has open
+	calls    chan struct{}    // one slot for each stream that the keeper has open, but for dials
+	dials    chan struct{}    // one for each stream that connects to a port inside
 	controls chan struct{}    // one for each control call that is under way
 	settled  chan struct{}    // closed when the launch has succeeded or failed
 	met      atomic.Bool      // the guest has answered once
@@ -56,6 +57,7 @@ type sandbox struct {
 // Limits of one sandbox.
 const (
 	maxCalls = 128       // streams to the guest at once: commands that run, and calls
+	maxDials = 96        // and besides these connections to ports
 	maxMeta  = 128 << 10 // bytes
 )
 

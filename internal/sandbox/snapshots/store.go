@@ -265,25 +265,35 @@ func (k *kept) free() error {
 }
 
 // Remove removes a snapshot by id, or by name. One that is being read is a
-// fault.ErrConflict.
+// fault.ErrConflict. Nobody else waits while its files go.
 func (s *Store) Remove(owner, ref string) (Snapshot, error) {
+	removed, gone, err := s.moveAside(owner, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
+		s.log.Error("the files of a removed snapshot are left", "snapshot", removed.ID, "err", err)
+	}
+	return removed, nil
+}
+
+// moveAside forgets a snapshot and gives its files another name, gone, which Open removes if nobody else
+// does.
+func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, err := s.find(owner, ref)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, "", err
 	}
 	id := k.manifest.ID
 	if err := k.free(); err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, "", err
 	}
-	gone := filepath.Join(s.dir, gonePrefix+id)
+	gone = filepath.Join(s.dir, gonePrefix+id)
 	if err := os.Rename(filepath.Join(s.dir, id), gone); err != nil {
-		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
+		return Snapshot{}, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
 	}
 	delete(s.known, id)
-	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
-		s.log.Error("the files of a removed snapshot are left", "snapshot", id, "err", err)
-	}
-	return k.view(), nil
+	return k.view(), gone, nil
 }

@@ -346,10 +346,21 @@ const (
 // the last one stays.
 func (s *sandbox) prune() { s.pruneTo(keptOutput) }
 
-// pruneTo is prune with another bound of the output to keep.
+// pruneTo is prune with another bound of the output to keep. The commands of a sandbox whose place
+// another has taken are that one's.
 func (s *sandbox) pruneTo(most int64) {
+	if heir := s.pruneOwn(most); heir != nil {
+		heir.pruneTo(most)
+	}
+}
+
+// pruneOwn is pruneTo, unless there is an heir.
+func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.heir != nil {
+		return s.heir
+	}
 	ended, kept := 0, int64(0)
 	for _, c := range s.commands {
 		if !c.running() {
@@ -366,6 +377,7 @@ func (s *sandbox) pruneTo(most int64) {
 		c.out.retire()
 		return true
 	})
+	return nil
 }
 
 // share is how much of its output is kept of one more command: at most half of what

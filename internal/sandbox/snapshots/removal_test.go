@@ -1,11 +1,14 @@
 package snapshots
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // TestNobodyWaitsForARemoval: while the files of a removed snapshot go, which takes as long as they
@@ -42,10 +45,22 @@ func TestNobodyWaitsForARemoval(t *testing.T) {
 		}
 	}
 	_, err := s.Look("bob", "two")
+	_, again := s.Begin("bob", "one", 0, true)
+	s.mu.Lock()
+	held := s.drafts["one"]
+	s.mu.Unlock()
 	_, still := os.Lstat(gone)
 	must(t, err)
 	if still != nil {
 		t.Error("bob's snapshot was told of only when all of ann's files were gone")
 	}
+	if !errors.Is(again, fault.ErrConflict) || held.owner != "ann" || held.bytes == 0 {
+		t.Errorf("while its files are there another has its id (%v), or their room (%v)", again, held)
+	}
 	must(t, <-removed)
+	if d, err := s.Begin("bob", "one", 0, true); err != nil {
+		t.Errorf("afterwards the id is still taken: %v", err)
+	} else {
+		must(t, d.Drop())
+	}
 }

@@ -76,10 +76,10 @@ type Store struct {
 
 	mu     sync.Mutex         // guards what follows
 	known  map[string]*kept   // by id
-	drafts map[string]drafted // by id
+	drafts map[string]drafted // by id; also snapshots whose files are being removed
 }
 
-// drafted is what a draft may take.
+// drafted is what a draft may take, or what is being removed still takes.
 type drafted struct {
 	owner string
 	bytes int64
@@ -265,7 +265,8 @@ func (k *kept) free() error {
 }
 
 // Remove removes a snapshot by id, or by name. One that is being read is a
-// fault.ErrConflict. Nobody else waits while its files go.
+// fault.ErrConflict. Nobody else waits while its files go; their room is to be had again when they have
+// gone, and so is its id.
 func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 	removed, gone, err := s.moveAside(owner, ref)
 	if err != nil {
@@ -274,6 +275,7 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
 		s.log.Error("the files of a removed snapshot are left", "snapshot", removed.ID, "err", err)
 	}
+	s.forgetDraft(removed.ID)
 	return removed, nil
 }
 
@@ -295,5 +297,6 @@ func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err
 		return Snapshot{}, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
 	}
 	delete(s.known, id)
+	s.drafts[id] = drafted{k.manifest.Owner, k.disk}
 	return k.view(), gone, nil
 }

@@ -72,6 +72,15 @@ func toBuild(name, version string) door.BuildAsk {
 	}
 }
 
+// TestNothingIsReadWhereNothingIsBuilt: a run whose daemon makes no wheels is told so.
+func TestNothingIsReadWhereNothingIsBuilt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, Limits{})
+	if _, err := h.ReadBuilt(t.Context(), door.ReadBuiltAsk{Sandbox: "sb1", SHA256: strings.Repeat("a", 64)}); !errors.Is(err, fault.ErrNotFound) {
+		t.Errorf("it is %v", err)
+	}
+}
+
 // TestABuildIsOnRecord: with the source's digest and its own, and it can be read.
 func TestABuildIsOnRecord(t *testing.T) {
 	t.Parallel()

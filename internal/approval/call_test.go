@@ -244,6 +244,9 @@ func TestCallsThatNobodyIsAskedAbout(t *testing.T) {
 	if _, err := in.AskTree(t.Context(), tree); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("a call in a tree: %v", err)
 	}
+	if _, err := in.AskTree(t.Context(), approval.TreeAsk{}); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a tree of nothing: %v", err)
+	}
 	worst := in.ask(t, askCall("r1", callOf("refund", strings.Repeat("\x01", approval.MaxCallArguments))))
 	for _, rec := range in.log.All() {
 		if text, err := json.Marshal(rec); err != nil || len(text) > audit.MaxRecord {

@@ -81,6 +81,11 @@ func editors() []program {
 			".vim", ".nvim", ".exrc", "_vimrc", "_exrc", "_nvimrc", ".gvimrc", ".vimrc.local", ".local.vimrc", ".localvimrc", ".nvimrc.lua", ".init.lua", ".kak*", ".kakrc", ".micro", ".lite_project.lua", ".projections.json", ".vimspector.json", ".lapce", ".theia", ".settings", ".bsp", "*.iml", "*.ipr", "*.iws", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".neoconf.json", ".ycm_extra_conf.py",
 			".emacs", ".emacs.d", ".spacemacs", ".doom.d", ".dir-locals.el", ".dir-locals-2.el", ".luarc.json", ".luarc.jsonc", ".merlin", "hie.yaml", "rust-analyzer.toml", ".rust-analyzer.toml", "rust-project.json", ".clangd", "pyrightconfig.json", "basedpyrightconfig.json", ".pyre_configuration", ".lsp", ".lsp.json", "lsp.json", "elm-tooling.json",
 		}},
+		// They name modules, which editors load and checks of commits do.
+		{"checkers with parts of their own", Started, ScopeDirs, []string{
+			".gitlint", ".cspell.*", "cspell.*", "vetur.config.*", "apollo.config.*", ".graphqlrc*", "graphql.config.*", ".graphql-config*",
+		}},
+		{"servers", Started, ScopeFiles, []string{".htaccess", ".user.ini"}},
 		// They list all that a project has, or what somebody has looked at.
 		{"editors' own records", Started, ScopeNone, []string{".vs", "*.sublime-workspace", ".classpath", ".project", ".metals", ".bloop", ".ensime*"}},
 		{"environments", Started, ScopeFiles, []string{
@@ -146,14 +151,15 @@ func languages() []program {
 	}}}
 }
 
-// harmless are hidden names of which it is known that nothing runs or obeys them: any other hidden
-// name may be of a program that is not known here.
+// harmless are hidden names of which it is known that nothing runs or obeys them, and whose formats name
+// no command, module or template that a program runs: any other hidden name may be of a program that is
+// not known here.
 func harmless() []program {
 	return []program{{"harmless", Plain, ScopeNone, []string{
 		".gitignore", ".gitkeep", ".keep", ".ignore", ".rgignore", ".agignore", ".hgignore", ".hgtags", ".mailmap", ".git-blame-ignore-revs", ".dockerignore", ".containerignore", ".npmignore", ".yarnignore",
 		".prettierignore", ".eslintignore", ".stylelintignore", ".markdownlintignore", ".vscodeignore", ".gcloudignore", ".helmignore", ".slugignore", ".cfignore", ".vercelignore", ".nowignore", ".bazelignore", ".terraformignore",
-		".editorconfig", ".browserslistrc", ".nojekyll", ".ds_store", ".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".clang-format", ".clang-format-ignore", ".all-contributorsrc",
-		".changeset", ".well-known", ".htaccess", ".coverage", ".snapshots", ".zenodo.json", ".codespellrc", ".cspell.json", ".typos.toml", ".gitlint", ".bumpversion.cfg", ".bumpversion.toml", ".licenserc.yaml", ".codecov.yml", ".coveralls.yml",
+		".editorconfig", ".nojekyll", ".ds_store", ".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", ".clang-format", ".clang-format-ignore",
+		".changeset", ".well-known", ".coverage", ".snapshots", ".zenodo.json", ".codespellrc", ".typos.toml", ".licenserc.yaml", ".codecov.yml", ".coveralls.yml",
 	}}}
 }
 
@@ -172,6 +178,7 @@ func builds() []program {
 			"cargo.toml", "go.work", "magefile.go", "mix.exs", "rebar.config", "dune", "dune-project", "stack.yaml", "cabal.project", "composer.json", "package.swift", "podfile",
 			".bazelrc", "workspace.bazel", "build.bazel", "module.bazel", "tiltfile", "earthfile", "skaffold.yaml", "procfile", "brewfile",
 			"dockerfile", "dockerfile.*", "*.dockerfile", "containerfile", "docker-compose*", "compose.yaml", "compose.yml", "docker-bake.hcl", "vagrantfile",
+			".changeset/config.json", ".bumpversion.*", ".all-contributorsrc", ".browserslistrc", "ansible.cfg", "mkdocs.yml", "mkdocs.yaml", "conf.py", "hardhat.config.*", "truffle-config.js", "foundry.toml", "relay.config.*", "codegen.yml", "codegen.ts",
 			".nvmrc", ".node-version", ".python-version", ".ruby-version", ".java-version", ".terraform-version", ".rspec",
 		}},
 	}

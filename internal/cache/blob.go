@@ -123,7 +123,7 @@ func (s *Store) acquire(h string, now stamp) bool {
 		return false
 	}
 	e.open++
-	e.used = time.Now()
+	s.order.MoveToBack(e.at)
 	return true
 }
 
@@ -133,11 +133,11 @@ func (s *Store) remember(h string, now stamp) {
 	defer s.mu.Unlock()
 	e := s.blobs[h]
 	if e == nil {
-		e = &entry{}
-		s.blobs[h] = e
+		e = s.add(h)
 	}
 	s.total += now.size - e.size
-	e.size, e.stamp, e.used = now.size, now, time.Now()
+	e.size, e.stamp = now.size, now
+	s.order.MoveToBack(e.at)
 	e.open++
 }
 
@@ -145,8 +145,7 @@ func (s *Store) forget(h string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.blobs[h]; e != nil && e.open == 0 {
-		s.total -= e.size
-		delete(s.blobs, h)
+		s.drop(h, e)
 	}
 }
 
@@ -164,7 +163,7 @@ func (s *Store) quarantine(h string) error {
 		s.total -= e.size
 		e.size, e.stamp = 0, stamp{}
 		if e.open == 0 {
-			delete(s.blobs, h)
+			s.drop(h, e)
 		}
 	}
 	return ErrQuarantined

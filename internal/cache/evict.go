@@ -4,36 +4,63 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
+	"strconv"
 )
 
-// evict removes the least recently used blobs until at most most bytes are
-// left. What is open stays, so the total may remain above.
+// mostStuck is how many blobs that can't be removed are tried at a time. They are counted still.
+const mostStuck = 100
+
+// evict removes the least recently used blobs until at most most bytes are left. What is open stays, so
+// the total may remain above. One does so at a time, also for those who come meanwhile; nobody else waits
+// for it: under the lock that each file which is served needs, a blob only gets another name.
 func (s *Store) evict(most int64) {
+	if !s.evicting.TryLock() {
+		return
+	}
+	defer s.evicting.Unlock()
+	for stuck := 0; stuck < mostStuck; {
+		aside, more, err := s.takeOldest(most)
+		switch {
+		case !more:
+			return
+		case err != nil:
+			stuck++
+		default:
+			_ = os.Remove(aside) // Open clears what is left
+		}
+	}
+}
+
+// takeOldest forgets the blob that was used the longest ago and moves it aside; more false: there is room
+// enough, or all are open. One that can't be moved is counted as the one that was used last. Whoever reads
+// it, also in another process, has its bytes open and is not torn.
+func (s *Store) takeOldest(most int64) (aside string, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.total <= most {
-		return
+		return "", false, nil
 	}
-	var idle []string
-	for h, e := range s.blobs {
-		if e.open == 0 {
-			idle = append(idle, h)
+	for at := s.order.Front(); at != nil; at = at.Next() {
+		h, _ := at.Value.(string)
+		e := s.blobs[h]
+		if e.open > 0 {
+			continue
 		}
+		aside = s.asidePath()
+		if err := os.Rename(s.blobPath(h), aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.order.MoveToBack(at)
+			return "", true, err
+		}
+		s.drop(h, e)
+		return aside, true, nil
 	}
-	slices.SortFunc(idle, func(a, b string) int { return s.blobs[a].used.Compare(s.blobs[b].used) })
-	for _, h := range idle {
-		if s.total <= most {
-			return
-		}
-		// An open file keeps its bytes after the removal, so a reader of
-		// another process is not torn.
-		if err := os.Remove(s.blobPath(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			continue // counted still, and tried again at the next commit
-		}
-		s.total -= s.blobs[h].size
-		delete(s.blobs, h)
-	}
+	return "", false, nil
+}
+
+// asidePath is a name of something that is being removed.
+func (s *Store) asidePath() string {
+	return filepath.Join(s.dir, dirTemp, "evicted-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(s.evicted.Add(1), 10))
 }
 
 func (s *Store) release(h string) {

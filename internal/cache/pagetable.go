@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,13 +92,20 @@ func (s *Store) knowsPage(name, rows string, now stamp) bool {
 // evictPages removes the least recently used pages when there are too many or
 // they have too many bytes, down to nine tenths, so that it is done seldom. The
 // one that was just written stays, and an open one keeps its bytes for whoever
-// reads it.
+// reads it. Nobody waits while they are removed: under the lock they only get another name.
 func (s *Store) evictPages(written string) {
+	for _, aside := range s.takeOldPages(written) {
+		_ = os.RemoveAll(aside) // Open clears what is left
+	}
+}
+
+// takeOldPages forgets the pages that are too many, and moves them aside.
+func (s *Store) takeOldPages(written string) (aside []string) {
 	t := &s.pages
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.byName) <= maxPages && t.total <= s.limits.MaxPageBytes {
-		return
+		return nil
 	}
 	names := make([]string, 0, len(t.byName))
 	for name := range t.byName {
@@ -105,12 +114,18 @@ func (s *Store) evictPages(written string) {
 	slices.SortFunc(names, func(a, b string) int { return t.byName[a].used.Compare(t.byName[b].used) })
 	for _, name := range names {
 		if len(t.byName) <= maxPages/10*9 && t.total <= s.limits.MaxPageBytes/10*9 {
-			return
+			break
 		}
-		if name == written || os.RemoveAll(s.pagePath(name)) != nil { // what can't be removed is counted still
+		if name == written {
 			continue
 		}
+		path := s.asidePath()
+		if err := os.Rename(s.pagePath(name), path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue // counted still
+		}
+		aside = append(aside, path)
 		t.total -= t.byName[name].size
 		delete(t.byName, name)
 	}
+	return aside
 }

@@ -26,6 +26,8 @@ type Shelf struct {
 
 	mu    sync.Mutex
 	count int // of files, about: another process may add some
+
+	pruning sync.Mutex // held by whoever removes old values
 }
 
 // shelved is the head line of a value's file.
@@ -147,16 +149,19 @@ func (sh *Shelf) added() error {
 
 // prune removes the values that were written longest ago.
 func (sh *Shelf) prune() error {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	if !sh.pruning.TryLock() { // somebody else does
+		return nil
+	}
+	defer sh.pruning.Unlock()
 	values, err := os.ReadDir(sh.dir)
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
 	}
-	sh.count = len(values)
 	if sh.most == 0 || len(values) <= sh.most {
+		sh.recount(len(values))
 		return nil
 	}
+	sh.recount(sh.most)
 	when := make(map[string]time.Time, len(values))
 	for _, v := range values {
 		if info, err := v.Info(); err == nil {
@@ -168,7 +173,14 @@ func (sh *Shelf) prune() error {
 		if err := os.Remove(filepath.Join(sh.dir, v.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fault.Wrap(fault.ErrUnavailable, err, "an old value can't be removed from the cache")
 		}
-		sh.count--
 	}
 	return nil
+}
+
+// recount notes how many values there are. What came while they were counted is missing, so that the next
+// time is a little late.
+func (sh *Shelf) recount(n int) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.count = n
 }

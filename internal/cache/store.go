@@ -17,11 +17,14 @@
 package cache
 
 import (
+	"container/list"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -70,21 +73,39 @@ type Store struct {
 
 	mu    sync.Mutex
 	blobs map[string]*entry // by hex digest
+	order *list.List        // of the digests, the one that was used the longest ago first
 	total int64
+
+	evicting sync.Mutex    // held by whoever makes room
+	evicted  atomic.Uint64 // names what it takes out
 }
 
 // entry is a blob that this process knows. Guarded by Store.mu.
 type entry struct {
 	size  int64
-	used  time.Time
-	open  int   // handles; never evicted while there is one
-	stamp stamp // zero: not verified in this process
+	at    *list.Element // in Store.order
+	open  int           // handles; never evicted while there is one
+	stamp stamp         // zero: not verified in this process
+}
+
+// add takes a blob in as the one that was used last. Needs mu.
+func (s *Store) add(h string) *entry {
+	e := &entry{at: s.order.PushBack(h)}
+	s.blobs[h] = e
+	return e
+}
+
+// drop forgets a blob. Needs mu.
+func (s *Store) drop(h string, e *entry) {
+	s.total -= e.size
+	s.order.Remove(e.at)
+	delete(s.blobs, h)
 }
 
 // Open makes the directories that are missing, removes what a crash left
 // half-written, and counts the blobs.
 func Open(dir string, limits Limits) (*Store, error) {
-	s := &Store{dir: dir, limits: limits.withDefaults(), blobs: map[string]*entry{}}
+	s := &Store{dir: dir, limits: limits.withDefaults(), blobs: map[string]*entry{}, order: list.New()}
 	for _, sub := range []string{dirBlobs, dirSeen, dirPages, dirTemp, dirQuarantine} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be made")
@@ -105,7 +126,7 @@ func (s *Store) clearTemp() error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
 	}
 	for _, e := range left {
-		if err := os.Remove(filepath.Join(s.dir, dirTemp, e.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(s.dir, dirTemp, e.Name())); err != nil {
 			return fault.Wrap(fault.ErrUnavailable, err, "a half-written file in the cache can't be removed")
 		}
 	}
@@ -117,6 +138,12 @@ func (s *Store) scan() error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the cache directory can't be read")
 	}
+	type found struct {
+		hex  string
+		size int64
+		used time.Time
+	}
+	var all []found
 	for _, shard := range shards {
 		blobs, err := os.ReadDir(filepath.Join(s.dir, dirBlobs, shard.Name()))
 		if err != nil {
@@ -130,8 +157,14 @@ func (s *Store) scan() error {
 			if err != nil {
 				continue
 			}
-			s.blobs[b.Name()] = &entry{size: info.Size(), used: info.ModTime()}
-			s.total += info.Size()
+			all = append(all, found{b.Name(), info.Size(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int { return a.used.Compare(b.used) })
+	for _, f := range all {
+		if s.blobs[f.hex] == nil {
+			s.add(f.hex).size = f.size
+			s.total += f.size
 		}
 	}
 	return nil

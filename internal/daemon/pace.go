@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"math"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -65,11 +64,7 @@ func (f *front) whose(r *http.Request, sandbox string, data bool) (who, key stri
 			return fromToken, id, 1
 		}
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return fromStranger, host, strangerFactor
+	return fromStranger, networkAt(r.RemoteAddr).String(), strangerFactor // as its connections are counted
 }
 
 // A refusal is kept back for a while, so that who does not heed it asks no faster than

@@ -151,8 +151,11 @@ func (c *guardedConn) Close() error {
 }
 
 // networkOf is an address as its holder has it: IPv6 is given out in networks.
-func networkOf(a net.Addr) netip.Addr {
-	at, err := netip.ParseAddrPort(a.String())
+func networkOf(a net.Addr) netip.Addr { return networkAt(a.String()) }
+
+// networkAt is networkOf an address with its port.
+func networkAt(address string) netip.Addr {
+	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Addr{}
 	}

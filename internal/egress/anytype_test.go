@@ -40,6 +40,21 @@ func packed(t *testing.T, coding, text string) string {
 	return out.String()
 }
 
+// namedGzip is what gzip makes of "a=b", with a name in its head, which a server sees that does not decode.
+func namedGzip(t *testing.T, name string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	w.Name = name
+	if _, err := io.WriteString(w, "a=b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // wholeOnly passes requests on whose bodies come whole.
 type wholeOnly struct{ next http.Handler }
 
@@ -70,7 +85,7 @@ func TestMethodsInBodiesOfAnyType(t *testing.T) {
 	bodies := map[string]string{
 		"JSON": object, "JSON behind blanks": "\r\n\t " + strings.Repeat(" ", 9_000) + object, "JSON behind a mark": "\xef\xbb\xbf" + object, "escaped": `{"\u005fmethod":"DELETE"}`,
 		"at its end": `{"a":"` + strings.Repeat("b", 70_000) + `","_Method" : "DELETE"}`, "a second object": `{"a":1}` + "\n" + object, "single quotes": `{a:'"','_method':'DELETE'}`, "no quotes": `{_method:"DELETE"}`,
-		"behind a comment": `{/* " **/"_method"/**/:"DELETE"}`, "behind a line's comment": "{// \"\n'_\\x6dethod' :'DELETE'}",
+		"a comment before it": "/* a */ // b\n" + object, "behind a comment": `{/* " **/"_method"/**/:"DELETE"}`, "behind a line's comment": "{// \"\n'_\\x6dethod' :'DELETE'}",
 		"UTF-16": wide16, "UTF-16 behind a mark": "\xff\xfe" + wide16, "the other UTF-16": "\x00" + wide16[:len(wide16)-1], "UTF-16, with quotes in letters": wide("{\"a\":\"\u2222\u2222\u2222\",\"_method\":\"DELETE\"}"), "UTF-32": wide32,
 		"form": form, "form, its first": "_method=DELETE&a=b", "form, escaped": "a=%zz;%5fm%65thod=DELETE", "form, another name": "a b=c\n&X-HTTP-Method-Override=DELETE",
 	}
@@ -95,15 +110,16 @@ func TestMethodsInBodiesOfAnyType(t *testing.T) {
 			}
 		}
 		for what, w := range map[string]worded{
-			"a form as parts":       {kind: "multipart/form-data; boundary=x", body: form},
-			"a form as JSON":        {kind: "application/json", body: form},
-			"JSON as a form":        {kind: "application/x-www-form-urlencoded", body: object},
-			"JSON as parts":         {kind: "multipart/form-data; boundary=x", body: object},
-			"UTF-7":                 {kind: "text/plain; charset=utf-7", body: "+AHs-\"_method\":\"DELETE\"}"},
-			"encoded, nobody knows": {kind: "text/plain", body: "a", header: map[string]string{"Content-Encoding": "br"}},
-			"encoded, not decoded":  {kind: "text/plain", body: object, header: map[string]string{"Content-Encoding": "snappy"}},
-			"encoded twice":         {kind: "text/plain", body: packed(t, "gzip", packed(t, "gzip", object)), header: map[string]string{"Content-Encoding": "gzip, gzip"}},
-			"encoded, in pieces":    {kind: "text/plain", body: packed(t, "gzip", object), header: map[string]string{"Content-Encoding": "aws-chunked, gzip"}},
+			"a form as parts":              {kind: "multipart/form-data; boundary=x", body: form},
+			"a form as JSON":               {kind: "application/json", body: form},
+			"JSON as a form":               {kind: "application/x-www-form-urlencoded", body: object},
+			"JSON as parts":                {kind: "multipart/form-data; boundary=x", body: object},
+			"UTF-7":                        {kind: "text/plain; charset=utf-7", body: "+AHs-\"_method\":\"DELETE\"}"},
+			"encoded, nobody knows":        {kind: "text/plain", body: "a", header: map[string]string{"Content-Encoding": "br"}},
+			"encoded, not decoded":         {kind: "text/plain", body: object, header: map[string]string{"Content-Encoding": "snappy"}},
+			"encoded twice":                {kind: "text/plain", body: packed(t, "gzip", packed(t, "gzip", object)), header: map[string]string{"Content-Encoding": "gzip, gzip"}},
+			"a form in the head of gzip's": {kind: "application/x-www-form-urlencoded", body: namedGzip(t, "&_method=DELETE&"), header: map[string]string{"Content-Encoding": "gzip"}},
+			"encoded, in pieces":           {kind: "text/plain", body: packed(t, "gzip", object), header: map[string]string{"Content-Encoding": "aws-chunked, gzip"}},
 		} {
 			if w.sends(t, c, got) {
 				t.Errorf("%s arrives", what)
@@ -129,6 +145,7 @@ func usualBodies(t *testing.T) map[string]worded {
 		"a text in another charset":   {kind: "text/plain; charset=ISO-8859-1", body: "caf\xe9"},
 		"a text with a brace":         {kind: "text/plain", body: "{it's \"a\" // _method }"},
 		"a program":                   {kind: "text/x-python", body: "_method_of = 1\n_method = {}\nif a & _method == b: pass\n"},
+		"a program with comments":     {kind: "text/javascript", body: "/* sends _method: */ function f() { return { _method: /a/ } }"},
 		"a table in UTF-16":           {method: http.MethodPut, kind: "text/csv; charset=utf-16", body: "\xff\xfe" + wide("a,b\n")},
 		"an upload encoded otherwise": {method: http.MethodPut, kind: "text/html", body: "\x0b\x02\x80a", header: map[string]string{"Content-Encoding": "br"}},
 		"a fetch of git's":            {kind: "application/x-git-upload-pack-request", body: packed(t, "gzip", "0032want 0123456789012345678901234567890123456789\n0000"), header: map[string]string{"Content-Encoding": "gzip"}},

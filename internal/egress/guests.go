@@ -35,6 +35,7 @@ type guest struct {
 	connects    float64       // more of them that may be made now
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
+	computing   chan struct{} // those in which patterns are being looked for
 	memory      *budget.Budget
 }
 
@@ -48,7 +49,7 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime)}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), computing: make(chan struct{}, 1), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime)}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
@@ -170,6 +171,14 @@ func (gs *guests) searches(id string) chan struct{} {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	return gs.get(id).searches
+}
+
+// computing has a place for the one of them in which patterns are being looked for: that takes all of a
+// processor, and seconds of a large body.
+func (gs *guests) computing(id string) chan struct{} {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.get(id).computing
 }
 
 // spend takes bytes off what a run may carry; false: there are none left.

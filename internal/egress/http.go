@@ -62,7 +62,7 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 		protocol = door.ProtocolHTTPS
 	}
 	config := requests.Config{
-		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil, Searches: p.router.guests.searches(p.sandbox), Memory: p.router.guests.memory(p.sandbox)},
+		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil, Searches: p.router.guests.searches(p.sandbox), Computing: p.router.guests.computing(p.sandbox), Memory: p.router.guests.memory(p.sandbox)},
 		Dial:       func(ctx context.Context) (net.Conn, error) { return p.dialHTTP(ctx, protocol) },
 		Ended:      ended,
 		Refuse:     p.refuseRequest,

@@ -55,6 +55,17 @@ func TestOutputOfOneSandbox(t *testing.T) {
 	}
 }
 
+// TestInputBeforeTheAnswer: a command to which the guest has not said yes takes nothing, and one that has
+// ended does not, either.
+func TestInputBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []bool{false, true} {
+		if wrote("a", 1<<16, ended, 0).input(channel.FrameStdin, []byte("x")) {
+			t.Errorf("it took input; ended %v", ended)
+		}
+	}
+}
+
 // TestTheLastOutputIsKept, though it alone is more than is kept.
 func TestTheLastOutputIsKept(t *testing.T) {
 	t.Parallel()

@@ -151,6 +151,9 @@ func describe(conn *channel.Conn, box *sandbox, more bool) {
 
 // forget drops a sandbox that is over, and the output of its commands.
 func (s *Server) forget(box *sandbox) error {
+	if heir := box.successor(); heir != nil {
+		return s.forget(heir)
+	}
 	box.mu.Lock()
 	alive := box.alive()
 	box.mu.Unlock()

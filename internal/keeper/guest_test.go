@@ -68,7 +68,7 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(text)})
 	case channel.CallControl:
 		g.control(stream, call.Control)
-	case "echo", "flood", "deaf", "leave":
+	case "echo", "flood", "deaf", "leave", channel.CallDial:
 		g.stream(stream, call.Kind)
 	case "hang":
 		_, _ = io.Copy(io.Discard, stream.Raw())
@@ -108,7 +108,7 @@ func (g *fakeGuest) stream(stream *channel.Conn, kind channel.CallKind) {
 				return
 			}
 		}
-	case "deaf":
+	case "deaf", channel.CallDial:
 		select {}
 	}
 }

@@ -12,38 +12,52 @@ import (
 
 // opened is a stream to the guest and its reply to our first frame.
 type opened struct {
-	stream *channel.Conn
-	reply  []byte
-	err    error
+	stream  *channel.Conn
+	release func() // gives its slot back
+	reply   []byte
+	err     error
 }
 
 // open opens a stream with a FrameOpen, and reads the reply. A frozen guest
 // can hold a write for ever, so all of it happens in a goroutine which has its
-// own slot of calls; release gives the slot back. Who no longer wants to wait
-// closes the stream by reading the channel's value later, or not at all.
+// own slot, of calls or, for a connection to a port inside, of dials. Who no longer
+// wants to wait closes the stream by reading the channel's value later, or not at all.
 func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error) {
-	select {
-	case s.calls <- struct{}{}:
-	default:
-		return nil, fault.New(fault.ErrUnavailable, "sandbox %s has %d commands and calls already; wait for one to end", s.id, maxCalls)
+	release, err := s.takeSlot(first)
+	if err != nil {
+		return nil, err
 	}
 	first = bytes.Clone(first)
 	result := make(chan opened, 1)
 	errand.Go(func() {
-		var o opened
+		o := opened{release: release}
 		o.err = errand.Try(func() (err error) {
 			o.stream, o.reply, err = s.exchange(ctx, first)
 			return err
 		})
 		if o.err != nil {
-			s.release()
+			release()
 		}
 		result <- o
 	})
 	return result, nil
 }
 
-func (s *sandbox) release() { <-s.calls }
+// takeSlot takes the slot of a stream that begins with first. Those that connect to ports have their
+// own: strangers bring them about, and are not to keep the sandbox's owner from its commands.
+func (s *sandbox) takeSlot(first []byte) (release func(), err error) {
+	slots, what, most := s.calls, "commands and calls", maxCalls
+	var call channel.Call
+	if channel.DecodeJSON(channel.FrameOpen, first, &call) == nil && call.Kind == channel.CallDial {
+		slots, what, most = s.dials, "connections to its ports", maxDials
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	default:
+		return nil, fault.New(fault.ErrUnavailable, "sandbox %s has %d %s already; wait for one to end", s.id, most, what)
+	}
+}
 
 // exchange opens a stream, sends first and returns the guest's reply. The
 // stream is nil if there is an error.
@@ -103,12 +117,12 @@ func (s *sandbox) call(ctx context.Context, first []byte) ([]byte, error) {
 		if o.err != nil {
 			return nil, o.err
 		}
-		s.hangUp(o.stream)
+		hangUp(o)
 		return o.reply, nil
 	case <-ctx.Done():
 		errand.Go(func() {
 			if o := <-result; o.err == nil {
-				s.hangUp(o.stream)
+				hangUp(o)
 			}
 		})
 		return nil, ctx.Err()
@@ -116,10 +130,10 @@ func (s *sandbox) call(ctx context.Context, first []byte) ([]byte, error) {
 }
 
 // hangUp closes a stream without waiting for a guest that does not read.
-func (s *sandbox) hangUp(stream *channel.Conn) {
+func hangUp(o opened) {
 	errand.Go(func() {
-		defer s.release()
-		_ = stream.Close()
+		defer o.release()
+		_ = o.stream.Close()
 	})
 }
 
@@ -174,7 +188,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	}
 	if err != nil {
 		s.dropCommand(c)
-		s.hangUp(o.stream)
+		hangUp(o)
 		return err
 	}
 	c.mu.Lock()
@@ -183,7 +197,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	close(c.answered)
 	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
 	errand.Go(func() {
-		defer s.release()
+		defer o.release()
 		c.relay(o.stream, s.session.Done(), s.goneBecause)
 		s.prune()
 	})

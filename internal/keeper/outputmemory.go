@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -24,7 +25,8 @@ type outputMemory struct {
 // outputShare is one sandbox's part. A nil one counts nothing.
 type outputShare struct {
 	memory    *outputMemory
-	relieve   func(most int64) // brings the sandbox's output down to so much memory
+	relieve   func(most int64)   // brings the sandbox's output down to so much memory
+	rings     map[*ring]struct{} // that have taken some, those of forgotten commands that are still read too
 	total     int64
 	relieving bool
 }
@@ -32,7 +34,7 @@ type outputShare struct {
 // newShare makes a sandbox's part. relieve is called without a lock, when the sandbox has more than
 // its part since others came.
 func (m *outputMemory) newShare(relieve func(most int64)) *outputShare {
-	return &outputShare{memory: m, relieve: relieve}
+	return &outputShare{memory: m, relieve: relieve, rings: map[*ring]struct{}{}}
 }
 
 // take takes n bytes; false: they are not to be had. Those who have more than their part are brought
@@ -66,6 +68,32 @@ func (s *outputShare) give(n int64) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.memory.add(s, -n)
+}
+
+// know has relieveOutput find a ring that has taken memory; unknow ends that.
+func (s *outputShare) know(r *ring) {
+	if s == nil {
+		return
+	}
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.rings[r] = struct{}{}
+}
+
+func (s *outputShare) unknow(r *ring) {
+	if s == nil {
+		return
+	}
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	delete(s.rings, r)
+}
+
+// known are the rings that have taken memory.
+func (s *outputShare) known() []*ring {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return slices.Collect(maps.Keys(s.rings))
 }
 
 // part is how much a share may have while so many have more than is sure, itself among them. Needs mu.
@@ -119,23 +147,25 @@ func (s *outputShare) passTo(heir *sandbox) {
 }
 
 // relieveOutput brings what is kept of the sandbox's output down to so much memory: ended commands are
-// forgotten first, the oldest first and the last one never; then what those that are left have more
-// than all alike is dropped. A reader that has not read it misses it, and is told of the gap.
+// forgotten first, the oldest first and the last one never; then what those that are left, or that
+// somebody still reads, have more than all alike is dropped. A reader that has not read it misses it, and
+// is told of the gap.
 func (s *sandbox) relieveOutput(most int64) {
 	s.pruneTo(most / 2) // which is of bytes, and these take some more
-	s.mu.Lock()
-	commands := slices.Clone(s.commands)
-	s.mu.Unlock()
-	for _, c := range commands {
-		c.out.shrink(most / int64(len(commands)))
+	rings := s.output.known()
+	for _, r := range rings {
+		r.shrink(most / int64(len(rings)))
 	}
 }
 
 // forgetCommands gives back what the output of a sandbox takes that is forgotten, and lets no command
-// begin any more.
+// begin any more. Those of a sandbox whose place another has taken are that one's.
 func (s *sandbox) forgetCommands() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.heir != nil {
+		return
+	}
 	s.forgotten = true
 	for _, c := range s.commands {
 		c.out.retire()

@@ -18,6 +18,7 @@ import (
 const (
 	passageTime  = time.Second
 	passageBytes = 32 << 10
+	markCost     = 32  // bytes of memory of one mark
 	passageCost  = 256 // a ring of n bytes remembers at most n/passageCost passages
 )
 
@@ -48,12 +49,22 @@ func (r *ring) passageRoom(now time.Time) int64 {
 			return room
 		}
 	}
-	gone := sortedBefore(r.marks, r.start)
-	if int64(len(r.marks)-gone) >= max(r.max/passageCost, 1) {
-		gone++
+	r.marks = slices.Delete(r.marks, 0, sortedBefore(r.marks, r.start))
+	if n := int64(len(r.marks)); n >= max(r.max/passageCost, 1) || n > 0 && !r.allowMark() {
+		r.marks = slices.Delete(r.marks, 0, 1)
 	}
-	r.marks = append(slices.Delete(r.marks, 0, gone), mark{start: r.end, at: now})
+	r.marks = append(r.marks, mark{start: r.end, at: now})
 	return passageBytes
+}
+
+// allowMark has the ring remember one passage more, as far as the sandbox has memory for output. Needs mu.
+func (r *ring) allowMark() bool {
+	size := int64(len(r.buf))
+	if int64(len(r.marks)) < max(size, firstRing)/passageCost {
+		return true
+	}
+	cost := r.cost(size) + 2*markCost
+	return cost <= r.taken || r.charge(cost)
 }
 
 // sortedBefore is how many of the marks have nothing at or after an offset.

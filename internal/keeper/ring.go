@@ -20,6 +20,7 @@ const (
 	maxRing     = 64 << 20
 	firstRing   = 4 << 10 // what a ring allocates at first; it doubles up to its size
 	segmentCost = 16      // a ring of n bytes remembers at most n/segmentCost changes of stream
+	segmentSize = 16      // bytes of memory of one such change
 	plainCost   = 256     // of them one has n/plainCost without more memory
 )
 
@@ -199,11 +200,13 @@ func ringCost(size int64, choppy bool) int64 {
 	return size * 5 / 4
 }
 
-// cost is ringCost for this one. Needs mu.
-func (r *ring) cost(size int64) int64 { return ringCost(size, r.choppy) }
+// cost is ringCost for this one, which has more marks than these if little was written for long. Needs mu.
+func (r *ring) cost(size int64) int64 {
+	return ringCost(size, r.choppy) + 2*markCost*max(int64(len(r.marks))-max(size, firstRing)/passageCost, 0)
+}
 
-// within is the size of which the ring takes at most so much memory. Needs mu.
-func (r *ring) within(memory int64) int64 { return memory * plainCost / r.cost(plainCost) }
+// within is the size of which the ring takes at most so much memory, with few marks. Needs mu.
+func (r *ring) within(memory int64) int64 { return memory * plainCost / ringCost(plainCost, r.choppy) }
 
 // charge has the ring take so much of its sandbox's share, which is what it has and more; false: there
 // is not so much. Needs mu.
@@ -211,40 +214,58 @@ func (r *ring) charge(cost int64) bool {
 	if !r.share.take(cost - r.taken) {
 		return false
 	}
+	if r.taken == 0 && cost > 0 {
+		r.share.know(r)
+	}
 	r.taken = cost
 	return true
 }
 
-// refund gives back what the ring has taken beyond its buffer as it is. Needs mu.
+// refund gives back what the ring has taken beyond what it takes as it is. Needs mu.
 func (r *ring) refund() {
-	cost := r.cost(int64(len(r.buf)))
+	size := int64(len(r.buf))
+	// A ring that has ended has no more buffer than bytes, and the changes of stream that came in these.
+	cost := max(r.cost(size), size+int64(len(r.segments))*segmentSize+int64(len(r.marks))*markCost)
 	if r.retired && len(r.cursors) == 0 {
 		cost = 0
 	}
-	if cost < r.taken {
-		r.share.give(r.taken - cost)
-		r.taken = cost
+	if cost >= r.taken {
+		return
+	}
+	r.share.give(r.taken - cost)
+	if r.taken = cost; cost == 0 {
+		r.share.unknow(r)
 	}
 }
 
 // tidy gives back what the changes of stream and the marks have too much. Needs mu.
 func (r *ring) tidy() {
 	r.segments, r.marks = slices.Clone(r.segments), slices.Clone(r.marks)
-	r.choppy = int64(len(r.segments)) > int64(len(r.buf))/plainCost
+	r.choppy = r.choppy && int64(len(r.segments)) > int64(len(r.buf))/plainCost
 }
 
 // shrink drops the oldest bytes until the ring takes at most so much memory, or is as small as rings
-// begin. Readers that have not read them meet a gap.
+// begin, with as many changes of stream and marks as one of that size remembers. Readers that have not
+// read them meet a gap.
 func (r *ring) shrink(memory int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	size := max(r.within(memory), firstRing)
-	if size >= int64(len(r.buf)) {
+	if r.taken <= memory {
 		return
 	}
+	size := min(max(r.within(memory), firstRing), int64(len(r.buf)))
+	remembered := max(size, firstRing)
 	r.drop(r.end - size)
-	r.resize(size)
-	r.limit = size
+	if more := int64(len(r.segments)) - remembered/r.changeCost(); more > 0 {
+		r.drop(r.segments[more].start)
+	}
+	if more := int64(len(r.marks)) - remembered/passageCost; more > 0 {
+		r.marks = r.marks[more:]
+	}
+	if size < int64(len(r.buf)) {
+		r.resize(size)
+		r.limit = size
+	}
 	r.tidy()
 	r.refund()
 	r.changed.Broadcast()

@@ -27,7 +27,8 @@ type sandbox struct {
 	log      *slog.Logger
 	session  *channel.Session // set before the sandbox can be found
 	wire     *channel.Wire    // under the session
-	calls    chan struct{}    // one slot for each stream that the keeper has open
+	calls    chan struct{}    // one slot for each stream that the keeper has open, but for dials
+	dials    chan struct{}    // one for each stream that connects to a port inside
 	controls chan struct{}    // one for each control call that is under way
 	settled  chan struct{}    // closed when the launch has succeeded or failed
 	met      atomic.Bool      // the guest has answered once
@@ -56,6 +57,7 @@ type sandbox struct {
 // Limits of one sandbox.
 const (
 	maxCalls = 128       // streams to the guest at once: commands that run, and calls
+	maxDials = 96        // and besides these connections to ports
 	maxMeta  = 128 << 10 // bytes
 )
 
@@ -344,10 +346,21 @@ const (
 // the last one stays.
 func (s *sandbox) prune() { s.pruneTo(keptOutput) }
 
-// pruneTo is prune with another bound of the output to keep.
+// pruneTo is prune with another bound of the output to keep. The commands of a sandbox whose place
+// another has taken are that one's.
 func (s *sandbox) pruneTo(most int64) {
+	if heir := s.pruneOwn(most); heir != nil {
+		heir.pruneTo(most)
+	}
+}
+
+// pruneOwn is pruneTo, unless there is an heir.
+func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.heir != nil {
+		return s.heir
+	}
 	ended, kept := 0, int64(0)
 	for _, c := range s.commands {
 		if !c.running() {
@@ -364,6 +377,7 @@ func (s *sandbox) pruneTo(most int64) {
 		c.out.retire()
 		return true
 	})
+	return nil
 }
 
 // share is how much of its output is kept of one more command: at most half of what

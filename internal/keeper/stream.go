@@ -19,7 +19,7 @@ import (
 const farewell = 10 * time.Second
 
 // carry opens a stream to the guest, hands its reply to the client, and then
-// passes bytes both ways. It takes one of the sandbox's calls until the guest or
+// passes bytes both ways. It takes one of the sandbox's slots until the guest or
 // the client has gone, whatever the other does.
 func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) error {
 	_ = conn.Raw().SetReadDeadline(time.Time{})
@@ -38,7 +38,7 @@ func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) e
 	case <-ctx.Done():
 		errand.Go(func() { // the guest may hold its answer back
 			if o := <-result; o.err == nil {
-				s.hangUp(o.stream)
+				hangUp(o)
 			}
 		})
 		return ctx.Err()
@@ -48,15 +48,16 @@ func (s *sandbox) carry(ctx context.Context, conn *channel.Conn, first []byte) e
 	}
 	answer(conn, Response{OK: true, More: true})
 	_ = conn.WriteFrame(channel.FrameReply, o.reply)
-	s.pass(ctx, conn, o.stream)
+	pass(ctx, conn, o)
 	return nil
 }
 
 // pass copies until both directions have ended. When the client has gone, so that
 // ctx has ended, the guest has farewell to take what the client said last, and is
 // not listened to any more.
-func (s *sandbox) pass(ctx context.Context, conn, stream *channel.Conn) {
-	defer s.hangUp(stream)
+func pass(ctx context.Context, conn *channel.Conn, o opened) {
+	stream := o.stream
+	defer hangUp(o)
 	over := make(chan struct{})
 	cut := errand.When(ctx, func() {
 		defer close(over)

@@ -133,6 +133,27 @@ func TestStreamsAreCalls(t *testing.T) {
 	}
 }
 
+// TestDialsAreNoCalls: connections to ports, which strangers bring about, have slots of their own, so that
+// a command and a call go on when they have them all, and the other way round.
+func TestDialsAreNoCalls(t *testing.T) {
+	for first, then := range map[channel.CallKind]channel.CallKind{channel.CallDial: "deaf", "deaf": channel.CallDial} {
+		t.Run(string(first), func(t *testing.T) {
+			s := newStage(t)
+			s.launch("box", "guest")
+			most := map[bool]int{true: maxDials, false: maxCalls}[first == channel.CallDial]
+			for range most {
+				s.stream("box", first)
+			}
+			if _, _, err := s.Stream(t.Context(), "box", channel.Call{Kind: first}); !errors.Is(err, fault.ErrUnavailable) {
+				t.Errorf("the control: one more than %d: %v", most, err)
+			}
+			if _, _, err := s.Stream(t.Context(), "box", channel.Call{Kind: then}); err != nil {
+				t.Errorf("%q has no slot: %v", then, err)
+			}
+		})
+	}
+}
+
 // A stream outlives a stop of the guest (a freeze in place), and what was on its
 // way arrives.
 func TestStreamOverAFreeze(t *testing.T) {

@@ -173,6 +173,9 @@ func TestNotInLockfile(t *testing.T) {
 	if r.Unjudged != 2 || !strings.Contains(r.Verdict, "1 install of runs that had no lockfile") || !strings.Contains(r.Verdict, "1 install could not be compared") {
 		t.Errorf("%d unjudged: %s", r.Unjudged, r.Verdict)
 	}
+	// A release that was never served has no digest to compare: it is no other file.
+	never := install("r1", "rich", "13.7.1", func(r *audit.Record) { r.SHA256 = "" })
+	expect(t, ask(t, "not-in-lockfile", report.Question{}, kept("sha256:lock", baseline()), started("r1", "sha256:lock"), never), map[string]string{})
 	// A baseline that is given now is everybody's.
 	r = ask(t, "not-in-lockfile", report.Question{Baseline: baseline()}, report.Config{}, lockedLog()...)
 	expect(t, r, map[string]string{"3": "pins", "4": "not have", "5": "other files", "7": "node", "11": "not have", "13": "not have"})

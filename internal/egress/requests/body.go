@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
@@ -85,7 +84,9 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if err != nil {
 		return refusalOf(err)
 	}
-	if refusal := findIn(slices.Concat([]reading.Part{{Place: reading.Path, Text: r.URL.RequestURI()}}, reading.Head(r), reading.Trailer(r.Trailer)), patterns); refusal != nil {
+	sought, end := searchFor(r, patterns)
+	defer end()
+	if refusal := sought.findIn(slices.Concat([]reading.Part{{Place: reading.Path, Text: r.URL.RequestURI()}}, reading.Head(r), reading.Trailer(r.Trailer))); refusal != nil {
 		return refusal
 	}
 	most := terms.MaxBody
@@ -102,7 +103,7 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 	if err != nil {
 		return noEnd()
 	}
-	if refusal := findInBody(r, body, patterns); refusal != nil {
+	if refusal := c.searchBody(r, body, patterns); refusal != nil {
 		return refusal
 	}
 	Return(r, searchCopies*most-int64(len(body)))
@@ -114,6 +115,21 @@ func (c *Carrier) search(r *http.Request, terms policy.RequestTerms) *Refusal {
 		r.Body = http.NoBody
 	}
 	return nil
+}
+
+// searchBody looks for the patterns in a request's body, when no other of the sandbox's is being searched.
+func (c *Carrier) searchBody(r *http.Request, body []byte, patterns []*expression.Expression) *Refusal {
+	if c.config.Computing != nil {
+		select {
+		case c.config.Computing <- struct{}{}:
+			defer func() { <-c.config.Computing }()
+		case <-r.Context().Done():
+			return noPlace(r.Context().Err())
+		}
+	}
+	sought, end := searchFor(r, patterns)
+	defer end()
+	return sought.findInBody(r, body)
 }
 
 // noEnd refuses a body that breaks off.
@@ -172,79 +188,10 @@ func unsearched(why string) *Refusal {
 	}
 }
 
-// findIn looks for the patterns in parts of a request, as they are written and as servers may read
-// them.
-func findIn(parts []reading.Part, patterns []*expression.Expression) *Refusal {
-	for _, part := range parts {
-		written := []string{part.Text}
-		if part.Name != "" && part.Text != part.Name {
-			written = []string{part.Name + ": " + part.Text}
-		}
-		if part.Caseless {
-			written = append(written, strings.ToLower(part.Text), strings.ToUpper(part.Text))
-		}
-		for _, text := range written {
-			if refusal := findText(text, patterns); refusal != nil {
-				return refusal
-			}
-		}
-	}
-	return nil
-}
-
-// findInBody looks for the patterns in all that a server may take a body for, and in what came
-// behind it.
-func findInBody(r *http.Request, body []byte, patterns []*expression.Expression) (refusal *Refusal) {
-	if refusal = findIn(reading.Trailer(r.Trailer), patterns); refusal != nil {
-		return refusal
-	}
-	unread := reading.BodyOf(r.Header).Each(body, func(text []byte) (more bool) {
-		refusal = findText(string(text), patterns)
-		return refusal == nil
-	})
-	if refusal == nil && unread != "" {
-		return unsearched(unread)
-	}
-	return refusal
-}
-
-// findText looks for the patterns in one text, also as servers read it that leave out bytes that are
-// no UTF-8, or take overlong forms for letters. Each of these ways takes as long as the first one.
-func findText(written string, patterns []*expression.Expression) *Refusal {
-	valid := true
-	for text := range meanings(written, asWritten) {
-		valid = valid && utf8.ValidString(text)
-		if refusal := findValid(strings.ToValidUTF8(text, "\uFFFD"), patterns); refusal != nil {
-			return refusal
-		}
-	}
-	if valid {
-		return nil
-	}
-	for _, read := range []func(string) string{withoutInvalid, withoutOverlong} {
-		for text := range meanings(written, read) {
-			if refusal := findValid(text, patterns); refusal != nil {
-				return refusal
-			}
-		}
-	}
-	return nil
-}
-
 // The ways in which servers read what is no UTF-8.
 func asWritten(text string) string       { return text }
 func withoutInvalid(text string) string  { return strings.ToValidUTF8(text, "") }
 func withoutOverlong(text string) string { return strings.ToValidUTF8(shortest(text), "") }
-
-// findValid looks for the patterns in UTF-8.
-func findValid(text string, patterns []*expression.Expression) *Refusal {
-	for i, pattern := range patterns {
-		if found, _ := pattern.Find(text); found {
-			return &Refusal{Rule: door.RuleHostPattern, Reason: "a request has in it what " + nth(i) + " of the policy's deny_patterns is about"}
-		}
-	}
-	return nil
-}
 
 // shortest is a text in which characters of UTF-8 that have more bytes than they need have as many as
 // they need: up to six, as servers read them that are not particular.

@@ -37,6 +37,9 @@ type Connection struct {
 	// Searches bounds how many bodies of the sandbox are in memory to be looked through: see
 	// TakePlace.
 	Searches chan struct{}
+	// Computing has a place for each of the sandbox's bodies in which patterns are looked for at the
+	// moment: that takes a processor. nil: there are any number.
+	Computing chan struct{}
 	// Memory is the sandbox's share of the gateway's; nil: it has no bound.
 	Memory *budget.Budget
 }

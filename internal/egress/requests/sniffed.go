@@ -133,7 +133,7 @@ func (s *sniffedKeys) begin(c byte) {
 	if strings.IndexByte(s.begins, c) >= 0 {
 		return
 	}
-	if c == '{' {
+	if c == '{' || c == '/' { // of a comment, which lenient servers pass over
 		s.json = &jsonKeys{framed: true} // what only looks like JSON may have zero bytes in it
 	}
 	if s.unit == 1 {

@@ -25,7 +25,7 @@ func NoDoors(mounts []engine.Mount) error {
 		if m.Source == "" || programs(m) {
 			continue
 		}
-		door, err := firstDoor(m)
+		door, err := firstDoor(m, mostEntries)
 		switch {
 		case errors.Is(err, errMany):
 			return fault.Invalid("%s has more than %d entries, too many to look for sockets among them, which a container could connect to; mount less of it, or use the engine gvisor", m.Source, mostEntries)
@@ -49,8 +49,9 @@ func programs(m engine.Mount) bool {
 	return false
 }
 
-// firstDoor is the path of a socket or a named pipe; "" if there is none.
-func firstDoor(m engine.Mount) (door string, err error) {
+// firstDoor is the path of a socket or a named pipe; "" if there is none. errMany: more than most entries
+// would have to be looked at.
+func firstDoor(m engine.Mount, most int) (door string, err error) {
 	source, err := m.Open()
 	if _, other := errors.AsType[*hostpath.TypeError](err); other {
 		return m.Source, nil
@@ -75,7 +76,7 @@ func firstDoor(m engine.Mount) (door string, err error) {
 			}
 			return err
 		}
-		if entries++; entries > mostEntries {
+		if entries++; entries > most {
 			return errMany
 		}
 		if isDoor(entry.Type()) {

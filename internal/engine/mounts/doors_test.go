@@ -36,6 +36,15 @@ func TestMountsWithDoors(t *testing.T) {
 			t.Errorf("%s: %v, want it to name %q", source, err, want)
 		}
 	}
+	for most, want := range map[int]error{1: errMany, 2: nil} { // the folder, and the one in it
+		folder := t.TempDir()
+		if err := unix.Mkdir(filepath.Join(folder, "a"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := firstDoor(engine.Mount{Source: folder, Destination: "/w"}, most); !errors.Is(err, want) {
+			t.Errorf("of %d entries at most: %v", most, err)
+		}
+	}
 	if err := NoDoors([]engine.Mount{{Source: filepath.Join(plain, "absent"), Destination: "/w"}}); err == nil {
 		t.Error("what can't be looked through was mounted")
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -30,9 +31,76 @@ const portHost = ".sandbox.invalid"
 // answer: its goroutines, and the buffers by which both ways are passed on.
 const visitCost = 64 << 10
 
+// Bounds of what visitors of all ports of a sandbox have of it together.
+const (
+	maxVisits = 64          // connections, also those that were upgraded, until both sides have closed them
+	visitWait = time.Second // for one of them to be closed
+)
+
+// visits counts the connections of visitors, by sandbox.
+type visits struct {
+	mu    sync.Mutex // guards slots
+	slots map[string]*visitSlots
+}
+
+type visitSlots struct {
+	taken chan struct{}
+	users int // who have or wait for one, so that the last one forgets the slots
+}
+
+// errVisited tells that a sandbox has as many visitors as it may.
+var errVisited = fault.New(fault.ErrExhausted, "the ports of this sandbox have %d connections from outside already; try again", maxVisits)
+
+// enter waits for one of a sandbox's connections. leave gives it back, once.
+func (v *visits) enter(ctx context.Context, id string) (leave func(), err error) {
+	v.mu.Lock()
+	s := v.slots[id]
+	if s == nil {
+		s = &visitSlots{taken: make(chan struct{}, maxVisits)}
+		v.slots[id] = s
+	}
+	s.users++
+	v.mu.Unlock()
+	forget := func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if s.users--; s.users == 0 {
+			delete(v.slots, id)
+		}
+	}
+	timer := time.NewTimer(visitWait)
+	defer timer.Stop()
+	select {
+	case s.taken <- struct{}{}:
+		return sync.OnceFunc(func() {
+			<-s.taken
+			forget()
+		}), nil
+	case <-timer.C:
+		err = errVisited
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	forget()
+	return nil, err
+}
+
+// visit is a connection to a port that gives its place back when it is closed.
+type visit struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (v *visit) Close() error {
+	defer v.leave()
+	return v.Conn.Close()
+}
+
 // portTransport speaks HTTP to servers inside of sandboxes. Connections are kept for
 // a little while, a few of each port: each is a stream of the guest's.
 func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
+	all := &visits{slots: map[string]*visitSlots{}}
 	return &httphead.Transport{To: &http.Transport{
 		DialContext: errand.ShieldDial(func(ctx context.Context, _, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)
@@ -43,15 +111,21 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 			if err != nil {
 				return nil, err
 			}
-			conn, err := sandboxes.Dial(ctx, strings.TrimSuffix(host, portHost), number)
+			id := strings.TrimSuffix(host, portHost)
+			leave, err := all.enter(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			return &httphead.Conn{Conn: conn}, nil
+			conn, err := sandboxes.Dial(ctx, id, number)
+			if err != nil {
+				leave()
+				return nil, err
+			}
+			return &httphead.Conn{Conn: &visit{conn, leave}}, nil
 		}),
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    4,
-		MaxConnsPerHost:        64,
+		MaxConnsPerHost:        maxVisits,
 		IdleConnTimeout:        15 * time.Second,
 		MaxResponseHeaderBytes: httphead.Most,
 	}}
@@ -136,6 +210,9 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 		writeGone(w, to.sandbox, gone)
 	case errors.Is(err, httphead.ErrFull):
 		writeFull(w)
+	case errors.Is(err, errVisited):
+		w.Header().Set("Retry-After", "1")
+		writeError(w, http.StatusTooManyRequests, failureOf(err).Message)
 	case errors.Is(err, fault.ErrForbidden):
 		writeError(w, http.StatusForbidden, portRefusal(failureOf(err).Message, to.port))
 	case errors.Is(err, fault.ErrConflict):

@@ -66,28 +66,45 @@ func (e *Expression) begin(i int, seen []bool) {
 // expression has a "\B", which is found in an empty text by some of Python's
 // releases and not by others.
 func (e *Expression) Find(text string) (found, ok bool) {
+	found, ok, _ = e.FindUntil(text, func() bool { return false })
+	return found, ok
+}
+
+// FindUntil is Find, which gives up when over says so: it is asked at the beginning and after each 64 KiB
+// of the text. givenUp tells that it has, and that found and ok say nothing.
+func (e *Expression) FindUntil(text string, over func() bool) (found, ok, givenUp bool) {
 	if !utf8.ValidString(text) || e.inner && text == "" {
-		return false, false
+		return false, false, false
 	}
+	ask := 0
 	m := machine{steps: e.steps, seen: make([]int, len(e.steps))}
 	here := position{before: none, left: len(text)}
 	here.after, here.size = decode(text)
 	for at := 0; ; {
+		if at >= ask {
+			if over() {
+				return false, false, true
+			}
+			ask = at + askEach
+		}
 		if len(m.now) > 0 || e.mayBegin(here.after) {
 			m.follow(e.start, &here, at)
 		}
 		if m.found || here.after == none {
-			return m.found, true
+			return m.found, true, false
 		}
 		at += here.size
 		here.before, here.left = here.after, len(text)-at
 		here.after, here.size = decode(text[at:])
 		m.take(&here, at)
 		if m.found {
-			return true, true
+			return true, true, false
 		}
 	}
 }
+
+// askEach is after how many bytes of a text FindUntil asks.
+const askEach = 64 << 10
 
 // mayBegin tells whether what is found can begin with a character.
 func (e *Expression) mayBegin(r rune) bool {

@@ -115,10 +115,11 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	}
 	d.over = true
 	err = wholefile.SyncDir(s.dir)
+	disk := diskUse(filepath.Join(s.dir, d.id)) // nobody waits for that
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.drafts, d.id)
-	s.known[d.id] = &kept{manifest: m, digest: digest, state: state, disk: diskUse(filepath.Join(s.dir, d.id)), used: s.now()}
+	s.known[d.id] = &kept{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
 	s.take(d.id, s.known[d.id].names())
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "it is not known whether the snapshot %s survives a loss of power", d.id)

@@ -11,7 +11,7 @@ import (
 
 // Room is how much snapshots may take of the host. Zero fields allow nothing.
 type Room struct {
-	Bytes   int64 // of all of them, drafts included
+	Bytes   int64 // of all of them, with drafts and those that are being removed
 	Count   int   // drafts not included
 	Reserve int64 // bytes that stay free on the file system
 }

@@ -76,10 +76,10 @@ type Store struct {
 
 	mu     sync.Mutex         // guards what follows
 	known  map[string]*kept   // by id
-	drafts map[string]drafted // by id
+	drafts map[string]drafted // by id; also snapshots whose files are being removed
 }
 
-// drafted is what a draft may take.
+// drafted is what a draft may take, or what is being removed still takes.
 type drafted struct {
 	owner string
 	bytes int64
@@ -265,25 +265,38 @@ func (k *kept) free() error {
 }
 
 // Remove removes a snapshot by id, or by name. One that is being read is a
-// fault.ErrConflict.
+// fault.ErrConflict. Nobody else waits while its files go; their room is to be had again when they have
+// gone, and so is its id.
 func (s *Store) Remove(owner, ref string) (Snapshot, error) {
+	removed, gone, err := s.moveAside(owner, ref)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
+		s.log.Error("the files of a removed snapshot are left", "snapshot", removed.ID, "err", err)
+	}
+	s.forgetDraft(removed.ID)
+	return removed, nil
+}
+
+// moveAside forgets a snapshot and gives its files another name, gone, which Open removes if nobody else
+// does.
+func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, err := s.find(owner, ref)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, "", err
 	}
 	id := k.manifest.ID
 	if err := k.free(); err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, "", err
 	}
-	gone := filepath.Join(s.dir, gonePrefix+id)
+	gone = filepath.Join(s.dir, gonePrefix+id)
 	if err := os.Rename(filepath.Join(s.dir, id), gone); err != nil {
-		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
+		return Snapshot{}, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
 	}
 	delete(s.known, id)
-	if err := errors.Join(wholefile.SyncDir(s.dir), os.RemoveAll(gone)); err != nil {
-		s.log.Error("the files of a removed snapshot are left", "snapshot", id, "err", err)
-	}
-	return k.view(), nil
+	s.drafts[id] = drafted{k.manifest.Owner, k.disk}
+	return k.view(), gone, nil
 }

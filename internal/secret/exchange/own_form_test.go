@@ -41,6 +41,7 @@ func TestAFormSignedWithAnotherKey(t *testing.T) {
 	for version, fields := range map[string][]string{
 		"4, behind a long part": {"about", long, "X-Amz-Credential", "AKIATHEIRSTHEIRSTHEIR/a", "X-Amz-Signature", "00ff"},
 		"4, a name in pieces":   {"policy", "eyJ9", `x-amz-cred\"; name*=utf-8''x%2Damz%2dcredential; x="`, "AKIATHEIRSTHEIRSTHEIR/a"},
+		"4, many blanks":        {"policy", "eyJ9", `x"; name` + strings.Repeat(" \r\n\t", 900) + `="x-amz-credential`, "AKIATHEIRSTHEIRSTHEIR/a"},
 		"4":                     {"policy", "eyJ9", "x-amz-algorithm", "AWS4-HMAC-SHA256", "x-amz-credential", "AKIATHEIRSTHEIRSTHEIR/20261128/eu-west-1/s3/aws4_request", "x-amz-date", "20261128T000000Z", "x-amz-signature", "00ff"},
 		"2":                     {"policy", "eyJ9", "AWSAccessKeyId", "AKIATHEIRSTHEIRSTHEIR", "signature", "00ff"},
 	} {

@@ -240,7 +240,7 @@ func projectsFile() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(paths.State, "projects.json"), nil
+	return paths.Projects(), nil
 }
 
 func isAllowed(p *project.Project) (bool, error) {

@@ -244,3 +244,6 @@ func checkOwned(path string) error {
 // Workspaces has the copies of directories that runs work in. It is not in the state, of which
 // nothing can be mounted.
 func (p Paths) Workspaces() string { return p.State + "-workspaces" }
+
+// Projects has which cofferdam.yaml this user has allowed.
+func (p Paths) Projects() string { return filepath.Join(p.State, "projects.json") }

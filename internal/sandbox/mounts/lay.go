@@ -26,9 +26,15 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 		}
 	}()
 	var all, over []engine.Mount
+	var ignores [][]*ignoreFile
 	for _, c := range checked {
 		all = append(all, c.shown())
-		hidden, err := r.hide(c)
+		files, err := r.ignoreFiles(c.path)
+		if err != nil {
+			return nil, err
+		}
+		ignores = append(ignores, files)
+		hidden, err := r.hide(c, files)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +46,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(checked, guarded(checked, deciding))
+	guards, err := guard(checked, guarded(deciding, ignores))
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +86,6 @@ func (r Rules) open(asked []Mount) ([]Checked, error) {
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-// guarded are the files that decide what a later run may do: those that the caller
-// knows, and the ignore files of the mounts.
-func guarded(mounts []Checked, deciding []string) []string {
-	files := slices.Clone(deciding)
-	for _, m := range mounts {
-		if ignore, err := m.path.Below(IgnoreFile, hostpath.Identity{}); err == nil {
-			ignore.Close()
-			files = append(files, filepath.Join(m.Source, IgnoreFile))
-		}
-	}
-	return files
 }
 
 // guard returns the read-only mounts that keep the agent from rewriting files

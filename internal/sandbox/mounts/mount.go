@@ -44,6 +44,12 @@ type Rules struct {
 	Writable func() []hostpath.Tree
 	// Hidden keeps what ignore files have hidden; nil: it is not kept.
 	Hidden *Hidden
+	// Projects are the directories of the projects that were allowed, whose ignore files hold wherever they are shown; nil:
+	// there are none.
+	Projects func() ([]string, error)
+	// Copies is where the copies of runs are, without links. Ignore files above a copy are of no account: it was made without
+	// what those hide that are above its original. "": there are none.
+	Copies string
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string

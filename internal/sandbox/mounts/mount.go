@@ -97,6 +97,17 @@ func Destinations(all []engine.Mount) (writable, readOnly []string) {
 	return writable, readOnly
 }
 
+// WithHidden are read-only destinations, sorted, with those of what ignore files hide among mounts.
+func WithHidden(readOnly []string, all []engine.Mount) []string {
+	var hidden []string
+	for _, mount := range all {
+		if !mount.Around.IsZero() && !slices.Contains(readOnly, mount.Destination) {
+			hidden = append(hidden, mount.Destination)
+		}
+	}
+	return slices.Sorted(slices.Values(slices.Concat(readOnly, hidden)))
+}
+
 // Checked is a mount whose source is open. Close it.
 type Checked struct {
 	Mount // its source is without links

@@ -108,6 +108,9 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 		if err != nil {
 			return nil, fault.Invalid("%s can't be read any more", file)
 		}
+		if err := checkSecondNames(mounts, table, resolved); err != nil {
+			return nil, err
+		}
 		for _, m := range mounts {
 			if !m.ReadWrite {
 				continue

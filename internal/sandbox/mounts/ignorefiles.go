@@ -147,7 +147,7 @@ func isAt(name string, id hostpath.Identity) bool {
 func (s *ignoreSearch) below(shown *hostpath.Path, rel string, names []string) error {
 	part, err := shown.Below(rel, hostpath.Identity{})
 	if err != nil {
-		return nil //nolint:nilerr // it is not there any more, or nothing that could be shown
+		return nil // it is not there any more, or nothing that could be shown
 	}
 	defer part.Close()
 	if part.ID.Type == hostpath.Dir {

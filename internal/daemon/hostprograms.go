@@ -80,7 +80,7 @@ func CheckHostPrograms(paths config.Paths, cfg config.Config) error {
 			return fault.Wrap(fault.ErrUnavailable, err, "where %s lies can't be looked at", program)
 		}
 		if theirs {
-			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: move it elsewhere and name that in the configuration, or install Cofferdam elsewhere, as with `uv tool install cofferdam` or `pipx install cofferdam`", program, tree.Path)
+			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: %s", program, tree.Path, hostexec.MoveOwn)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	})
 	runsc := FindRunsc(d.opts.Config.Runsc, d.opts.Executable, written.OrAnywhere(p.Written()))
 	engines := all.Engines(all.Config{
-		Runsc: runsc, RunscDir: p.Runsc(), StateDir: p.State,
+		Runsc: runsc, Programs: p.Engines(), Writable: writableOf(d), RunscDir: p.Runsc(), StateDir: p.State,
 		RuncDir: p.Runc(), Place: p.Place(), Stage: stage, Stages: limitsOf(d.opts.Config.Processes.Stage),
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,

@@ -110,6 +110,11 @@ func install(t *testing.T, bin string) {
 	}
 }
 
+// exec runs a shell's line in a sandbox.
+func (o ownInstallation) exec(id, line string) (string, error) {
+	return o.cofferdam("exec", id, "--", "sh", "-c", line)
+}
+
 // TestOwnProgramsMadeAnew: while a sandbox lives, a person makes the virtual environment anew, and with the
 // old one goes what kept the agent from it. The host must not run what the agent puts there, neither the daemon that
 // lives, nor the next one. The controls: before that the agent can't write there, afterwards it can, and
@@ -141,12 +146,21 @@ func TestOwnProgramsMadeAnew(t *testing.T) {
 			}
 			made()
 			id := create("the control: made anew when the sandbox is gone")
-			if out, err := o.cofferdam("exec", id, "--", "touch", ".venv/bin/more"); err == nil {
+			if out, err := o.exec(id, "touch .venv/bin/more"); err == nil {
 				t.Fatalf("the control: the environment is not covered: %s", out)
+			}
+			if err := os.Rename(venv, venv+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := o.exec(id, "touch .venv.away/bin/more"); err == nil {
+				t.Errorf("what was covered is written under another name, and its mark is the same when it is back: %s", out)
+			}
+			if err := os.Rename(venv+".away", venv); err != nil {
+				t.Fatal(err)
 			}
 			made()
 			const evil = `printf '#!/bin/sh\nid > %s\nexec /bin/true\n' > .venv/bin/runsc && chmod 755 .venv/bin/runsc`
-			if out, err := o.cofferdam("exec", id, "--", "sh", "-c", fmt.Sprintf("rm .venv/bin/runsc; "+evil, ran)); err != nil {
+			if out, err := o.exec(id, fmt.Sprintf("rm .venv/bin/runsc; "+evil, ran)); err != nil {
 				t.Fatalf("the control: the environment that was made anew is not open: %v: %s", err, out)
 			}
 			out, err := o.cofferdam("run", "--template", "host", "--engine", "gvisor", "--", "true")

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
@@ -100,7 +101,9 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	}
 	folder := filepath.Join(all, r.request.Run)
 	err = ui.ShowWaiting("copying "+dir, func() error {
-		r.workspace, err = workspace.Make(ctx, dir, folder, hidden.Ignored)
+		r.workspace, err = workspace.Make(ctx, dir, folder, func(dir *hostpath.Path) (func(string, fs.DirEntry) bool, error) {
+			return hidden.Ignored(dir, checkNoted)
+		})
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {

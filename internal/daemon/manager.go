@@ -31,7 +31,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	}
 	d.templates = template.NewStore(p.Templates(), template.Options{
 		InUse:   func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
-		Fetcher: toolFetcher{d},
+		Fetcher: toolFetcher{d}, Writable: writableOf(d),
 	})
 	runsc := FindRunsc(d.opts.Config.Runsc, d.opts.Executable, written.OrAnywhere(p.Written()))
 	engines := all.Engines(all.Config{
@@ -53,7 +53,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
-		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
+		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Seen: seenOf(d), Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),

@@ -71,6 +71,8 @@ type Config struct {
 	Written *written.Record
 	// Hidden keeps what ignore files hide of the host; nil: it is not kept.
 	Hidden *mounts.Hidden
+	// Seen: see mounts.Rules.
+	Seen func(what, path string, text []byte) error
 	// PolicyDir keeps each policy document under its digest.
 	PolicyDir string
 	// BaselineDir keeps what each template brings, by the template's digest.

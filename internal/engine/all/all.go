@@ -61,14 +61,14 @@ func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	for _, e := range []engine.Engine{
 		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Programs: cfg.Programs, Writable: cfg.Writable, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name), Stages: cfg.Stages}, k),
 		runc.New(runc.Config{
-			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name), Stages: cfg.Stages,
+			Writable: cfg.Writable, Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name), Stages: cfg.Stages,
 		}, k),
 		docker.New(docker.Config{
-			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name), Stages: cfg.Stages,
+			Host: cfg.Docker, Writable: cfg.Writable, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name), Stages: cfg.Stages,
 			Probe: append(slices.Clone(cfg.Probe), docker.Name), Log: cfg.Log,
 		}, k),
 		microvm.New(microvm.Config{
-			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name), Stages: cfg.Stages,
+			Monitor: cfg.Monitor, Writable: cfg.Writable, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name), Stages: cfg.Stages,
 		}, k),
 	} {
 		engines[e.Name()] = e

@@ -37,7 +37,10 @@ const (
 // at the start; a file that the host makes later is not hidden. All is read by the
 // descriptor of the mount's source.
 func (r Rules) hide(m Checked) ([]engine.Mount, error) {
-	ignore, digest, err := readIgnore(m)
+	ignore, text, digest, err := readIgnore(m)
+	if err == nil && r.Seen != nil && r.Hidden.changed(m.Origin(), digest) {
+		err = r.Seen("ignore file", filepath.Join(m.Source, IgnoreFile), text)
+	}
 	if err != nil || ignore == nil {
 		return nil, err
 	}
@@ -64,10 +67,13 @@ func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hos
 
 // Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
 // another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
-// they would have other identities. nil: none. It is of use as long as the directory is open.
-func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+// they would have other identities. nil: none. It is of use as long as the directory is open. seen: see Rules.Seen.
+func (h *Hidden) Ignored(dir *hostpath.Path, seen func(what, path string, text []byte) error) (func(rel string, d fs.DirEntry) bool, error) {
 	m := Checked{Mount{Source: dir.Name}, dir}
-	ignore, digest, err := readIgnore(m)
+	ignore, text, digest, err := readIgnore(m)
+	if err == nil && seen != nil && h.changed(m.Origin(), digest) {
+		err = seen("ignore file", filepath.Join(m.Source, IgnoreFile), text)
+	}
 	if err != nil || ignore == nil {
 		return nil, err
 	}
@@ -76,28 +82,28 @@ func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bo
 }
 
 // readIgnore reads the mount's ignore file, and makes a digest of it; nil if it has none.
-func readIgnore(m Checked) (ignore *gitignore.GitIgnore, digest string, err error) {
+func readIgnore(m Checked) (ignore *gitignore.GitIgnore, text []byte, digest string, err error) {
 	if m.Origin().Type != hostpath.Dir {
-		return nil, "", nil // a file has no ignore file
+		return nil, nil, "", nil // a file has no ignore file
 	}
 	file := filepath.Join(m.Source, IgnoreFile)
 	path, err := m.path.Below(IgnoreFile, hostpath.Identity{Type: hostpath.File})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil // it has none
+		return nil, nil, "", nil // it has none
 	}
 	if _, link := errors.AsType[*hostpath.LinkError](err); link {
-		return nil, "", fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
+		return nil, nil, "", fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
 	}
 	if err != nil {
-		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
+		return nil, nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
 	}
 	defer path.Close()
-	text, err := path.ReadFile(ignoreMaxBytes)
+	text, err = path.ReadFile(ignoreMaxBytes)
 	if err != nil {
-		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
+		return nil, nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
 	}
 	sum := sha256.Sum256(text)
-	return gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...), hex.EncodeToString(sum[:]), nil
+	return gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...), text, hex.EncodeToString(sum[:]), nil
 }
 
 // hider looks through a mount.

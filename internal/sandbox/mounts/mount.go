@@ -44,6 +44,9 @@ type Rules struct {
 	Writable func() []hostpath.Tree
 	// Hidden keeps what ignore files have hidden; nil: it is not kept.
 	Hidden *Hidden
+	// Seen is asked about an ignore file that says something else than what has hidden files before: an error if an agent
+	// could have written it and no person has seen it as it is. nil: nobody is asked.
+	Seen func(what, path string, text []byte) error
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string

@@ -1,3 +1,13 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+)
 
 // TestMachinesAreMadeWithAbsolutePaths: what is relative lies wherever somebody starts the daemon. The control: absolute.
 func TestMachinesAreMadeWithAbsolutePaths(t *testing.T) {

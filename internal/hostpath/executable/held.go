@@ -108,18 +108,15 @@ func (h *Held) pin(found *hostpath.Path) (name string, err error) {
 		return "", err
 	}
 	_ = os.Chtimes(at, time.Time{}, time.Now()) // at worst it is made again
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-		if err = unix.Linkat(unix.AT_FDCWD, found.Proc(), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW); err != nil && !errors.Is(err, fs.ErrExist) {
-			err = copyTo(found, name) // of another file system, or another user's
-		}
-		if err != nil {
+	// Another daemon may have made it, or make it now.
+	err = unix.Linkat(unix.AT_FDCWD, found.Proc(), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := copyTo(found, name); err != nil { // of another file system, or another user's
 			return "", err
 		}
-	} else if err != nil {
-		return "", err
 	}
 	h.dropOld(at)
-	if unix.Access(name, unix.X_OK) != nil {
+	if starts := unix.Access(name, unix.X_OK) == nil; !starts {
 		return h.path, nil
 	}
 	return name, nil
@@ -137,7 +134,7 @@ func copyTo(found *hostpath.Path, name string) error {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	err = errors.Join(err, to.Chmod(0o755), to.Sync(), to.Close()) //nolint:gosec // a program, for every user of a sandbox
+	err = errors.Join(err, to.Chmod(0o755), to.Sync(), to.Close())
 	if err == nil {
 		err = os.Rename(to.Name(), name)
 	}

@@ -77,7 +77,7 @@ func TestHeldIsStartedAsItWasLookedAt(t *testing.T) {
 
 // TestHeldOfAnotherFileSystem: where no second name can be had it is a copy.
 func TestHeldOfAnotherFileSystem(t *testing.T) {
-	own, err := os.MkdirTemp("/dev/shm", "held-*")
+	own, err := os.MkdirTemp("/dev/shm", "held-*") //nolint:usetesting // it is of another file system than t.TempDir
 	if err != nil {
 		t.Skipf("there is no other file system: %v", err)
 	}

@@ -100,21 +100,18 @@ func (s *Blueprints) settle(id string) {
 	s.note(id, settled)
 }
 
-// settleTrees replaces trees in the record by what they are once nobody writes in them. Those that others have
-// as well stay beside that. Needs s.recording.
+// settleTrees replaces trees in the record by what they are once nobody writes in them, unless others still do. What
+// is lost is so for all. Needs s.recording.
 func (s *Blueprints) settleTrees(trees, others []hostpath.Tree) error {
 	var was, now []hostpath.Tree
 	for _, t := range trees {
 		if t.Marks == "" || s.record == nil {
 			continue
 		}
-		if lost := t.Lost(); !lost && slices.Contains(others, t) {
+		if !t.Lost() && slices.Contains(others, t) {
 			continue // whoever runs last settles it
 		}
-		if was = append(was, t); slices.Contains(others, t) {
-			now = append(now, t)
-		}
-		now = append(now, t.Settled())
+		was, now = append(was, t), append(now, t.Settled())
 	}
 	if len(was) == 0 {
 		return nil

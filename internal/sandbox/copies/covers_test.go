@@ -150,6 +150,19 @@ func TestCoversAreLostWhileASandboxRuns(t *testing.T) {
 			p.restart()
 			p.expect("both have ended", true)
 		},
+		"put back before its end": func(p *coveredProject) {
+			p.begin("a")
+			if err := os.Rename(p.venv, p.venv+".was"); err != nil {
+				p.t.Fatal(err)
+			}
+			other := &coveredProject{t: p.t, dir: p.t.TempDir(), venv: "/none", kept: p.kept}
+			other.begin("b") // has the record look
+			if err := os.Rename(p.venv+".was", p.venv); err != nil {
+				p.t.Fatal(err)
+			}
+			p.kept.Forget("a")
+			p.expect("it has ended", true)
+		},
 		"another daemon": func(p *coveredProject) {
 			p.begin("a")
 			p.restart()

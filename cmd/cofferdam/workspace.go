@@ -101,7 +101,7 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	}
 	folder := filepath.Join(all, r.request.Run)
 	err = ui.ShowWaiting("copying "+dir, func() error {
-		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }}
+		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
 		r.workspace, err = workspace.Make(ctx, dir, folder, rules.Ignored)
 		return err
 	})

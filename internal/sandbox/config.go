@@ -74,6 +74,8 @@ type Config struct {
 	// Projects and Copies: see mounts.Rules.
 	Projects func() ([]string, error)
 	Copies   string
+	// Seen: see mounts.Rules.
+	Seen func(what, path string, text []byte) error
 	// PolicyDir keeps each policy document under its digest.
 	PolicyDir string
 	// BaselineDir keeps what each template brings, by the template's digest.

@@ -69,6 +69,16 @@ func OpenHidden(path string) (*Hidden, error) {
 	return h, nil
 }
 
+// changed tells whether a directory's ignore file has hidden something, and says something else now, or is gone.
+func (h *Hidden) changed(source hostpath.Identity, ignore string) bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, func(one hiding) bool { return one.Ignore != ignore && one.Source.IsAfterBoot(source) })
+}
+
 // of is what a directory's ignore file has hidden before, if it said what it says.
 func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity {
 	if h == nil {
@@ -101,7 +111,7 @@ func (h *Hidden) dirs() (all []string) {
 }
 
 // keep notes, durably, what an ignore file hides, beside what it has hidden before. Files that
-// another text of it has hidden are forgotten: somebody has changed it who may, since no agent can. part tells that
+// another text of it has hidden are forgotten: somebody has changed it who may (Rules.Seen). part tells that
 // these are of a part of the directory; errManyParts if they are too many with the others.
 func (h *Hidden) keep(dir hostpath.Tree, ignore string, ids []hostpath.Identity, part bool) error {
 	if h == nil {

@@ -174,3 +174,62 @@ func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 }
+
+// TestAnIgnoreFileThatAnAgentChanged shows nothing of what it has hidden before a person has seen it. The controls: it is as it
+// was, a person changed it, and one that has hidden nothing before hides more.
+func TestAnIgnoreFileThatAnAgentChanged(t *testing.T) {
+	t.Parallel()
+	unseen := errors.New("nobody has seen it")
+	for name, c := range map[string]struct {
+		change  func(path string) error
+		asked   bool
+		refused error
+	}{
+		"emptied":             {func(path string) error { return os.WriteFile(path, nil, 0o600) }, true, unseen},
+		"another text":        {func(path string) error { return os.WriteFile(path, []byte("/other\n"), 0o600) }, true, unseen},
+		"removed":             {os.Remove, true, unseen},
+		"control: a person":   {func(path string) error { return os.WriteFile(path, nil, 0o600) }, true, nil},
+		"control: as it was":  {func(string) error { return nil }, false, unseen},
+		"control: it was new": {nil, false, unseen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			ignore := filepath.Join(dir, IgnoreFile)
+			for name, text := range map[string]string{"key.pem": "key", IgnoreFile: "key.pem\n"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record, err := OpenHidden(filepath.Join(t.TempDir(), "hidden"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := false
+			rules := Rules{EmptyFile: "/empty", Hidden: record, Seen: func(_, path string, _ []byte) error {
+				asked = asked || path == ignore
+				return c.refused
+			}}
+			hide := func() ([]string, error) {
+				over, err := rules.Hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				var all []string
+				for _, m := range over {
+					all = append(all, m.Destination)
+				}
+				return all, err
+			}
+			if c.change != nil {
+				if all, err := hide(); err != nil || !slices.Equal(all, []string{"/w/key.pem"}) {
+					t.Fatalf("hidden: %q, %v", all, err)
+				}
+				if err := c.change(ignore); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := hide()
+			if asked != c.asked || (err != nil) != (c.asked && c.refused != nil) || err != nil && len(all) > 0 {
+				t.Errorf("asked: %v, shown without %q, %v", asked, all, err)
+			}
+		})
+	}
+}

@@ -30,6 +30,7 @@ type ignoreFile struct {
 	dir      string            // in which it lies, without links
 	id       hostpath.Identity // the directory's
 	patterns *gitignore.GitIgnore
+	text     []byte
 	digest   string
 	known    map[uint64][]hostpath.Identity // what it has hidden before, by inode
 
@@ -174,7 +175,10 @@ func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string)
 		back.Close()
 	}
 	f, err := readIgnoreFile(dir, before != "")
-	if err != nil || f == nil {
+	if err != nil {
+		return err
+	}
+	if err := s.checkSeen(dir, f); err != nil || f == nil {
 		return err
 	}
 	if slices.ContainsFunc(s.found, func(has *ignoreFile) bool { return has.id == f.id && has.at == at && has.before == before }) {
@@ -184,6 +188,17 @@ func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string)
 	f.hidden = f.hidesOnWay(dir)
 	s.found = append(s.found, f)
 	return nil
+}
+
+// checkSeen asks about a directory's ignore file (nil: it has none) if it says something else than the one that has hidden files there before.
+func (s *ignoreSearch) checkSeen(dir *hostpath.Path, f *ignoreFile) error {
+	if f == nil {
+		f = &ignoreFile{dir: dir.Name, id: dir.ID}
+	}
+	if s.rules.Seen == nil || !s.rules.Hidden.changed(f.id, f.digest) {
+		return nil
+	}
+	return s.rules.Seen("ignore file", f.path(), f.text)
 }
 
 func movedMeanwhile(name string, err error) error {
@@ -235,7 +250,7 @@ func readIgnoreFile(dir *hostpath.Path, above bool) (*ignoreFile, error) {
 	}
 	sum := sha256.Sum256(text)
 	return &ignoreFile{
-		dir: dir.Name, id: dir.ID, digest: hex.EncodeToString(sum[:]),
+		dir: dir.Name, id: dir.ID, text: text, digest: hex.EncodeToString(sum[:]),
 		patterns: gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...),
 	}, nil
 }

@@ -28,7 +28,11 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	var all, over []engine.Mount
 	var ignores [][]*ignoreFile
 	for _, c := range checked {
-		all = append(all, c.shown())
+		shown, err := c.over(checked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, shown)
 		files, err := r.ignoreFiles(c.path)
 		if err != nil {
 			return nil, err
@@ -127,17 +131,38 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 			if filepath.Dir(name) != m.Source {
 				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
 			}
-			cover := engine.Mount{
-				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(name)), ReadOnly: true,
-				// Whoever owns it may write it anew meanwhile: any file is what all see there.
-				Origin: hostpath.Identity{Type: hostpath.File},
+			cover, err := coverOf(m, name)
+			if err != nil {
+				return nil, err
 			}
-			if !slices.Contains(over, cover) { // two links may lead to one file
+			// Whoever owns it may write it anew meanwhile: any file is what all see there.
+			cover.Source, cover.Origin = resolved, hostpath.Identity{Type: hostpath.File}
+			if !slices.Contains(over, cover) && !askedAt(mounts, cover) { // two links may lead to one file
 				over = append(over, cover)
 			}
 		}
 	}
 	return over, nil
+}
+
+// over is the mount as an engine mounts it, with what it lies over where that is directly in a mount that can be
+// written: as long as that is there nobody inside reaches it.
+func (c Checked) over(all []Checked) (engine.Mount, error) {
+	shown := c.shown()
+	for _, outer := range all {
+		if !outer.ReadWrite || filepath.Dir(c.Destination) != outer.Destination {
+			continue
+		}
+		place, err := outer.path.Below(filepath.Base(c.Destination), c.Origin().Kind())
+		if err != nil {
+			return shown, nil //nolint:nilerr // checkNested says what is wrong with it
+		}
+		shown.Covers, err = place.Mark()
+		if place.Close(); err != nil {
+			return shown, err
+		}
+	}
+	return shown, nil
 }
 
 // checkNested refuses a mount inside of another one whose place does not exist

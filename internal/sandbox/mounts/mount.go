@@ -50,6 +50,9 @@ type Rules struct {
 	// Copies is where the copies of runs are, without links. Ignore files above a copy are of no account: it was made without
 	// what those hide that are above its original. "": there are none.
 	Copies string
+	// Seen is asked about an ignore file that says something else than what has hidden files before: an error if an agent
+	// could have written it and no person has seen it as it is. nil: nobody is asked.
+	Seen func(what, path string, text []byte) error
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string

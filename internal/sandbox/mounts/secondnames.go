@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -74,8 +75,12 @@ func CheckGuards(all []engine.Mount, own []string) error {
 		if len(written) == 0 || !m.ReadOnly || m.Origin != (hostpath.Identity{Type: hostpath.File}) || isOwn(m.Source, own) {
 			continue
 		}
-		if err := checkSecondNames(written, table, m.Source); err != nil {
-			return fault.Wrap(fault.ErrConflict, err, "the sandbox can't go on")
+		err := checkSecondNames(written, table, m.Source)
+		if errors.Is(err, fault.ErrInvalid) {
+			return fault.New(fault.ErrConflict, "the sandbox can't go on: %s", fault.Sentence(err, ""))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

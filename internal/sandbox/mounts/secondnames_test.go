@@ -82,8 +82,9 @@ func TestSecondNamesOfDecidingFiles(t *testing.T) {
 				}
 				makeSecond()
 				covered := c.refused && filepath.Dir(at(c.file)) == asked[0].Source
-				if err := CheckGuards(before, nil); errors.Is(err, fault.ErrConflict) != covered {
-					t.Errorf("one that was paused goes on with %v", err)
+				err = CheckGuards(before, nil)
+				if told := fault.Sentence(err, ""); errors.Is(err, fault.ErrConflict) != covered || strings.Contains(told, at(c.second)) != covered {
+					t.Errorf("one that was paused goes on with %v; a person reads %q", err, told)
 				}
 			} else {
 				makeSecond()

@@ -3,6 +3,8 @@ package mounts
 import (
 	"errors"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -30,11 +32,11 @@ func (r Rules) Hide(m Checked) ([]engine.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.hide(m, files)
+	return r.hide(m, files, ignoreMaxHidden)
 }
 
-// hide is Hide with the ignore files that hold for the mount.
-func (r Rules) hide(m Checked, files []*ignoreFile) ([]engine.Mount, error) {
+// hide is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
+func (r Rules) hide(m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
 	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err
 	}
@@ -43,8 +45,8 @@ func (r Rules) hide(m Checked, files []*ignoreFile) ([]engine.Mount, error) {
 		return nil, fault.Invalid("the mount source %s can't be read", m.Source)
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
-	h := hider{mount: m, files: files, emptyFile: r.EmptyFile}
-	if err := fs.WalkDir(root.FS(), ".", h.look); err != nil {
+	over, err := r.lookThrough(m, root, files, most)
+	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -52,7 +54,47 @@ func (r Rules) hide(m Checked, files []*ignoreFile) ([]engine.Mount, error) {
 			return nil, err
 		}
 	}
+	return over, nil
+}
+
+// lookThrough looks for what ignore files hide, and notes it in them. It looks through the parts of the mount of which they say
+// something, however large what is around these is. most bounds how many paths are hidden.
+func (r Rules) lookThrough(m Checked, root *os.Root, files []*ignoreFile, most int) ([]engine.Mount, error) {
+	h := hider{mount: m, emptyFile: r.EmptyFile, most: most}
+	parts := partsOf(files)
+	for _, part := range slices.Sorted(maps.Keys(parts)) { // members of a pool have their mounts in one order
+		h.files = parts[part]
+		err := fs.WalkDir(root.FS(), part, h.look)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, movedMeanwhile(filepath.Join(m.Source, part), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	return h.over, nil
+}
+
+// partsOf are the parts of what is shown of which ignore files say something, relative and none in another, with these files.
+func partsOf(files []*ignoreFile) map[string][]*ignoreFile {
+	begins := map[string]bool{}
+	for _, f := range files {
+		begins[f.at] = true
+	}
+	parts := map[string][]*ignoreFile{}
+	for _, f := range files {
+		part := f.at
+		for dir := f.at; dir != "." && dir != ""; dir = filepath.Dir(dir) {
+			if begins[dir] {
+				part = dir
+			}
+		}
+		if begins[""] || part == "" {
+			part = "."
+		}
+		parts[part] = append(parts[part], f)
+	}
+	return parts
 }
 
 // checkShown refuses what an ignore file hides whole.
@@ -78,7 +120,15 @@ func (r Rules) keep(f *ignoreFile) error {
 		return movedMeanwhile(f.dir, err)
 	}
 	defer whole.Close()
-	_, err = r.Hide(Checked{Mount{Source: f.dir}, whole})
+	files, err := r.ignoreFiles(whole)
+	if err != nil {
+		return err
+	}
+	// Nothing is mounted over it, so that what is known is the bound, not what an engine mounts.
+	_, err = r.hide(Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs)
+	if errors.Is(err, fault.ErrInvalid) {
+		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.path(), err)
+	}
 	return err
 }
 
@@ -112,6 +162,7 @@ type hider struct {
 	mount     Checked
 	files     []*ignoreFile
 	emptyFile string
+	most      int // paths that are hidden
 	seen      int
 	over      []engine.Mount
 }
@@ -127,8 +178,8 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	if len(by) == 0 {
 		return nil
 	}
-	if len(h.over) == ignoreMaxHidden {
-		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].path(), ignoreMaxHidden, h.mount.Source)
+	if len(h.over) == h.most {
+		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].path(), h.most, h.mount.Source)
 	}
 	around, err := h.mount.path.Below(filepath.Dir(rel), hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
@@ -189,7 +240,7 @@ func (h *hider) wasHidden(f *ignoreFile, rel string, d fs.DirEntry) bool {
 	}
 	this, err := h.mount.path.Below(rel, hostpath.Identity{})
 	if err != nil {
-		return false
+		return !isNotShown(err) // nobody knows what it is
 	}
 	defer this.Close()
 	return f.hasHidden(this.ID)

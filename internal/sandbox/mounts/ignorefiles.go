@@ -48,11 +48,11 @@ func (f *ignoreFile) path() string { return filepath.Join(f.dir, IgnoreFile) }
 // says nothing of it.
 func (f *ignoreFile) nameOf(rel string) (name string, ok bool) {
 	if f.at != "" {
-		if rel, ok = strings.CutPrefix(rel, f.at+"/"); !ok {
+		if rel, ok = strings.CutPrefix(rel, f.at); !ok || rel == "" || rel[0] != '/' {
 			return "", false
 		}
 	}
-	return filepath.Join(f.before, rel), true
+	return filepath.Join(f.before, strings.TrimPrefix(rel, "/")), true
 }
 
 // ignoreFiles finds those that hold for what is shown: in it, in any directory above it, also above its
@@ -70,8 +70,9 @@ func (r Rules) ignoreFiles(shown *hostpath.Path) ([]*ignoreFile, error) {
 	if shown.ID.Type != hostpath.Dir {
 		return s.found, nil
 	}
+	around := strings.TrimSuffix(shown.Name, "/") + "/"
 	for _, m := range table {
-		if rel, is := strings.CutPrefix(m.At, shown.Name+"/"); is {
+		if rel, is := strings.CutPrefix(m.At, around); is {
 			if err := s.below(shown, rel, table.NamesUnder(m.At, "/")); err != nil {
 				return nil, err
 			}
@@ -83,7 +84,7 @@ func (r Rules) ignoreFiles(shown *hostpath.Path) ([]*ignoreFile, error) {
 	}
 	for _, dir := range known {
 		for _, name := range table.NamesUnder(dir, shown.Name) {
-			if rel, is := strings.CutPrefix(name, shown.Name+"/"); is {
+			if rel, is := strings.CutPrefix(name, around); is {
 				if err := s.below(shown, rel, nil); err != nil {
 					return nil, err
 				}
@@ -116,8 +117,12 @@ type ignoreSearch struct {
 // above finds those in and above a part of what is shown, by all its names.
 func (s *ignoreSearch) above(part *hostpath.Path, at string, names []string) error {
 	for _, name := range names {
-		if name != part.Name && !isAt(name, part.ID) {
-			continue // something else lies over it
+		if name != part.Name {
+			if is, err := isAt(name, part.ID); err != nil {
+				return err
+			} else if !is {
+				continue // something else lies over it
+			}
 		}
 		for dir := name; ; dir = filepath.Dir(dir) {
 			if dir == s.rules.Copies {
@@ -136,19 +141,43 @@ func (s *ignoreSearch) above(part *hostpath.Path, at string, names []string) err
 	return nil
 }
 
-func isAt(name string, id hostpath.Identity) bool {
+// isAt tells whether something has a name.
+func isAt(name string, id hostpath.Identity) (bool, error) {
 	p, err := hostpath.Open(name, id)
-	if err == nil {
-		p.Close()
+	if _, other := errors.AsType[*hostpath.ChangedError](err); other {
+		return false, nil
 	}
-	return err == nil
+	if err != nil {
+		return false, unlessNotShown(name, err)
+	}
+	p.Close()
+	return true, nil
+}
+
+// isNotShown tells of an error by which nobody can be shown what has a name either: it is not there, not this user's to see, or
+// neither a file nor a directory. Others, such as too many open files, say nothing of what is there.
+func isNotShown(err error) bool {
+	if _, is := errors.AsType[*hostpath.LinkError](err); is {
+		return true
+	}
+	if _, is := errors.AsType[*hostpath.TypeError](err); is {
+		return true
+	}
+	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrPermission, unix.ENOTDIR, unix.ENOTCONN, unix.ESTALE}, func(one error) bool { return errors.Is(err, one) })
+}
+
+func unlessNotShown(name string, err error) error {
+	if isNotShown(err) {
+		return nil
+	}
+	return fault.Wrap(fault.ErrUnavailable, err, "%s, of which an ignore file may hide something, can't be looked at", name)
 }
 
 // below finds those of a directory in what is shown: its own, and those above its other names.
 func (s *ignoreSearch) below(shown *hostpath.Path, rel string, names []string) error {
 	part, err := shown.Below(rel, hostpath.Identity{})
 	if err != nil {
-		return nil // it is not there any more, or nothing that could be shown
+		return unlessNotShown(filepath.Join(shown.Name, rel), err)
 	}
 	defer part.Close()
 	if part.ID.Type == hostpath.Dir {
@@ -192,13 +221,18 @@ func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string)
 
 // checkSeen asks about a directory's ignore file (nil: it has none) if it says something else than the one that has hidden files there before.
 func (s *ignoreSearch) checkSeen(dir *hostpath.Path, f *ignoreFile) error {
-	if f == nil {
+	gone := f == nil
+	if gone {
 		f = &ignoreFile{dir: dir.Name, id: dir.ID}
 	}
 	if s.rules.Seen == nil || !s.rules.Hidden.changed(f.id, f.digest) {
 		return nil
 	}
-	return s.rules.Seen("ignore file", f.path(), f.text)
+	err := s.rules.Seen("ignore file", f.path(), f.text)
+	if gone && errors.Is(err, fault.ErrInvalid) { // there is nothing to read
+		return fault.Invalid("the ignore file %s, which has hidden files, is gone, and an agent could have removed it: put it back; or, if nothing is to be hidden any more, make an empty one and say so: cofferdam project allow %s", f.path(), f.path())
+	}
+	return err
 }
 
 func movedMeanwhile(name string, err error) error {

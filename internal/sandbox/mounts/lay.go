@@ -38,7 +38,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 			return nil, err
 		}
 		ignores = append(ignores, files)
-		hidden, err := r.hide(c, files)
+		hidden, err := r.hide(c, files, ignoreMaxHidden)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -42,6 +41,6 @@ func (f *auditFiles) keys() (*checkpoint.Keyring, error) {
 	if f.key == "" {
 		return nil, nil
 	}
-	ring, err := audit.ReadPublicKeys(f.key)
+	ring, err := publicKeys(f.key)
 	return &ring, err
 }

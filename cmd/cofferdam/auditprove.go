@@ -130,7 +130,7 @@ if it is not.`,
 }
 
 func checkProof(path, key string, asJSON bool) error {
-	keys, err := audit.ReadPublicKeys(key)
+	keys, err := publicKeys(key)
 	if err != nil {
 		return err
 	}

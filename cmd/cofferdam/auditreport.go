@@ -108,7 +108,7 @@ func (f *reportFlags) run(ctx context.Context, name string, now time.Time) (err 
 		return err
 	}
 	for _, path := range f.locks {
-		data, err := readDocument("lockfile", path, lockfile.MaxBytes)
+		data, err := readDeciding("lockfile", path, lockfile.MaxBytes)
 		if err != nil {
 			return err
 		}

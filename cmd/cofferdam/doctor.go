@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -97,16 +98,17 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	runsc := daemon.FindRunsc(cfg.Runsc, self, written.OrAnywhere(paths.Written()))
+	writable := func() []hostpath.Tree { return written.OrAnywhere(paths.Written()) }
+	runsc := daemon.FindRunsc(cfg.Runsc, self, writable())
 	parent := keeper.Dial(paths.KeeperSocket())
 	engines := all.Engines(all.Config{
-		Runsc: runsc, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),
+		Runsc: runsc, Writable: writable, RunscDir: paths.Runsc(), StateDir: paths.State, RuncDir: paths.Runc(), Place: paths.Place(),
 		Docker: cfg.Docker.Host, Grounds: paths.Grounds(), Probe: []string{self, "probe"},
 		Kernel: cfg.GuestKernel, Monitor: cfg.MachineMonitor, Agent: embedded.Binary,
 	}, parent)
-	store := template.NewStore(paths.Templates(), template.Options{})
+	store := template.NewStore(paths.Templates(), template.Options{Writable: writable})
 	return doctor.Examine(ctx, doctor.Inputs{
-		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc, DefaultEngine: all.Default,
+		State: paths.State, UID: os.Geteuid(), Env: os.Environ(), Runsc: runsc, Writable: writable, DefaultEngine: all.Default,
 		Engines:   slices.SortedFunc(maps.Values(engines), func(a, b engine.Engine) int { return strings.Compare(a.Name(), b.Name()) }),
 		Templates: store, DefaultTemplate: store.Meant(cfg.DefaultTemplate),
 		GatewayUID: cfg.GatewayUID, Keeper: parent,

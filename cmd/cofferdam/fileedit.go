@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 )
 
 // fileEdit is a change of a file that a person sees before it is made. It is made where the file
@@ -62,7 +64,26 @@ func (e fileEdit) write() error {
 	if err := e.entry.Replace(e.after); err != nil {
 		return fmt.Errorf("write %s: %w", e.path, err)
 	}
-	return nil
+	return e.vouchAfter()
+}
+
+// vouchAfter notes what a person has seen of a file: the difference, to what they had seen before.
+func (e fileEdit) vouchAfter() error {
+	trees := agentTrees()
+	if len(trees) == 0 {
+		return nil
+	}
+	book, err := vouchedBook()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	err = book.Check(ctx, "file", e.path, e.before, trees)
+	if _, unseen := errors.AsType[*vouched.UnseenError](err); unseen {
+		return nil // whoever uses it is asked about all of it
+	}
+	return errors.Join(err, book.Vouch(ctx, e.path, e.after))
 }
 
 // create makes the file, and its directory if there was none.

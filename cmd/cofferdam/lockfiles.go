@@ -65,7 +65,7 @@ func (f runFlags) lockData(shown, path string) ([]byte, error) {
 	if data != nil {
 		return data, nil
 	}
-	data, err := readDocument("lockfile", shown, lockfile.MaxBytes)
+	data, err := readDeciding("lockfile", shown, lockfile.MaxBytes)
 	if err == nil && named {
 		return nil, fault.New(fault.ErrConflict, "the lockfile %s was put there while the project was looked at; try again", shown)
 	}

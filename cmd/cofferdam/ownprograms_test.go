@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,11 +38,7 @@ func newOwnInstallation(t *testing.T) ownInstallation {
 	project := filepath.Join(top, "project")
 	bin := filepath.Join(project, ".venv", "bin")
 	laidFiles(t, top, 0o755, map[string]string{"project/.venv/pyvenv.cfg": "home = /usr/bin\n", "project/.venv/bin/activate": "", "project/.venv/share/x": "", "project/share/x": ""})
-	for _, name := range []string{"cofferdam", "runsc"} {
-		if out, err := exec.CommandContext(t.Context(), "cp", filepath.Join("..", "..", "bin", name), bin).CombinedOutput(); err != nil {
-			t.Skipf("needs make build: %s", out)
-		}
-	}
+	install(t, bin)
 	o := ownInstallation{project: project, bin: bin, cofferdam: func(args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 		defer cancel()
@@ -99,6 +97,87 @@ func TestOwnProgramsAreNoGuests(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// install puts Cofferdam's programs into a directory.
+func install(t *testing.T, bin string) {
+	t.Helper()
+	for _, name := range []string{"cofferdam", "runsc"} {
+		if out, err := exec.CommandContext(t.Context(), "cp", filepath.Join("..", "..", "bin", name), bin).CombinedOutput(); err != nil {
+			t.Fatalf("needs make build: %s", out)
+		}
+	}
+}
+
+// exec runs a shell's line in a sandbox.
+func (o ownInstallation) exec(id, line string) (string, error) {
+	return o.cofferdam("exec", id, "--", "sh", "-c", line)
+}
+
+// TestOwnProgramsMadeAnew: while a sandbox lives, a person makes the virtual environment anew, and with the
+// old one goes what kept the agent from it. The host must not run what the agent puts there, neither the daemon that
+// lives, nor the next one. The controls: before that the agent can't write there, afterwards it can, and
+// an environment that is made anew when the sandbox is gone is run from.
+func TestOwnProgramsMadeAnew(t *testing.T) {
+	for _, engine := range []string{"gvisor", "runc"} {
+		t.Run(engine, func(t *testing.T) {
+			o := newOwnInstallation(t)
+			venv := filepath.Dir(o.bin)
+			ran := filepath.Join(filepath.Dir(o.project), "ran")
+			made := func() {
+				if err := errors.Join(os.RemoveAll(venv), os.MkdirAll(o.bin, 0o755)); err != nil {
+					t.Fatal(err)
+				}
+				laidFiles(t, venv, 0o755, map[string]string{"pyvenv.cfg": "home = /usr/bin\n"})
+				install(t, o.bin)
+			}
+			create := func(name string) string {
+				id, err := o.cofferdam("create", "--template", "host", "--engine", engine, "--mount", ".:/workspace:rw", "--workdir", "/workspace")
+				if err != nil {
+					t.Fatalf("%s: %v: %s", name, err, id)
+				}
+				words := strings.Fields(id)
+				return words[len(words)-1]
+			}
+			gone := create("the first")
+			if out, err := o.cofferdam("rm", gone); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			made()
+			id := create("the control: made anew when the sandbox is gone")
+			if out, err := o.exec(id, "touch .venv/bin/more"); err == nil {
+				t.Fatalf("the control: the environment is not covered: %s", out)
+			}
+			if err := os.Rename(venv, venv+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := o.exec(id, "touch .venv.away/bin/more"); err == nil {
+				t.Errorf("what was covered is written under another name, and its mark is the same when it is back: %s", out)
+			}
+			if err := os.Rename(venv+".away", venv); err != nil {
+				t.Fatal(err)
+			}
+			made()
+			const evil = `printf '#!/bin/sh\nid > %s\nexec /bin/true\n' > .venv/bin/runsc && chmod 755 .venv/bin/runsc`
+			if out, err := o.exec(id, fmt.Sprintf("rm .venv/bin/runsc; "+evil, ran)); err != nil {
+				t.Fatalf("the control: the environment that was made anew is not open: %v: %s", err, out)
+			}
+			out, err := o.cofferdam("run", "--template", "host", "--engine", "gvisor", "--", "true")
+			if said, is := os.ReadFile(ran); is == nil {
+				t.Fatalf("the daemon that lives ran the guest's program: %s (%v: %s)", said, err, out)
+			}
+			if out, err := o.cofferdam("stop", "--force"); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			out, err = o.cofferdam("run", "--template", "host", "--engine", "gvisor", "--", "true")
+			if said, is := os.ReadFile(ran); is == nil {
+				t.Errorf("the next daemon ran the guest's program: %s", said)
+			}
+			if err == nil || !strings.Contains(out, "uv tool install") {
+				t.Errorf("the next daemon does not say what to do: %v: %s", err, out)
+			}
+		})
 	}
 }
 

@@ -77,6 +77,9 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	if err := p.lock.write(data); err != nil {
 		return fmt.Errorf("write %s: %w", p.lock.shown, err)
 	}
+	if err := vouch(p.lock.path, data); err != nil {
+		return err
+	}
 	p.stderr.Say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)
 	return nil
 }

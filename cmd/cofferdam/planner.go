@@ -52,7 +52,7 @@ func (p *planner) mayRun() error {
 	if p.flags.policy == "" {
 		return nil
 	}
-	_, parsed, err := loadPolicy(p.flags.policy)
+	_, parsed, err := loadDeciding(p.flags.policy)
 	if err != nil {
 		return err
 	}

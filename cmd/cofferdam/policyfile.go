@@ -18,7 +18,7 @@ func readPolicy(path string, doc []byte) (api.Policy, policy.LockRules, error) {
 	var parsed *policy.Policy
 	var err error
 	if doc == nil {
-		doc, parsed, err = loadPolicy(path)
+		doc, parsed, err = loadDeciding(path)
 	} else {
 		parsed, err = policy.Parse(path, doc)
 	}
@@ -30,6 +30,15 @@ func readPolicy(path string, doc []byte) (api.Policy, policy.LockRules, error) {
 		return api.Policy{}, policy.LockRules{}, fmt.Errorf("find the policy %s: %w", path, err)
 	}
 	return api.Policy{Source: absolute, Document: doc}, parsed.Lockfiles(), nil
+}
+
+// loadDeciding is loadPolicy of a document that something is decided by.
+func loadDeciding(path string) ([]byte, *policy.Policy, error) {
+	doc, parsed, err := loadPolicy(path)
+	if err == nil {
+		err = checkSeen("policy", path, doc)
+	}
+	return doc, parsed, err
 }
 
 // loadPolicy reads and parses; positions in errors name path as it was typed.

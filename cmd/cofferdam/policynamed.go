@@ -31,7 +31,7 @@ them, and can't be taken back.`,
 		Example: "  cofferdam policy put data policy.yaml\n  cofferdam policy put data stricter.yaml --apply-to-live",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			document, _, err := loadPolicy(args[1])
+			document, _, err := loadDeciding(args[1])
 			if err != nil {
 				return err
 			}

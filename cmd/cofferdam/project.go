@@ -140,14 +140,22 @@ func lockState(l project.Lock) string {
 func newProjectAllow() *cobra.Command {
 	var digest string
 	cmd := &cobra.Command{
-		Use:   "allow [DIRECTORY]",
-		Short: "Have runs use the settings that you have read",
+		Use:   "allow [DIRECTORY|FILE]",
+		Short: "Have runs use the settings, or the file, that you have read",
 		Long: `Shows a cofferdam.yaml, the policy that it names, and the digests of the lockfiles that both
 name, asks whether runs may use them, and notes that. Where nobody can be asked, --digest says which ones you have read: "project
-show" tells it. What has been changed since then is not allowed.`,
-		Example: "  cofferdam project allow\n  cofferdam project allow --digest sha256:4f1c...",
+show" tells it. What has been changed since then is not allowed.
+
+With a FILE it is that one: a policy, a lockfile or another file that a flag names and that
+decides what runs may do. Where an agent could write, such a file decides only as you have
+seen it: as it was when it was used before an agent could write there, or as you allow it.
+Its digest is its sha256.`,
+		Example: "  cofferdam project allow\n  cofferdam project allow --digest sha256:4f1c...\n  cofferdam project allow policy.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isFile(args) {
+				return allowFile(args[0], digest)
+			}
 			p, err := namedProject(args)
 			if err != nil {
 				return err
@@ -185,12 +193,15 @@ func readBy(p *project.Project, digest string) (bool, error) {
 
 func newProjectForbid() *cobra.Command {
 	return &cobra.Command{
-		Use:     "forbid [DIRECTORY]",
-		Short:   "Have runs not use the settings any more",
-		Long:    "Takes back that a cofferdam.yaml was allowed.",
+		Use:     "forbid [DIRECTORY|FILE]",
+		Short:   "Have runs not use the settings, or the file, any more",
+		Long:    "Takes back that a cofferdam.yaml, or a FILE, was allowed.",
 		Example: "  cofferdam project forbid",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isFile(args) {
+				return forbidFile(cmd.Context(), args[0])
+			}
 			file, err := projectsFile()
 			if err != nil {
 				return err
@@ -240,7 +251,7 @@ func projectsFile() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(paths.State, "projects.json"), nil
+	return paths.Projects(), nil
 }
 
 func isAllowed(p *project.Project) (bool, error) {
@@ -296,6 +307,9 @@ func (f *runFlags) withProject(cmd *cobra.Command, cwd string, argv []string) ([
 		return argv, err
 	}
 	if err := checkAllowed(kept, p); err != nil {
+		return nil, err
+	}
+	if err := vouchFor(p); err != nil {
 		return nil, err
 	}
 	f.settle(p, func(flag string) bool { return cmd.Flags().Changed(flag) })

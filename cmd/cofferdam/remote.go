@@ -52,7 +52,7 @@ func (r remote) client() (*client.Client, error) {
 	}
 	token := os.Getenv(client.EnvToken)
 	if r.tokenFile != "" {
-		text, err := readDocument("token file", r.tokenFile, maxToken)
+		text, err := readDeciding("token file", r.tokenFile, maxToken)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (r remote) open(token string) (*client.Client, error) {
 	if r.ca == "" || strings.HasPrefix(r.host, "unix://") {
 		return client.At(r.host, token, "")
 	}
-	cas, err := readDocument("CA file", r.ca, maxCAs)
+	cas, err := readDeciding("CA file", r.ca, maxCAs)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
@@ -100,7 +101,8 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	}
 	folder := filepath.Join(all, r.request.Run)
 	err = ui.ShowWaiting("copying "+dir, func() error {
-		r.workspace, err = workspace.Make(ctx, dir, folder, hidden.Ignored)
+		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
+		r.workspace, err = workspace.Make(ctx, dir, folder, rules.Ignored)
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {

@@ -211,6 +211,16 @@ func (c Config) check(trees []hostpath.Tree) error {
 	if c.GatewayUID < 0 {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)
 	}
+	return c.checkMachines()
+}
+
+// checkMachines wants what machines are made with by absolute paths.
+func (c Config) checkMachines() error {
+	for key, path := range map[string]string{"guest_kernel": c.GuestKernel, "machine_monitor": c.MachineMonitor} {
+		if path != "" && !filepath.IsAbs(path) {
+			return fmt.Errorf("%s is %q; it must be an absolute path, since what lies in the directory in which somebody starts the daemon may be anybody's", key, path)
+		}
+	}
 	return nil
 }
 

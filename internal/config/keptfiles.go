@@ -41,7 +41,7 @@ func (p Paths) kept() []kept {
 		{"a registry that was found", p.Upstreams(), "upstream-*.json"},
 		file("the record of where sandboxes could write", p.Written()),
 		file("the record of what ignore files hide", p.Hidden()),
-		{"the list of projects that are allowed", p.State, "projects.json"},
+		file("the list of projects that are allowed", p.Projects()),
 		{"an SSH key of a sandbox", filepath.Join(p.State, "ssh", "*"), "host_key"},
 		{"an SSH key of a sandbox", filepath.Join(p.State, "ssh", "*"), "id_ed25519"},
 	}

@@ -38,7 +38,7 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 		"written directories":  config.Paths.Written,
 		"hidden files":         config.Paths.Hidden,
 		"what has not ended":   config.Paths.Unended,
-		"allowed projects":     func(p config.Paths) string { return filepath.Join(p.State, "projects.json") },
+		"allowed projects":     config.Paths.Projects,
 		"an SSH key":           func(p config.Paths) string { return filepath.Join(p.State, "ssh", "sb1", "id_ed25519") },
 		"a registry's address": func(p config.Paths) string { return filepath.Join(p.Upstreams(), "upstream-python.json") },
 	}

@@ -139,6 +139,12 @@ func (p Paths) Runc() string { return filepath.Join(p.Runtime, "runc") }
 // Stages is where the program is that lays out sandboxes.
 func (p Paths) Stages() string { return filepath.Join(p.State, "stages") }
 
+// Engines has second names of engines' programs.
+func (p Paths) Engines() string { return filepath.Join(p.State, "engines") }
+
+// Vouched has the files that people vouch for which decide what runs may do.
+func (p Paths) Vouched() string { return filepath.Join(p.State, "vouched.json") }
+
 // Place is an empty directory beside the runtime directory, which is closed to others: the
 // users of sandboxes pass through it to mounts that only they see.
 func (p Paths) Place() string { return p.Runtime + "-place" }
@@ -244,3 +250,6 @@ func checkOwned(path string) error {
 // Workspaces has the copies of directories that runs work in. It is not in the state, of which
 // nothing can be mounted.
 func (p Paths) Workspaces() string { return p.State + "-workspaces" }
+
+// Projects has which cofferdam.yaml this user has allowed.
+func (p Paths) Projects() string { return filepath.Join(p.State, "projects.json") }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,6 +18,8 @@ const dockerSocket = "/var/run/docker.sock"
 // them, or replace a link on the way to one. What the daemon only writes to is not among them.
 func (c Config) HostFiles(p Paths) []string {
 	all := append(c.Programs(), c.Believed(p)...)
+	// The one that is asked if none is named: who uses it looks at it, since most hosts have none.
+	all = append(all, dockerSocket)
 	for _, t := range c.Tools {
 		all = append(all, t.Directory) // whether it is there yet or not
 	}
@@ -38,7 +39,7 @@ func (c Config) HostFiles(p Paths) []string {
 // links in it, which lead anywhere.
 func (c Config) Believed(p Paths) []string {
 	all := []string{
-		p.File(), cmp.Or(strings.TrimPrefix(c.Docker.Host, "unix://"), dockerSocket),
+		p.File(), strings.TrimPrefix(c.Docker.Host, "unix://"),
 		c.Audit.KeyFile, c.Listen.TLS.CertFile, c.Listen.TLS.KeyFile,
 	}
 	for _, u := range c.Upstreams {

@@ -276,7 +276,8 @@ func (g *gatewayProcess) role(ctx context.Context, name string, document any, at
 		return nil, err
 	}
 	defer in.Close()
-	cmd := exec.CommandContext(ctx, g.d.opts.Executable, name)
+	cmd := exec.CommandContext(ctx, selfLink, name)
+	cmd.Args[0] = g.d.opts.Executable
 	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
 	cmd.ExtraFiles = files

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	hostexec "github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -43,14 +45,21 @@ func FindRunsc(configured, executable string, trees []hostpath.Tree) string {
 	return beside
 }
 
+// environmentMarks are what the root of an environment has in it: one that venv, uv or virtualenv made, and one of
+// conda's, mamba's or pixi's.
+func environmentMarks() []string { return []string{"pyvenv.cfg", "conda-meta"} }
+
 // ownPrograms are Cofferdam's own programs, and the virtual environment that they lie in, if they do:
 // who writes there decides what its programs do. One of the configuration is in config.HostFiles.
 func ownPrograms(executable, runsc string) []string {
 	all := []string{executable, runsc}
 	for _, program := range []string{executable, runsc} {
 		root := filepath.Dir(filepath.Dir(program))
-		if _, err := os.Stat(filepath.Join(root, "pyvenv.cfg")); err == nil {
-			all = append(all, root)
+		for _, mark := range environmentMarks() {
+			if _, err := os.Stat(filepath.Join(root, mark)); err == nil {
+				all = append(all, root)
+				break
+			}
 		}
 	}
 	return all
@@ -80,8 +89,22 @@ func CheckHostPrograms(paths config.Paths, cfg config.Config) error {
 			return fault.Wrap(fault.ErrUnavailable, err, "where %s lies can't be looked at", program)
 		}
 		if theirs {
-			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: move it elsewhere and name that in the configuration, or install Cofferdam elsewhere, as with `uv tool install cofferdam` or `pipx install cofferdam`", program, tree.Path)
+			return fault.New(fault.ErrForbidden, "%s, which the daemon runs or believes, is reached under %s, where a sandbox could write, so that it may be an agent's: %s", program, tree.Path, hostexec.MoveOwn)
 		}
 	}
 	return nil
+}
+
+// seenOf is sandbox.Config.Seen.
+func seenOf(d *Daemon) func(what, path string, text []byte) error {
+	seen := seenBy(d)
+	return func(what, path string, text []byte) error { return seen(context.Background(), what, path, text) }
+}
+
+// seenBy is httpapi.Config.Seen: who writes here is this installation's own.
+func seenBy(d *Daemon) func(ctx context.Context, what, source string, document []byte) error {
+	book, writable := vouched.Open(d.opts.Paths.Vouched()), writableOf(d)
+	return func(ctx context.Context, what, source string, document []byte) error {
+		return book.Check(ctx, what, source, document, writable())
+	}
 }

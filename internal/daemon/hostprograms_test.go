@@ -1,11 +1,15 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
 )
@@ -77,5 +81,46 @@ func TestTheEngineIsNotASandboxes(t *testing.T) {
 		if got := FindRunsc(configured, filepath.Join(t.TempDir(), "cofferdam"), nil); got != filepath.Join(project, "runsc") {
 			t.Errorf("the control: %q: %s", configured, got)
 		}
+	}
+}
+
+// TestOwnEnvironments: of Cofferdam's own programs the environment counts that they lie in, whoever made it. The
+// control: a directory that is none.
+func TestOwnEnvironments(t *testing.T) {
+	for mark, want := range map[string]bool{"pyvenv.cfg": true, "conda-meta/history": true, "README": false} {
+		root := t.TempDir()
+		program, runsc := filepath.Join(root, "bin", "cofferdam"), filepath.Join(root, "bin", "runsc")
+		for _, file := range []string{program, runsc, filepath.Join(root, mark)} {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if own := ownPrograms(program, runsc); slices.Contains(own, root) != want || !slices.Contains(own, runsc) {
+			t.Errorf("%s: %q", mark, own)
+		}
+	}
+}
+
+// TestWhatWasWrittenOnceStopsOnlyItsUse: a sandbox could write in a directory that has the Docker daemon's usual
+// socket. The daemon starts, since it may have no use for it. The control: a socket that the configuration names.
+func TestWhatWasWrittenOnceStopsOnlyItsUse(t *testing.T) {
+	paths := config.Paths{State: t.TempDir(), Runtime: t.TempDir()}
+	record, err := written.Open(paths.Written())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := record.Add([]hostpath.Tree{{Path: "/run"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckHostPrograms(paths, config.Config{}); err != nil {
+		t.Errorf("the daemon does not start: %v", err)
+	}
+	named := config.Config{Docker: config.Docker{Host: "unix:///run/docker.sock"}}
+	if err := CheckHostPrograms(paths, named); err == nil || !strings.Contains(err.Error(), "/run/docker.sock") {
+		t.Errorf("the control: %v", err)
+	}
+	docker := all.Engines(all.Config{StateDir: paths.State, Writable: record.Trees}, nil)["docker"]
+	if _, err := docker.Capabilities(t.Context()); err == nil || !strings.Contains(err.Error(), "is reached under /run, where a sandbox may write") {
+		t.Errorf("the socket is asked: %v", err)
 	}
 }

@@ -108,7 +108,8 @@ func (n nursery) have(ctx context.Context) error {
 	}
 	defer log.Close()
 	//nolint:noctx // the keeper outlives this daemon
-	cmd := exec.Command(n.executable, "keeper")
+	cmd := exec.Command(selfLink, "keeper")
+	cmd.Args[0] = n.executable
 	cmd.Env = append(hostEnvironment(n.paths), "COFFERDAM_STATE="+n.paths.State, "COFFERDAM_RUNTIME="+n.paths.Runtime)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log

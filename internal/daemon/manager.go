@@ -12,7 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/all"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/embedded"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
+	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
@@ -31,11 +33,11 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	}
 	d.templates = template.NewStore(p.Templates(), template.Options{
 		InUse:   func(digest string) bool { return d.sandboxes != nil && d.sandboxes.Uses(digest) },
-		Fetcher: toolFetcher{d},
+		Fetcher: toolFetcher{d}, Writable: writableOf(d),
 	})
 	runsc := FindRunsc(d.opts.Config.Runsc, d.opts.Executable, written.OrAnywhere(p.Written()))
 	engines := all.Engines(all.Config{
-		Runsc: runsc, RunscDir: p.Runsc(), StateDir: p.State,
+		Runsc: runsc, Programs: p.Engines(), Writable: writableOf(d), RunscDir: p.Runsc(), StateDir: p.State,
 		RuncDir: p.Runc(), Place: p.Place(), Stage: stage, Stages: limitsOf(d.opts.Config.Processes.Stage),
 		Docker: d.opts.Config.Docker.Host, Grounds: p.Grounds(), Probe: []string{d.opts.Executable, "probe"},
 		Kernel: d.opts.Config.GuestKernel, Monitor: d.opts.Config.MachineMonitor, Agent: embedded.Binary, Log: d.opts.Log,
@@ -53,7 +55,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Snapshots: copies, Homes: d.homes,
 		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
-		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
+		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Seen: seenOf(d), Projects: func() ([]string, error) { return project.Dirs(p.Projects()) }, Copies: withoutLinks(p.Workspaces()), Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
 		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
 		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
@@ -67,6 +69,15 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	d.approvals.queue.FollowRuns(d.liveRuns)
 	d.quietKeeper = d.nursery.watch(d.sandboxes.KeeperEnded)
 	return nil
+}
+
+// withoutLinks is the name, without links, of what lies in a directory and is no link itself.
+func withoutLinks(path string) string {
+	dir, _, err := hostpath.Links(filepath.Dir(path))
+	if err != nil {
+		return path
+	}
+	return filepath.Join(dir, filepath.Base(path))
 }
 
 // openHostRecords opens what is kept of the host's directories: where sandboxes could write, and what

@@ -77,7 +77,7 @@ func (d *Daemon) openBuilds() (err error) {
 	if err := os.MkdirAll(d.opts.Paths.Builds(), 0o700); err != nil {
 		return err
 	}
-	archive, err := debian.Open(debian.Config{Dir: d.opts.Paths.Debian(), Log: d.opts.Log, Sources: func(ctx context.Context) (debian.Sources, error) {
+	archive, err := debian.Open(debian.Config{Dir: d.opts.Paths.Debian(), Log: d.opts.Log, Writable: writableOf(d), Sources: func(ctx context.Context) (debian.Sources, error) {
 		found, err := d.templates.Repositories(ctx)
 		return debian.Sources(found), err
 	}})

@@ -55,7 +55,7 @@ func (a *Archive) configuration(work, architecture string, settings []string) st
 
 // apt runs apt-get and returns what it said.
 func (a *Archive) apt(ctx context.Context, work string, args ...string) (string, error) {
-	program := executable.System("apt-get")
+	program := executable.System("apt-get", a.cfg.Writable)
 	if program == "" {
 		return "", fault.New(fault.ErrUnavailable, "this host has no apt, with which packages of the distribution are chosen and verified: install it, or build a template with what is needed")
 	}

@@ -39,7 +39,7 @@ func (s *Set) brings(ctx context.Context, p Package) (found []pkgref.Ref, err er
 	defer func() { _ = f.Close() }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, executable.System("dpkg-deb"), "--fsys-tarfile", "/dev/stdin")
+	cmd := exec.CommandContext(ctx, executable.System("dpkg-deb", s.archive.cfg.Writable), "--fsys-tarfile", "/dev/stdin")
 	cmd.Env = executable.SystemEnvironment()
 	cmd.Stdin, cmd.WaitDelay = f, 5*time.Second
 	out, err := cmd.StdoutPipe()

@@ -22,6 +22,7 @@ import (
 	"regexp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
@@ -48,6 +49,9 @@ type Config struct {
 	Dir     string
 	Sources func(ctx context.Context) (Sources, error)
 	Log     *slog.Logger
+	// Writable are the directories of the host in which sandboxes may write, or could: no program is taken from there.
+	// nil: there are none.
+	Writable func() []hostpath.Tree
 }
 
 // Archive is what the mirror has. Safe for concurrent use: apt runs once at a time.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -12,11 +13,13 @@ import (
 // Inputs are the parts of an installation that a report is about. A nil or
 // empty part is left out.
 type Inputs struct {
-	Root            string // of the host's files; "/" if empty
-	State           string // the state directory
-	UID             int    // whose installation it is: os.Geteuid()
-	Env             []string
-	Runsc           string // the configured binary's path
+	Root  string // of the host's files; "/" if empty
+	State string // the state directory
+	UID   int    // whose installation it is: os.Geteuid()
+	Env   []string
+	Runsc string // the configured binary's path
+	// Writable are the directories in which sandboxes may write, or could: what lies there is not run. nil: there are none.
+	Writable        func() []hostpath.Tree
 	Engines         []engine.Engine
 	DefaultEngine   string // that must work; the others are told of
 	Templates       *template.Store

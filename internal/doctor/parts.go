@@ -53,7 +53,7 @@ func builders(_ context.Context, in Inputs) []Check {
 	}
 	var missing []string
 	for _, tool := range []string{"mmdebstrap", "mkfs.erofs"} {
-		if executable.System(tool) == "" {
+		if executable.System(tool, in.Writable) == "" {
 			missing = append(missing, tool)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // safeRunsc is the date of the oldest gVisor known to be without
@@ -33,7 +35,11 @@ func runsc(ctx context.Context, in Inputs) []Check {
 	if info.Mode().Perm()&0o111 == 0 || !info.Mode().IsRegular() {
 		return []Check{fail(name, rebuildRunsc, "%s is not a program", in.Runsc)}
 	}
-	version, err := runscVersion(ctx, in.Runsc)
+	program, err := executable.Hold(in.Runsc, "", in.Writable).Name()
+	if err != nil {
+		return []Check{fail(name, executable.MoveOwn, "%s", sentence(err))}
+	}
+	version, err := runscVersion(ctx, program)
 	if err != nil {
 		return []Check{fail(name, rebuildRunsc, "%s does not start: %v", in.Runsc, err)}
 	}

@@ -92,6 +92,9 @@ type Mount struct {
 	// following a link, and refuses another file or directory. Zero for what is the
 	// installation's or the host's own, in which no sandbox may write.
 	Origin hostpath.Identity `json:"origin,omitzero"`
+	// Covers is what this mount lies over directly in another one that can be written, as it was when that was
+	// checked; "" for what lies elsewhere.
+	Covers hostpath.Mark `json:"covers,omitempty"`
 	// Around is the directory of the host in which there is what this mount hides: another
 	// one at its place is a refusal, since what is to be hidden may have gone with the first.
 	// Zero for what hides nothing.

@@ -137,5 +137,6 @@ func (table Table) namesOf(path, dir string, spot Spot, known bool) (names []str
 
 // isBelow reports whether path is root or below it. Both are clean.
 func isBelow(path, root string) bool {
-	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")) // no new string: tables are long, and are asked often
+	return path == root || ok && strings.HasPrefix(rest, "/")
 }

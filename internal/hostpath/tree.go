@@ -2,7 +2,6 @@ package hostpath
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,22 +15,14 @@ type Tree struct {
 	// them: each had a read-only mount over it all the time. They are sorted, with a slash between each two
 	// ("bin/tools"), so that two trees can be compared.
 	Covered string
-}
-
-// Covering is Tree.Covered for these names.
-func Covering(names []string) string {
-	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), "/")
+	// Marks are those of what is covered, in the order of Covered, with a slash between each two, as long as
+	// a sandbox that may write in the tree runs: see Cover. "": none runs, and the names alone count.
+	Marks string
 }
 
 // has tells whether a directory on the way is the tree's root, under whatever name.
 func (t Tree) has(path string, id Identity) bool {
 	return t.Path == path || t.ID.Inode != 0 && t.ID.IsAfterBoot(id)
-}
-
-// covers tells whether a name at or below the tree's root, which has another name by now, is covered.
-func (t Tree) covers(name, root string) bool {
-	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(name, root), "/"), "/")
-	return first != "" && slices.Contains(strings.Split(t.Covered, "/"), first)
 }
 
 // Within is Lookup.Within for one path.
@@ -51,11 +42,12 @@ type Lookup struct {
 	trees []Tree
 	shown []Table             // of each tree: see Table.shownIn
 	ids   map[string]Identity // of names without links; zero where nothing is that has one
+	marks map[string]Mark     // of names without links
 }
 
 // NewLookup prepares a Lookup. Without trees it reads nothing.
 func NewLookup(trees []Tree) (*Lookup, error) {
-	l := &Lookup{trees: trees, ids: map[string]Identity{}}
+	l := &Lookup{trees: trees, ids: map[string]Identity{}, marks: map[string]Mark{}}
 	if len(trees) == 0 {
 		return l, nil
 	}
@@ -96,7 +88,7 @@ func (l *Lookup) holds(name string) (Tree, bool) {
 			return t, true
 		}
 		for _, one := range l.shown[i].namesOf(name, t.Path, spot, known) {
-			if !t.covers(one, t.Path) {
+			if !l.covers(t, one, t.Path) {
 				return t, true
 			}
 		}
@@ -104,12 +96,31 @@ func (l *Lookup) holds(name string) (Tree, bool) {
 	for dir := name; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		id := l.identity(dir)
 		for _, t := range l.trees {
-			if !id.IsZero() && t.ID.Inode != 0 && t.ID.IsAfterBoot(id) && !t.covers(name, dir) {
+			if !id.IsZero() && t.ID.Inode != 0 && t.ID.IsAfterBoot(id) && !l.covers(t, name, dir) {
 				return t, true
 			}
 		}
 	}
 	return Tree{}, false
+}
+
+// covers tells whether a name at or below a tree's root, which may have another name by now, is covered.
+func (l *Lookup) covers(t Tree, name, root string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(name, root), "/"), "/")
+	if first == "" {
+		return false
+	}
+	was, covered := t.markOf(first)
+	return covered && (was == "" || was.Is(l.mark(filepath.Join(root, first))))
+}
+
+func (l *Lookup) mark(name string) Mark {
+	m, known := l.marks[name]
+	if !known {
+		m = MarkAt(name)
+		l.marks[name] = m
+	}
+	return m
 }
 
 func (l *Lookup) identity(name string) Identity {

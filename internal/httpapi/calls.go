@@ -34,7 +34,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if body.TimeoutMS < 0 || body.TimeoutMS > mostMS || body.MemoryMB < 0 || body.MemoryMB > mostMB {
 		return fault.Invalid("timeout_ms and memory_mb can't be negative, or as much as is asked for")
 	}
-	chosen, err := sandboxRoutes(s).policyFor(body.Policy, who)
+	chosen, err := sandboxRoutes(s).policyFor(r.Context(), body.Policy, who)
 	if err != nil {
 		return err
 	}

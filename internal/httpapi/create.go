@@ -1,6 +1,9 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -128,7 +131,7 @@ func inherits(body api.CreateSandbox, who caller) bool {
 
 // policyFor finds the policy that a request asks for. A token has the named ones
 // that it was given, and brings none of its own: it would write its own permission.
-func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, error) {
+func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who caller) (chosenPolicy, error) {
 	own := len(asked.Document) > 0 || asked.Source != ""
 	switch {
 	case own && asked.Name != "":
@@ -138,7 +141,7 @@ func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, er
 	case own:
 		p, err := policy.Parse(orName(asked.Source, "the given policy"), asked.Document)
 		if err == nil {
-			err = mayMount(p, who)
+			err = errors.Join(mayMount(p, who), s.seen(ctx, who, "policy", asked.Source, asked.Document))
 		}
 		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document}, err
 	}
@@ -164,6 +167,15 @@ func (s sandboxRoutes) policyFor(asked api.Policy, who caller) (chosenPolicy, er
 		return chosenPolicy{}, err
 	}
 	return chosenPolicy{policy: named.Policy, source: named.Path, text: named.Text}, nil
+}
+
+// seen refuses a document of the host's that an agent could have written and nobody has seen. Of a token's
+// sources nothing is known.
+func (d *desk) seen(ctx context.Context, who caller, what, source string, document []byte) error {
+	if d.cfg.Seen == nil || who.token != nil || !filepath.IsAbs(source) {
+		return nil
+	}
+	return d.cfg.Seen(ctx, what, source, document)
 }
 
 // mayMount refuses a document of a token's that mounts: it would reach the host's

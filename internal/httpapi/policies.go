@@ -75,14 +75,8 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Document) > maxPolicy {
 		return fault.Invalid("the policy has %d bytes; the limit is %d", len(body.Document), maxPolicy)
 	}
-	if by.token != nil {
-		parsed, err := policies.Parse(orName(body.Source, "the given policy"), body.Document)
-		if err != nil {
-			return err
-		}
-		if err := mayMount(parsed, by); err != nil {
-			return err
-		}
+	if err := s.mayPut(r.Context(), body, by); err != nil {
+		return err
 	}
 	name := r.PathValue("name")
 	reason := "A named policy is put."
@@ -103,6 +97,18 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	v := viewPolicy(p)
 	v.Live, v.Narrowed = applied.Live, applied.Narrowed
 	return writeJSON(w, http.StatusOK, v)
+}
+
+// mayPut refuses a document that the caller may not bring.
+func (s policyRoutes) mayPut(ctx context.Context, body api.PutPolicy, by caller) error {
+	if by.token == nil {
+		return s.seen(ctx, by, "policy", body.Source, body.Document)
+	}
+	parsed, err := policies.Parse(orName(body.Source, "the given policy"), body.Document)
+	if err != nil {
+		return err
+	}
+	return mayMount(parsed, by)
 }
 
 func (s policyRoutes) removePolicy(w http.ResponseWriter, r *http.Request) error {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -41,7 +42,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 		return err
 	}
 	defer release()
-	req, err := s.request(body, who)
+	req, err := s.request(r.Context(), body, who)
 	if err != nil {
 		return err
 	}
@@ -66,14 +67,14 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 
 // request is what the manager is asked for. What a token may not ask is refused
 // here, before anything is looked at.
-func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Request, error) {
+func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who caller) (sandbox.Request, error) {
 	if err := checkCreate(body, who); err != nil {
 		return sandbox.Request{}, err
 	}
 	var chosen chosenPolicy
 	var err error
 	if !inherits(body, who) {
-		if chosen, err = s.policyFor(body.Policy, who); err != nil {
+		if chosen, err = s.policyFor(ctx, body.Policy, who); err != nil {
 			return sandbox.Request{}, err
 		}
 	}
@@ -92,7 +93,7 @@ func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Requ
 			"the policy trusts its lockfiles (packages.lockfile.trust), so a token can't bring them: it would write its own permission")
 	}
 	if chosen.policy != nil {
-		if req.Lock, err = lockfiles(body, chosen.policy); err != nil {
+		if req.Lock, err = s.lockfiles(ctx, body, who, chosen.policy); err != nil {
 			return sandbox.Request{}, err
 		}
 	}
@@ -112,11 +113,14 @@ func (s sandboxRoutes) request(body api.CreateSandbox, who caller) (sandbox.Requ
 }
 
 // lockfiles are those of the request under the policy's rules; nil: none.
-func lockfiles(body api.CreateSandbox, p *policy.Policy) (*lockfile.Given, error) {
+func (s sandboxRoutes) lockfiles(ctx context.Context, body api.CreateSandbox, who caller, p *policy.Policy) (*lockfile.Given, error) {
 	var sources []lockfile.Source
 	for _, f := range body.Lockfiles {
 		if !filepath.IsAbs(f.Source) || filepath.Clean(f.Source) != f.Source {
 			return nil, fault.Invalid("the lockfile %q must be named by its absolute path", f.Source)
+		}
+		if err := s.seen(ctx, who, "lockfile", f.Source, f.Document); err != nil {
+			return nil, err
 		}
 		sources = append(sources, lockfile.Source{Name: f.Source, Data: f.Document})
 	}

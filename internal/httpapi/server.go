@@ -83,6 +83,9 @@ type Config struct {
 	Tokens *token.Book
 	// Policies are the named ones.
 	Policies *policies.Store
+	// Seen is asked about a file of the host that a caller on the Unix socket names as the source of a document that
+	// decides: an error if an agent could have written it and no person has seen it as it is. nil: nobody is asked.
+	Seen func(ctx context.Context, what, source string, document []byte) error
 	// Homes are what users keep from one sandbox to the next; nil: nothing.
 	Homes *homes.Shelf
 	// Secrets are the declared ones; nil: there are none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,12 @@ func Known(file, dir string) (bool, error) {
 	all, err := read(file)
 	_, known := all[dir]
 	return known, err
+}
+
+// Dirs are the directories whose settings somebody has allowed, sorted.
+func Dirs(file string) ([]string, error) {
+	all, err := read(file)
+	return slices.Sorted(maps.Keys(all)), err
 }
 
 // Above is the directory above one whose settings somebody has allowed, and which those of the one

@@ -97,7 +97,7 @@ func (a *assembly) waits(s *Sandbox) waiting.Config {
 		},
 	}
 	if body, ok := s.instance.(engine.Freezer); ok {
-		cfg.Body = body
+		cfg.Body = a.remover.blueprints.Following(id, body)
 	}
 	return cfg
 }

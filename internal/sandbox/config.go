@@ -71,6 +71,11 @@ type Config struct {
 	Written *written.Record
 	// Hidden keeps what ignore files hide of the host; nil: it is not kept.
 	Hidden *mounts.Hidden
+	// Projects and Copies: see mounts.Rules.
+	Projects func() ([]string, error)
+	Copies   string
+	// Seen: see mounts.Rules.
+	Seen func(what, path string, text []byte) error
 	// PolicyDir keeps each policy document under its digest.
 	PolicyDir string
 	// BaselineDir keeps what each template brings, by the template's digest.

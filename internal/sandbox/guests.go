@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
 )
@@ -65,7 +66,10 @@ func (g *guests) showsTheSame(id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // the engine refuses what it has no record of
 	}
-	return engine.CheckSources(kept.Spec.Mounts)
+	if err := engine.CheckSources(kept.Spec.Mounts); err != nil {
+		return err
+	}
+	return mounts.CheckGuards(kept.Spec.Mounts, g.cfg.OwnPrograms)
 }
 
 // environment is what commands find, beyond what the agent gives all of them.

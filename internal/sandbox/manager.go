@@ -65,7 +65,7 @@ func New(given Config) *Manager {
 		},
 	}
 	blueprints := copies.NewBlueprints(cfg.BaselineDir, cfg.AgentDir, cfg.Written, cfg.Log)
-	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Programs: cfg.Programs, ToolHomes: cfg.ToolHomes, OwnPrograms: cfg.OwnPrograms}
+	rules := mounts.Rules{Own: cfg.Own, EmptyFile: cfg.EmptyFile, Writable: blueprints.Writable, Hidden: cfg.Hidden, Seen: cfg.Seen, Projects: cfg.Projects, Copies: cfg.Copies, Programs: cfg.Programs, ToolHomes: cfg.ToolHomes, OwnPrograms: cfg.OwnPrograms}
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})

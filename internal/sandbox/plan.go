@@ -144,11 +144,12 @@ func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
 		limits = controls.Lower(limits)
 	}
 	if from := req.from; from != nil {
-		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, slices.Clone(from.Of.ReadOnlyMounts)
-		return l.copies.Spec(from, copies.Wanted{
+		spec, err := l.copies.Spec(from, copies.Wanted{
 			ID: p.info.ID, Run: p.info.Run, Token: req.Owner.Token, Root: p.template.Root, TemplateMounts: p.template.Mounts,
 			PolicyMounts: mounts.OfPolicy(req.Policy), Limits: limits,
 		})
+		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, mounts.WithHidden(from.Of.ReadOnlyMounts, spec.Mounts)
+		return spec, err
 	}
 	shown, err := l.rules.Lay(askedMounts(req), decidingFiles(req))
 	if err != nil {

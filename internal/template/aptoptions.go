@@ -15,8 +15,8 @@ import (
 // aptOptions are the host's own settings that its mirror may need: proxies,
 // and an accepted age of the lists (a mirror that is a dated snapshot). They
 // are removed from the tree before it is stored.
-func aptOptions(ctx context.Context, hostRoot string) []string {
-	cmd := exec.CommandContext(ctx, findTool("apt-config"), "dump")
+func (s *Store) aptOptions(ctx context.Context) []string {
+	cmd := exec.CommandContext(ctx, s.findTool("apt-config"), "dump")
 	cmd.Env = executable.SystemEnvironment()
 	out, err := cmd.Output()
 	if err != nil {
@@ -34,7 +34,7 @@ func aptOptions(ctx context.Context, hostRoot string) []string {
 	}
 	// Credentials of a mirror, if apt has any.
 	for setting, path := range map[string]string{"Dir::Etc::netrc": "/etc/apt/auth.conf", "Dir::Etc::netrcparts": "/etc/apt/auth.conf.d"} {
-		if _, err := os.Stat(filepath.Join(hostRoot, path)); err == nil {
+		if _, err := os.Stat(filepath.Join(s.opt.HostRoot, path)); err == nil {
 			options = append(options, setting+` "`+path+`";`)
 		}
 	}

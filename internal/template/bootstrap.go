@@ -85,7 +85,7 @@ func (b *debianBuild) mmdebstrapArgs(ctx context.Context, mode, script string) [
 	for _, tree := range b.leftOut() {
 		args = append(args, "--dpkgopt=path-exclude=/usr/share/"+tree)
 	}
-	for _, opt := range aptOptions(ctx, b.store.opt.HostRoot) {
+	for _, opt := range b.store.aptOptions(ctx) {
 		args = append(args, "--aptopt="+opt)
 	}
 	if b.layout.manuals {
@@ -144,9 +144,9 @@ func (b *debianBuild) debootstrap(ctx context.Context, script string) error {
 		}
 	}
 	if b.mkfs == "" {
-		return removeTree(ctx, filepath.Join(tree, handedOut))
+		return b.store.removeTree(ctx, filepath.Join(tree, handedOut))
 	}
-	return removeTree(ctx, tree)
+	return b.store.removeTree(ctx, tree)
 }
 
 // scriptEnv is the environment of the tools: the host's proxies, nothing else

@@ -52,7 +52,7 @@ func (s *Store) buildLocked(ctx context.Context, name string, report func(Progre
 		return Template{}, fault.Wrap(fault.ErrUnavailable, err, "the templates' folder %s cannot be written", s.dir)
 	}
 	// Also when cancelled: what is half-made goes.
-	defer func() { _ = removeTree(context.WithoutCancel(ctx), place) }()
+	defer func() { _ = s.removeTree(context.WithoutCancel(ctx), place) }()
 	made := filepath.Join(place, "made")
 	if err := os.Mkdir(made, 0o755); err != nil { //nolint:gosec // engines read templates as another user
 		return Template{}, fault.Wrap(fault.ErrUnavailable, err, "the templates' folder %s cannot be written", s.dir)
@@ -60,7 +60,7 @@ func (s *Store) buildLocked(ctx context.Context, name string, report func(Progre
 	var t Template
 	switch name {
 	case NameHost:
-		t, err = buildHost(ctx, s.opt.HostRoot, made)
+		t, err = s.buildHost(ctx, made)
 	default:
 		l, _ := layoutOf(name) // the name was checked
 		b := debianBuild{store: s, layout: l, place: place, made: made, report: report}
@@ -102,7 +102,7 @@ func (s *Store) publish(ctx context.Context, t Template, made string) (Template,
 func (s *Store) place(ctx context.Context, made, target string) error {
 	if _, err := readGeneration(target); err != nil {
 		// Not there, or damaged: a damaged one can be in nobody's use.
-		if err := removeTree(ctx, target); err != nil {
+		if err := s.removeTree(ctx, target); err != nil {
 			return err
 		}
 		return os.Rename(made, target)
@@ -142,7 +142,7 @@ func (s *Store) prune(ctx context.Context, name, keep string) {
 	}
 	for _, t := range all {
 		if t.Digest != keep && !s.opt.InUse(t.Digest) {
-			_ = removeTree(ctx, filepath.Dir(t.Root.Path))
+			_ = s.removeTree(ctx, filepath.Dir(t.Root.Path))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (s *Store) clearStale(ctx context.Context, name string) {
 	open, _ := filepath.Glob(filepath.Join(os.TempDir(), s.openPattern(name)))
 	stale = append(stale, open...)
 	for _, dir := range stale {
-		_ = removeTree(ctx, dir)
+		_ = s.removeTree(ctx, dir)
 	}
 }
 

@@ -77,8 +77,7 @@ func workshop(t *testing.T) (*Store, string) {
 	}
 	put(t, filepath.Join(root, "etc/os-release"), "ID=debian\nVERSION_CODENAME=bookworm\n", 0o644)
 	put(t, filepath.Join(root, "etc/apt/sources.list"), "deb http://mirror.example/debian bookworm main\n", 0o644)
-	useTools(t, tools+":"+os.Getenv("PATH"))
-	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: root})
+	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: root, FindTool: useTools(t, tools+":"+os.Getenv("PATH"))})
 	s.pins = func(string) []pin { return nil }
 	return s, tools
 }
@@ -301,8 +300,7 @@ const envBuilder = "TEMPLATE_TEST_BUILDER"
 // TestMain lets the test binary be a builder that can be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(envBuilder); dir != "" {
-		findTool = onPath
-		s := NewStore(dir, Options{HostRoot: os.Getenv("TEMPLATE_TEST_ROOT")})
+		s := NewStore(dir, Options{HostRoot: os.Getenv("TEMPLATE_TEST_ROOT"), FindTool: onPath})
 		s.pins = func(string) []pin { return nil }
 		if _, err := s.Build(context.Background(), NameDebian, nil); err != nil {
 			os.Exit(1)

@@ -13,7 +13,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 //go:embed customize.sh
@@ -71,7 +70,7 @@ func (b *debianBuild) run(ctx context.Context) (Template, error) {
 		return Template{}, err
 	}
 	if b.open != "" {
-		defer func() { _ = removeTree(context.WithoutCancel(ctx), b.open) }()
+		defer func() { _ = b.store.removeTree(context.WithoutCancel(ctx), b.open) }()
 	}
 	if err := b.install(ctx); err != nil {
 		return Template{}, err
@@ -132,10 +131,10 @@ func (b *debianBuild) prepare() error {
 			return err
 		}
 	}
-	b.mkfs = findTool("mkfs.erofs")
-	b.tool = findTool("mmdebstrap")
+	b.mkfs = b.store.findTool("mkfs.erofs")
+	b.tool = b.store.findTool("mmdebstrap")
 	if b.tool == "" {
-		b.tool = findTool("debootstrap")
+		b.tool = b.store.findTool("debootstrap")
 	}
 	if b.tool == "" {
 		return fault.New(fault.ErrUnavailable, "building the template %s needs mmdebstrap: apt-get install -y mmdebstrap erofs-utils (or use the template host)", b.layout.name)
@@ -154,7 +153,7 @@ func (b *debianBuild) checkRootless() error {
 		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with mmdebstrap: apt-get install -y mmdebstrap erofs-utils; or %s", instead)
 	case b.mkfs == "":
 		return fault.New(fault.ErrUnavailable, "a normal user can build this template only as an image: apt-get install -y erofs-utils; or %s", instead)
-	case findTool("newuidmap") == "":
+	case b.store.findTool("newuidmap") == "":
 		return fault.New(fault.ErrUnavailable, "a normal user can build this template only with subordinate user ids: apt-get install -y uidmap, and a line for the user in /etc/subuid and /etc/subgid; or %s", instead)
 	}
 	return nil
@@ -229,7 +228,3 @@ func debianEnv() map[string]string {
 		"GODEBUG": "installgoroot=all",
 	}
 }
-
-// findTool is the path of a program of the distribution's; "" if it is not installed. A test puts its own in
-// their place.
-var findTool = executable.System //nolint:gochecknoglobals // the tests' alone

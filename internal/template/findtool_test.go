@@ -5,13 +5,11 @@ import (
 	"testing"
 )
 
-// useTools has programs be looked for in directories of the test's own, as PATH lists them.
-func useTools(t *testing.T, path string) {
+// useTools is Options.FindTool that looks for programs in directories of the test's own, as PATH lists them.
+func useTools(t *testing.T, path string) func(name string) string {
 	t.Helper()
 	t.Setenv("PATH", path)
-	was := findTool
-	findTool = onPath
-	t.Cleanup(func() { findTool = was })
+	return onPath
 }
 
 // onPath finds programs as a shell does.

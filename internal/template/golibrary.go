@@ -86,7 +86,7 @@ func (b *debianBuild) compileLibrary(ctx context.Context, g goLibrary, kept stri
 		return diskFault(err, b.store.dir)
 	}
 	b.forgetLibraries(kept, g.path)
-	return removeTree(ctx, tree)
+	return b.store.removeTree(ctx, tree)
 }
 
 // forgetLibraries removes what other versions of Go left.

@@ -34,7 +34,7 @@ func (s *Store) host(ctx context.Context) (Template, error) {
 	if err != nil {
 		return Template{}, err
 	}
-	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest() {
+	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest(s.packs()) {
 		return t, nil
 	}
 	lock, err := s.lock(ctx, NameHost, nil)
@@ -42,7 +42,7 @@ func (s *Store) host(ctx context.Context) (Template, error) {
 		return Template{}, err
 	}
 	defer lock.release()
-	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest() {
+	if t, err := s.current(NameHost); err == nil && t.Digest == view.digest(s.packs()) {
 		return t, nil
 	}
 	return s.buildLocked(ctx, NameHost, func(Progress) {})
@@ -106,12 +106,15 @@ func homesUnder(root string, mounts []string) []string {
 // hostLayout is the version of how a skeleton is made: part of the digest.
 const hostLayout = "2"
 
-// digest is over what is shown and over the times that change when the host's
+// packs tells whether the host's root becomes an image.
+func (s *Store) packs() bool { return s.findTool(imageTool) != "" }
+
+// digest is over what is shown, whether that is packed into an image, and over the times that change when the host's
 // programs do; it is not over the programs themselves.
-func (v hostView) digest() string {
+func (v hostView) digest(packed bool) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "layout %s\n%v\n%v\n%v\n%v\n%d\n", hostLayout, osRelease(v.root), v.mounts, v.links, v.hidden, os.Geteuid())
-	_, _ = fmt.Fprintf(h, "image %t\n", findTool(imageTool) != "")
+	_, _ = fmt.Fprintf(h, "image %t\n", packed)
 	watched := []string{
 		"usr/bin", "usr/sbin", "usr/lib", "usr/local/bin", "usr/local/lib", "opt", "etc/ld.so.cache", "etc/alternatives",
 		"etc/ssl/certs", "etc/ssl/certs/ca-certificates.crt", "etc/pki/ca-trust/extracted/pem", "etc/localtime", "var/lib/dpkg/status",
@@ -128,17 +131,18 @@ func (v hostView) digest() string {
 // folders for the mounts. It is packed into an image, which a sandbox opens, where
 // a folder would be copied for each and taken away again: that takes longer than
 // all else of a short run.
-func buildHost(ctx context.Context, root, made string) (Template, error) {
+func (s *Store) buildHost(ctx context.Context, made string) (Template, error) {
+	root := s.opt.HostRoot
 	view, err := lookAtHost(root)
 	if err != nil {
 		return Template{}, err
 	}
-	k := skeleton{host: root, dir: filepath.Join(made, "root")}
+	k := skeleton{store: s, host: root, dir: filepath.Join(made, "root")}
 	if err := k.make(view); err != nil {
 		return Template{}, diskFault(err, made)
 	}
 	t := Template{
-		Name: NameHost, Digest: view.digest(), User: agentUser, Home: agentHome, Roots: k.rootsBundle(),
+		Name: NameHost, Digest: view.digest(s.packs()), User: agentUser, Home: agentHome, Roots: k.rootsBundle(),
 		Env: hostEnv(k.python != ""), Created: time.Now().UTC().Truncate(time.Second),
 	}
 	if t.Root, t.Bytes, err = k.pack(ctx, made); err != nil {

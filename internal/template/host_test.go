@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // imaginedHost is a host with a merged /usr, people, secrets and tools.
@@ -121,7 +122,7 @@ func TestHostShowsProgramsAndNoSecrets(t *testing.T) {
 // one: a folder is copied for each sandbox.
 func unpacked(t *testing.T, tpl Template) string {
 	t.Helper()
-	if findTool(imageTool) == "" {
+	if executable.System(imageTool, nil) == "" {
 		if tpl.Root.Kind != engine.RootDir {
 			t.Fatalf("%+v", tpl.Root)
 		}
@@ -172,8 +173,7 @@ func TestHostImageHasItsOwners(t *testing.T) {
 func TestHostWithoutImages(t *testing.T) {
 	bin := t.TempDir()
 	put(t, filepath.Join(bin, imageTool), "#!/bin/sh\necho half >\"$4\"; exit 1\n", 0o755)
-	useTools(t, bin)
-	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: imaginedHost(t)})
+	s := NewStore(filepath.Join(t.TempDir(), "templates"), Options{HostRoot: imaginedHost(t), FindTool: useTools(t, bin)})
 	tpl, err := s.Get(t.Context(), NameHost)
 	if err != nil {
 		t.Fatal(err)

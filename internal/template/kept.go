@@ -37,7 +37,7 @@ func (s *Store) Forget(ctx context.Context) error {
 	}
 	var failures []error
 	for _, folder := range s.keptFolders() {
-		failures = append(failures, removeTree(ctx, folder))
+		failures = append(failures, s.removeTree(ctx, folder))
 	}
 	return errors.Join(failures...)
 }

@@ -24,7 +24,7 @@ func (s *Store) Repositories(ctx context.Context) (Repositories, error) {
 	if err != nil {
 		return Repositories{}, err
 	}
-	r := Repositories{Codename: d.codename, Settings: aptOptions(ctx, s.opt.HostRoot)}
+	r := Repositories{Codename: d.codename, Settings: s.aptOptions(ctx)}
 	for _, source := range d.sources {
 		r.Lines = append(r.Lines, source.line())
 	}

@@ -11,8 +11,7 @@ import (
 // TestWhatANormalUserLacks: a normal user is told what to install, and what else there
 // is. A template of root's is not among that: each user has their own.
 func TestWhatANormalUserLacks(t *testing.T) {
-	useTools(t, t.TempDir())
-	b := &debianBuild{layout: layout{name: "dev"}}
+	b := &debianBuild{store: NewStore(t.TempDir(), Options{FindTool: useTools(t, t.TempDir())}), layout: layout{name: "dev"}}
 	for lacks, paths := range map[string][2]string{
 		"install -y mmdebstrap":  {"/usr/sbin/debootstrap", "/usr/bin/mkfs.erofs"},
 		"install -y erofs-utils": {"/usr/bin/mmdebstrap", ""},

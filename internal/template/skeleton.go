@@ -12,6 +12,7 @@ import (
 // skeleton makes the part of the host template that is not mounted: folders
 // to mount on, a generated /etc, and the sandbox user's home.
 type skeleton struct {
+	store  *Store
 	host   string // the host's root
 	dir    string // the skeleton's root
 	python string // the host's python3 inside, or empty

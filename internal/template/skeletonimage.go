@@ -34,13 +34,13 @@ func (k *skeleton) pack(ctx context.Context, made string) (root engine.Root, siz
 	if err != nil {
 		return root, 0, diskFault(err, made)
 	}
-	return engine.Root{Kind: engine.RootImage, Path: name}, info.Size(), orDiskFault(removeTree(ctx, k.dir), made)
+	return engine.Root{Kind: engine.RootImage, Path: name}, info.Size(), orDiskFault(k.store.removeTree(ctx, k.dir), made)
 }
 
 // image packs as debian is packed: as gVisor reads it, without extended attributes.
 // It tells whether that could be done.
 func (k *skeleton) image(ctx context.Context, image string) bool {
-	tool := findTool(imageTool)
+	tool := k.store.findTool(imageTool)
 	if tool == "" {
 		return false
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // The names of the templates that a Store knows.
@@ -43,6 +45,11 @@ type Options struct {
 	// Fetcher brings the tools of the debian template; without it one is built
 	// only from tools that were fetched before.
 	Fetcher Fetcher
+	// FindTool is the path of a program of the distribution's, "" if it is not installed; nil: executable.System.
+	FindTool func(name string) string
+	// Writable are the directories in which sandboxes may write, or could: FindTool's default finds nothing there. nil: there are
+	// none.
+	Writable func() []hostpath.Tree
 }
 
 // Known is a template that can be had here, built or not.
@@ -74,8 +81,13 @@ func NewStore(dir string, opt Options) *Store {
 	if opt.HostRoot == "" {
 		opt.HostRoot = "/"
 	}
+	if opt.FindTool == nil {
+		opt.FindTool = func(name string) string { return executable.System(name, opt.Writable) }
+	}
 	return &Store{dir: dir, opt: opt, pins: pinned}
 }
+
+func (s *Store) findTool(name string) string { return s.opt.FindTool(name) }
 
 // Known lists the templates that this Store can build.
 func (s *Store) Known() []Known {
@@ -164,7 +176,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(doomed, "removed")); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "template %s cannot be removed", name)
 	}
-	return removeTree(ctx, doomed)
+	return s.removeTree(ctx, doomed)
 }
 
 func (s *Store) check(name string) error {

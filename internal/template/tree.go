@@ -17,7 +17,7 @@ import (
 // removeTree deletes a tree, also one whose files belong to a namespace's
 // users, which the plain way can't. It keeps its hands off a tree in which
 // something is mounted: that may be the host's own.
-func removeTree(ctx context.Context, dir string) error {
+func (s *Store) removeTree(ctx context.Context, dir string) error {
 	if at, err := mountedUnder("/proc/self/mountinfo", dir); err != nil || at != "" {
 		return fault.Wrap(fault.ErrConflict, err, "%s is not removed, for something is mounted at %q in it: unmount that first", dir, at)
 	}
@@ -25,7 +25,7 @@ func removeTree(ctx context.Context, dir string) error {
 	if err == nil || os.Geteuid() == 0 {
 		return err
 	}
-	tool := findTool("mmdebstrap")
+	tool := s.findTool("mmdebstrap")
 	if tool == "" {
 		return err
 	}

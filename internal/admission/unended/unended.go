@@ -289,6 +289,20 @@ func (g *Registry) owners(ctx context.Context, begins []Begin) (map[uint64]audit
 	return all, nil
 }
 
+// outcomeOf is how what has begun ends if nobody knows more.
+func outcomeOf(k audit.Kind) audit.Outcome {
+	switch k {
+	case audit.KindNetwork, audit.KindCommand: // they have finished, however that was
+		return audit.Finished
+	case audit.KindFile:
+		return audit.Aborted
+	case audit.KindTool, audit.KindBuild,
+		audit.KindSandbox, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // take lets none of these begin
+		return audit.Failed
+	}
+	return audit.Failed // of a kind that nobody has said anything of, no success is told
+}
+
 // end is the end of a begin of which nobody knows more.
 func end(b Begin, reason string) audit.Record {
 	r := audit.Record{
@@ -299,12 +313,7 @@ func end(b Begin, reason string) audit.Record {
 		r.Detail = map[string]string{}
 	}
 	r.Detail[records.DetailBegan] = strconv.FormatUint(b.Seq, 10)
-	switch b.Kind { //nolint:exhaustive // the others have finished, however that was
-	case audit.KindTool, audit.KindBuild:
-		r.Outcome = audit.Failed
-	case audit.KindFile:
-		r.Outcome = audit.Aborted
-	}
+	r.Outcome = outcomeOf(b.Kind)
 	if b.Kind == audit.KindBuild {
 		r.Detail[records.DetailEvent] = buildFailed
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/microvm"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/runc"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/wasm"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -22,7 +23,11 @@ const Default = gvisor.Name
 
 // Config says where engines find their programs and keep their files.
 type Config struct {
-	Runsc    string // the runsc binary
+	Runsc string // the runsc binary
+	// Programs has second names of programs, by which they are started; Writable are the directories in which sandboxes
+	// may write, or could.
+	Programs string
+	Writable func() []hostpath.Tree
 	RunscDir string // runsc's own states and sockets; in the runtime directory
 	StateDir string // instances' files are in StateDir/sandboxes/<id>/<engine>
 	RuncDir  string // runc's own states; in the runtime directory
@@ -54,16 +59,16 @@ type Config struct {
 func Engines(cfg Config, k *keeper.Client) map[string]engine.Engine {
 	engines := map[string]engine.Engine{}
 	for _, e := range []engine.Engine{
-		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name), Stages: cfg.Stages}, k),
+		gvisor.New(gvisor.Config{Runsc: cfg.Runsc, Programs: cfg.Programs, Writable: cfg.Writable, Root: cfg.RunscDir, StateDir: cfg.StateDir, Stage: append(slices.Clone(cfg.Stage), gvisor.Name), Stages: cfg.Stages}, k),
 		runc.New(runc.Config{
-			Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name), Stages: cfg.Stages,
+			Writable: cfg.Writable, Root: cfg.RuncDir, StateDir: cfg.StateDir, Place: cfg.Place, Stage: append(slices.Clone(cfg.Stage), runc.Name), Stages: cfg.Stages,
 		}, k),
 		docker.New(docker.Config{
-			Host: cfg.Docker, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name), Stages: cfg.Stages,
+			Host: cfg.Docker, Writable: cfg.Writable, StateDir: cfg.StateDir, Place: cfg.Grounds, Stage: append(slices.Clone(cfg.Stage), docker.Name), Stages: cfg.Stages,
 			Probe: append(slices.Clone(cfg.Probe), docker.Name), Log: cfg.Log,
 		}, k),
 		microvm.New(microvm.Config{
-			Monitor: cfg.Monitor, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name), Stages: cfg.Stages,
+			Monitor: cfg.Monitor, Writable: cfg.Writable, Kernel: cfg.Kernel, StateDir: cfg.StateDir, Agent: cfg.Agent, Stage: append(slices.Clone(cfg.Stage), microvm.Name), Stages: cfg.Stages,
 		}, k),
 	} {
 		engines[e.Name()] = e

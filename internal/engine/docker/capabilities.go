@@ -91,7 +91,7 @@ func (e *Engine) find(ctx context.Context) (*finding, error) {
 	if e.uid != 0 {
 		return nil, fault.New(fault.ErrUnavailable, "the engine docker needs a daemon that is root, for the mounts of its sandboxes; gvisor runs without")
 	}
-	s, err := dial(ctx, e.cfg.Host)
+	s, err := e.dial(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, r runtimeOf, dir, 
 
 // describe lays the ground and has the service make the container, which it does not start.
 func (e *Engine) describe(ctx context.Context, spec engine.Spec, r runtimeOf, dir, upper string) (id string, err error) {
-	s, err := dial(ctx, e.cfg.Host)
+	s, err := e.dial(ctx)
 	if err != nil {
 		return "", err
 	}

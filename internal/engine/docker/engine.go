@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Name is what a policy's `isolation` says.
@@ -54,6 +57,9 @@ type Config struct {
 	// Probe is the argv of a static program that runs Probe; its first element is a path.
 	Probe []string
 	Log   *slog.Logger // what goes wrong in the background; nil: nobody is told
+	// Writable are the directories of the host in which sandboxes may write, or could: nobody is asked who listens there.
+	// nil: there are none.
+	Writable func() []hostpath.Tree
 }
 
 // sandboxKeeper is what this engine needs of the keeper.
@@ -99,6 +105,31 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		cfg: cfg, keeper: k, uid: os.Geteuid(), probing: semaphore.NewWeighted(1), installation: hex.EncodeToString(sum[:8]),
 		home: kept.NewHome(Name, cfg.StateDir, kept.ParentGroup(cfg.StateDir)+"-"+Name, os.Geteuid(), k).LimitStages(cfg.Stages),
 	}
+}
+
+// dial is dial of the service, unless a sandbox could have put somebody there who listens in its place.
+func (e *Engine) dial(ctx context.Context) (service, error) {
+	if err := e.checkSocket(); err != nil {
+		return service{}, err
+	}
+	return dial(ctx, e.cfg.Host)
+}
+
+// checkSocket is fault.ErrUnavailable where a sandbox may listen at the service's socket, or could: it would be asked in
+// the service's place, and be shown the paths of the host that other sandboxes have.
+func (e *Engine) checkSocket() error {
+	if e.cfg.Writable == nil {
+		return nil
+	}
+	socket := strings.TrimPrefix(e.cfg.Host, "unix://")
+	tree, theirs, err := hostpath.Within(socket, e.cfg.Writable())
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "where %s lies can't be looked at", socket)
+	}
+	if theirs {
+		return fault.New(fault.ErrUnavailable, "the Docker daemon's socket %s is reached under %s, where a sandbox may write, or could, so that an agent may listen there: have it listen elsewhere, and name that by docker.host in the configuration", socket, tree.Path)
+	}
+	return nil
 }
 
 // Name is "docker".

@@ -255,6 +255,9 @@ func (e *Engine) takeGround(ctx context.Context, id string) error {
 	if _, err := os.Lstat(g.place); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if e.checkSocket() != nil {
+		return g.taken() // whoever listens there is no service
+	}
 	s, err := connect(e.cfg.Host)
 	if err != nil {
 		return err

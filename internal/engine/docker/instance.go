@@ -45,7 +45,7 @@ func (i *Instance) file(name string) string { return filepath.Join(i.engine.home
 // Signal has the service send it to PID 1. To stop and to go on, the service holds the whole
 // container, whatever its runtime.
 func (i *Instance) Signal(ctx context.Context, signal int) error {
-	s, err := dial(ctx, i.engine.cfg.Host)
+	s, err := i.engine.dial(ctx)
 	if err == nil {
 		defer s.Close() //nolint:errcheck // nothing is on its way
 		err = i.signal(ctx, s, signal)

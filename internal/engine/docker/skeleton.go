@@ -141,7 +141,7 @@ func (e *Engine) leftBehind(ctx context.Context) (map[string][]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	s, err := dial(ctx, e.cfg.Host)
+	s, err := e.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (e *Engine) removeOrphans(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	s, err := dial(ctx, e.cfg.Host)
+	s, err := e.dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,24 +52,23 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 	return caps, nil
 }
 
-func (e *Engine) runscThere() error {
-	info, err := os.Stat(e.cfg.Runsc)
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "gVisor's runsc is missing at %s; run `make build`, which builds it", e.cfg.Runsc)
+// runscThere is the name by which runsc is started.
+func (e *Engine) runscThere() (string, error) {
+	name, err := e.runsc.Name()
+	if errors.Is(err, fault.ErrUnavailable) {
+		return "", fault.Wrap(fault.ErrUnavailable, err, "there is no runsc of gVisor's at %s that can be run; run `make build`, which builds it", e.cfg.Runsc)
 	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return fault.New(fault.ErrUnavailable, "%s is not an executable file; run `make build`, which builds gVisor's runsc", e.cfg.Runsc)
-	}
-	return nil
+	return name, err
 }
 
 // runscStarts probes a runsc until it has started once; one that is put in its
 // place is probed anew.
 func (e *Engine) runscStarts(ctx context.Context) error {
-	if err := e.runscThere(); err != nil {
+	name, err := e.runscThere()
+	if err != nil {
 		return err
 	}
-	info, err := os.Stat(e.cfg.Runsc)
+	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (e *Engine) runscStarts(ctx context.Context) error {
 	if p := e.probed; p != nil && os.SameFile(p, info) && p.Size() == info.Size() && p.ModTime().Equal(info.ModTime()) {
 		return nil
 	}
-	if err := e.namespacesWork(ctx); err != nil {
+	if err := e.namespacesWork(ctx, name); err != nil {
 		return err
 	}
 	e.probed = info
@@ -86,8 +86,8 @@ func (e *Engine) runscStarts(ctx context.Context) error {
 
 // namespacesWork starts runsc in the kinds of namespaces that a sandbox gets.
 // What forbids them is looked up only after that failed.
-func (e *Engine) namespacesWork(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, e.cfg.Runsc, "--version")
+func (e *Engine) namespacesWork(ctx context.Context, name string) error {
+	cmd := exec.CommandContext(ctx, name, "--version")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: e.uid, Size: 1}},

@@ -57,7 +57,7 @@ func (e *Engine) Create(ctx context.Context, spec engine.Spec) (engine.Instance,
 
 // make is Create for every beginning. The spec is complete.
 func (e *Engine) make(ctx context.Context, spec engine.Spec, begin beginning) (engine.Instance, error) {
-	if err := e.runscThere(); err != nil {
+	if _, err := e.runscThere(); err != nil {
 		return nil, err
 	}
 	ids, err := e.identity(spec)
@@ -157,9 +157,13 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 // starting is the runsc command of a start.
 func (i *Instance) starting(b bundle, begin beginning) (keeper.Launch, error) {
 	meta, err := json.Marshal(i.Handle())
+	if err != nil {
+		return keeper.Launch{}, err
+	}
+	runsc, err := i.engine.flags(i.state, b)
 	return keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Meta: meta, Reset: begin.copied,
-		Argv: i.engine.staging(b, slices.Concat(i.engine.flags(i.state, b), begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id})),
+		Argv: i.engine.staging(b, slices.Concat(runsc, begin.flags, begin.command, []string{"--bundle=" + b.dir, i.id})),
 	}, err
 }
 
@@ -169,13 +173,17 @@ func environment() []string {
 }
 
 // flags are runsc and what all its commands for one sandbox have in common.
-func (e *Engine) flags(st state, b bundle) []string {
+func (e *Engine) flags(st state, b bundle) ([]string, error) {
+	runsc, err := e.runscThere()
+	if err != nil {
+		return nil, err
+	}
 	network := "none"
 	if st.Weak {
 		network = "host"
 	}
 	flags := []string{
-		e.cfg.Runsc, "--root=" + e.cfg.Root, "--ignore-cgroups", "--network=" + network,
+		runsc, "--root=" + e.cfg.Root, "--ignore-cgroups", "--network=" + network,
 		"--host-uds=none", "--platform=systrap",
 		// The default pins one that all share, which leaves a mount behind.
 		"--gofer-network-namespace=new",
@@ -184,7 +192,7 @@ func (e *Engine) flags(st state, b bundle) []string {
 	if st.Filled || b.refilled() {
 		flags = append(flags, "--allow-rootfs-tar-annotation")
 	}
-	return flags
+	return flags, nil
 }
 
 // record is the path of runsc's files about a sandbox, without extension.

@@ -50,7 +50,11 @@ func (i *Instance) Elevate(ctx context.Context, p engine.Elevated) (code int, er
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.Remove(described)) }()
-	argv := append(i.engine.flags(i.state, b), "exec", "--exec-fd="+programDescriptor, "--process="+described, i.id)
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return 0, err
+	}
+	argv := append(runsc, "exec", "--exec-fd="+programDescriptor, "--process="+described, i.id)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = b.dir, environment(), outputGrace
 	cmd.Stdin = strings.NewReader("") // a pipe, and no device of the host's

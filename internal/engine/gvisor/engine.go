@@ -24,6 +24,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
@@ -34,7 +36,12 @@ const Name = "gvisor"
 
 // Config says where things are. All paths are absolute.
 type Config struct {
-	Runsc    string // the runsc binary
+	Runsc string // the runsc binary
+	// Programs is a directory in which runsc gets a second name, by which it is started, whatever is put in its place; "": it
+	// is started by its own.
+	Programs string
+	// Writable are the directories of the host in which sandboxes may write, or could; nil: there are none.
+	Writable func() []hostpath.Tree
 	Root     string // runsc's own directory of states and sockets; keep it short
 	StateDir string // instances are in StateDir/sandboxes/<id>/gvisor
 	// Stage is the argv that runs Stage of this package; an instance's folder and a command
@@ -70,6 +77,7 @@ type Engine struct {
 	images   image.Checker
 	restores *turns.Shares // that are under way
 
+	runsc   *executable.Held
 	probing sync.Mutex // held over a probe of runsc, and guards probed
 	// probed is the runsc that was found to start in namespaces of its own: a
 	// probe costs a tenth of a create.
@@ -87,8 +95,14 @@ func New(cfg Config, k sandboxKeeper) *Engine {
 		cfg.CgroupParent = kept.ParentGroup(cfg.StateDir)
 	}
 	uid := os.Geteuid()
+	programs := cfg.Programs
+	if uid != 0 {
+		// AppArmor lets a user's program make namespaces by its name alone (see doctor): so runsc is looked at before
+		// each use, and started by its own name.
+		programs = ""
+	}
 	return &Engine{
-		cfg: cfg, keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
+		cfg: cfg, runsc: executable.Hold(cfg.Runsc, programs, cfg.Writable), keeper: k, uid: uid, home: kept.NewHome(Name, cfg.StateDir, cfg.CgroupParent, uid, k).LimitStages(cfg.Stages),
 		ids:      sync.OnceValue(func() identity.Source { return identity.Find(uid) }),
 		restores: turns.New(restoresAtOnce()),
 	}

@@ -28,7 +28,11 @@ const freezeTimeout = 10 * time.Minute
 // An instance that is frozen already gets its seal, if a daemon died before it
 // had written it.
 func (i *Instance) Freeze(ctx context.Context, dir string) error {
-	return i.freeze(ctx, dir, i.freezing(dir))
+	f, err := i.freezing(dir)
+	if err != nil {
+		return err
+	}
+	return i.freeze(ctx, dir, f)
 }
 
 // freeze has the keeper do what f says, and seals what that wrote.
@@ -64,9 +68,12 @@ func (i *Instance) freeze(ctx context.Context, dir string, f keeper.Freeze) erro
 }
 
 // freezing is what the keeper is to run.
-func (i *Instance) freezing(dir string) keeper.Freeze {
+func (i *Instance) freezing(dir string) (keeper.Freeze, error) {
 	b := bundle{dir: i.engine.dir(i.id)}
-	runsc := i.engine.flags(i.state, b)
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return keeper.Freeze{}, err
+	}
 	command := func(args ...string) []string { return append(append([]string{}, runsc...), append(args, i.id)...) }
 	return keeper.Freeze{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
@@ -76,7 +83,7 @@ func (i *Instance) freezing(dir string) keeper.Freeze {
 			command("checkpoint", "--leave-running", "--compression=none", "--image-path="+dir),
 		},
 		Undo: [][]string{command("resume")},
-	}
+	}, nil
 }
 
 // dropStores gives back the disk behind the instance's memory file systems,
@@ -157,10 +164,11 @@ func (i *Instance) restore(ctx context.Context, dir string) error {
 // before, which has kept its limits.
 func (i *Instance) restoring(dir string) (keeper.Launch, error) {
 	b := bundle{dir: i.engine.dir(i.id)}
-	launch := keeper.Launch{
-		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(),
-		Argv: i.engine.flags(i.state, b),
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return keeper.Launch{}, err
 	}
+	launch := keeper.Launch{ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Argv: runsc}
 	if i.filled(b) { // the frozen spec names the tar, the bundle's no longer does
 		launch.Argv = append(launch.Argv, "--restore-spec-validation=ignore")
 	}

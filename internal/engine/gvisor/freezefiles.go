@@ -13,7 +13,10 @@ import (
 // dir, and then kill the processes.
 func (i *Instance) FreezeFiles(ctx context.Context, dir string) error {
 	b := bundle{dir: i.engine.dir(i.id)}
-	runsc := i.engine.flags(i.state, b)
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return err
+	}
 	command := func(args ...string) []string { return append(append([]string{}, runsc...), append(args, i.id)...) }
 	return i.freeze(ctx, dir, keeper.Freeze{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Fresh: true,
@@ -38,9 +41,13 @@ func (i *Instance) anew(dir string) (keeper.Launch, error) {
 	if err := errors.Join(b.beBorn(), b.fill(filepath.Join(dir, upperName))); err != nil {
 		return keeper.Launch{}, err
 	}
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return keeper.Launch{}, err
+	}
 	launch := keeper.Launch{
 		ID: i.id, Dir: b.dir, Log: b.log(), Env: environment(), Fresh: true,
-		Argv: i.engine.staging(b, append(i.engine.flags(i.state, b), "run", "--detach", "--bundle="+b.dir, i.id)),
+		Argv: i.engine.staging(b, append(runsc, "run", "--detach", "--bundle="+b.dir, i.id)),
 	}
 	return launch, i.join(&launch)
 }

@@ -42,12 +42,16 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 	if err != nil {
 		return err
 	}
+	f, err := i.snapshotting(dir, contents)
+	if err != nil {
+		return err
+	}
 	if err := image.Make(dir); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
 	defer cancel()
-	err = i.engine.home.Freeze(ctx, i.snapshotting(dir, contents))
+	err = i.engine.home.Freeze(ctx, f)
 	if err == nil {
 		err = made.write(dir)
 	}
@@ -62,14 +66,17 @@ func (i *Instance) Snapshot(ctx context.Context, dir string, contents engine.Con
 
 // snapshotting is what the keeper is to run. A checkpoint stands still by
 // itself, and one that fails goes on by itself; a tar does neither.
-func (i *Instance) snapshotting(dir string, contents engine.Contents) keeper.Freeze {
+func (i *Instance) snapshotting(dir string, contents engine.Contents) (keeper.Freeze, error) {
 	b := bundle{dir: i.engine.dir(i.id)}
-	runsc := i.engine.flags(i.state, b)
+	runsc, err := i.engine.flags(i.state, b)
+	if err != nil {
+		return keeper.Freeze{}, err
+	}
 	command := func(args ...string) []string { return append(append([]string{}, runsc...), append(args, i.id)...) }
 	f := keeper.Freeze{ID: i.id, Keep: true, Dir: b.dir, Log: b.log(), Env: environment()}
 	if contents == engine.ContentsMemory {
 		f.Steps = [][]string{command("checkpoint", "--leave-running", "--compression=none", "--image-path="+dir)}
-		return f
+		return f, nil
 	}
 	f.Steps = [][]string{
 		command("pause"),
@@ -77,7 +84,7 @@ func (i *Instance) snapshotting(dir string, contents engine.Contents) keeper.Fre
 		command("resume"),
 	}
 	f.Undo = [][]string{command("resume")}
-	return f
+	return f, nil
 }
 
 // Restore starts an instance with the memory of a snapshot, or with its files.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 )
 
 // choice is the monitor that machines are run by.
@@ -44,14 +45,14 @@ func (e *Engine) qemu() string {
 	if e.cfg.QEMU != "" {
 		return e.cfg.QEMU
 	}
-	return firstOf("/usr/local/bin/qemu-system-x86_64", "/usr/bin/qemu-system-x86_64")
+	return executable.System("qemu-system-x86_64", e.cfg.Writable)
 }
 
 func (e *Engine) firecracker() string {
 	if e.cfg.Firecracker != "" {
 		return e.cfg.Firecracker
 	}
-	return firstOf("/usr/local/bin/firecracker", "/usr/bin/firecracker")
+	return executable.System("firecracker", e.cfg.Writable)
 }
 
 // choose takes Firecracker where it can run machines, which only hardware can have it do, and

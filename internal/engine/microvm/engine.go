@@ -27,6 +27,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
@@ -45,6 +46,9 @@ type Config struct {
 	// host's own.
 	Kernel   string
 	StateDir string // instances are in StateDir/sandboxes/<id>/microvm
+	// Writable are the directories of the host in which sandboxes may write, or could: no monitor is taken from there. nil: there
+	// are none.
+	Writable func() []hostpath.Tree
 	// Agent is the program that the kernel starts first, which is the sandboxes' agent.
 	Agent func() ([]byte, error)
 	// Stage is the argv that runs Stage; the folder of an instance, and more, follow it.

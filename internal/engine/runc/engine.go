@@ -23,6 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine/identity"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/image"
 	"github.com/cofferdam-dev/cofferdam/internal/engine/kept"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/process"
 )
 
@@ -31,7 +32,10 @@ const Name = "runc"
 
 // Config says where things are. All paths are absolute.
 type Config struct {
-	Runc     string // the runc binary; "" looks in PATH
+	Runc string // the runc binary; "" looks in the host's own directories
+	// Writable are the directories of the host in which sandboxes may write, or could: runc is not taken from there. nil:
+	// there are none.
+	Writable func() []hostpath.Tree
 	Root     string // runc's own directory of states
 	StateDir string // instances are in StateDir/sandboxes/<id>/runc
 	// Place is an empty directory that every user may pass through to. Each stage makes

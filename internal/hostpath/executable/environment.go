@@ -101,10 +101,25 @@ func valueOf(environment []string, name string) (value string) {
 // given to write.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// System is the path of a program of the distribution's, whatever PATH says; "" if it is not installed.
-func System(name string) string {
+// System is the path of a program of the distribution's, whatever PATH says; "" if it is not installed. A name there
+// may be a link of a person's that leads anywhere: one that leads to where a sandbox may write, or could, is passed over. writable
+// are these directories; nil: there are none.
+func System(name string, writable func() []hostpath.Tree) string {
+	var lookup *hostpath.Lookup
 	for _, dir := range filepath.SplitList(systemPath) {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+		path, err := exec.LookPath(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		if writable == nil {
+			return path
+		}
+		if lookup == nil {
+			if lookup = newLookup(writable()); lookup == nil {
+				return ""
+			}
+		}
+		if _, theirs := lookup.Within(path); !theirs {
 			return path
 		}
 	}

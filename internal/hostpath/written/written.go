@@ -36,6 +36,7 @@ type line struct {
 	ID   hostpath.Identity `json:"id"`
 	// Covered: see hostpath.Tree. A directory has a line for each way in which it was covered.
 	Covered string `json:"covered,omitempty"`
+	Marks   string `json:"marks,omitempty"`
 }
 
 // Record has the directories. Safe for concurrent use, by one process at a time.
@@ -108,6 +109,23 @@ func (r *Record) Add(trees []hostpath.Tree) error {
 		return r.rewrite(append(slices.Clone(r.trees), fresh...))
 	}
 	return r.extend(fresh)
+}
+
+// Replace puts trees in the place of others, durably, those that it has: a sandbox that could write in them runs
+// no more, or what was covered in them is not what it was.
+func (r *Record) Replace(was, now []hostpath.Tree) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(r.trees), func(t hostpath.Tree) bool { return slices.Contains(was, t) })
+	if len(kept) == len(r.trees) {
+		return nil
+	}
+	for _, t := range now {
+		if !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	return r.rewrite(kept)
 }
 
 // isGone tells whether something else, or nothing, is where a directory was. Some devices get

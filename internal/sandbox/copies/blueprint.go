@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -50,7 +49,8 @@ type Blueprints struct {
 	agent    string    // digest of the guest agent's files
 	agentErr error
 
-	mu sync.Mutex // guards writable
+	recording sync.Mutex // held over what is read of writable and done to the record
+	mu        sync.Mutex // guards writable
 	// writable are by the sandboxes' ids. Of one whose file can't be read it is everything.
 	writable map[string][]hostpath.Tree
 }
@@ -71,9 +71,13 @@ func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if b.Agent, err = s.Agent(); err != nil {
 		return err
 	}
-	if err := s.keepWritable(b); err != nil {
+	if err := s.keepWritable(id, b); err != nil {
 		return err
 	}
+	return s.write(id, b)
+}
+
+func (s *Blueprints) write(id string, b Blueprint) error {
 	data, err := json.Marshal(b)
 	if err != nil {
 		return err
@@ -81,69 +85,7 @@ func (s *Blueprints) Keep(id string, b Blueprint) (err error) {
 	if err := wholefile.ReplaceVolatile(s.path(id), data, 0o600); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "what the sandbox is made with can't be kept")
 	}
-	s.note(id, b)
 	return nil
-}
-
-// Writable are the directories of the host in which the sandboxes may write that have a
-// blueprint, those that live and those that are paused, and in which others could before.
-func (s *Blueprints) Writable() []hostpath.Tree {
-	var all []hostpath.Tree
-	if s.record != nil {
-		all = s.record.Trees()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, trees := range s.writable {
-		all = append(all, trees...)
-	}
-	return all
-}
-
-// keepWritable has the record know what a sandbox may write of the host.
-func (s *Blueprints) keepWritable(b Blueprint) error {
-	if s.record == nil {
-		return nil
-	}
-	return s.record.Add(b.writable())
-}
-
-// writable is what a sandbox may write of the host.
-func (b Blueprint) writable() []hostpath.Tree {
-	var trees []hostpath.Tree
-	for _, m := range b.Spec.Mounts {
-		if m.Source != "" && !m.ReadOnly {
-			trees = append(trees, hostpath.Tree{Path: m.Source, ID: m.Origin, Covered: hostpath.Covering(b.covered(m))})
-		}
-	}
-	return trees
-}
-
-// covered are the names directly in a mount which lie under a read-only mount of themselves. Nobody inside
-// can rename such a name, since something is mounted there, nor change anything below it.
-func (b Blueprint) covered(m engine.Mount) (names []string) {
-	for at, cover := range b.Spec.Mounts {
-		name := filepath.Base(cover.Source)
-		if cover.Source == "" || !cover.ReadOnly || cover.Source != filepath.Join(m.Source, name) || cover.Destination != filepath.Join(m.Destination, name) {
-			continue
-		}
-		// What is mounted there later, or below it, is what is seen.
-		if !slices.ContainsFunc(b.Spec.Mounts[at+1:], func(later engine.Mount) bool {
-			return later.Source != "" && !later.ReadOnly && (later.Destination == cover.Destination || strings.HasPrefix(later.Destination, cover.Destination+"/"))
-		}) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func (s *Blueprints) note(id string, b Blueprint) {
-	trees := b.writable()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(trees) > 0 {
-		s.writable[id] = trees
-	}
 }
 
 // Load reads what a sandbox was made with.
@@ -162,8 +104,9 @@ func (s *Blueprints) Load(id string) (Blueprint, error) {
 	return b, nil
 }
 
-// Forget removes a sandbox's.
+// Forget removes a sandbox's, of which nothing runs any more.
 func (s *Blueprints) Forget(id string) {
+	s.settle(id)
 	s.mu.Lock()
 	delete(s.writable, id)
 	s.mu.Unlock()
@@ -186,6 +129,7 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 			s.log.Warn("what a sandbox was made with can't be removed", "file", path, "err", err)
 		}
 	}
+	s.settleUnowned()
 }
 
 // remember notes what a sandbox may write that another daemon made. As long as that is not
@@ -193,16 +137,14 @@ func (s *Blueprints) Sweep(lives func(id string) bool) {
 func (s *Blueprints) remember(id string) {
 	b, err := s.Load(id)
 	if err == nil {
-		err = s.keepWritable(b) // an older version made it, which kept no record
+		err = s.keepWritable(id, b) // an older version made it, which kept no record
 	}
 	if err != nil {
 		s.log.Warn("where a sandbox may write is not known, so that no mount leads through a link until it is destroyed", "sandbox", id, "err", err)
 		s.mu.Lock()
 		s.writable[id] = []hostpath.Tree{{Path: "/"}}
 		s.mu.Unlock()
-		return
 	}
-	s.note(id, b)
 }
 
 // Agent is the digest of the guest agent's files, which do not change while the daemon

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -29,7 +30,11 @@ func (l *Library) Spec(from *Origin, w Wanted) (engine.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	if spec.Mounts, err = l.mounts(spec.Mounts, w.TemplateMounts, granted); err != nil {
+	shown, hidden, err := l.mounts(spec.Mounts, w.TemplateMounts, granted)
+	if err != nil {
+		return spec, err
+	}
+	if spec.Mounts, err = hideAlso(shown, hidden, from.Contents); err != nil {
 		return spec, err
 	}
 	for _, want := range w.PolicyMounts {
@@ -78,37 +83,65 @@ func (l *Library) granted(w Wanted) ([]mounts.Mount, error) {
 	return all, nil
 }
 
+// hideAlso is what a source's mounts showed, with what ignore files hide now over it: a copy is a sandbox that
+// begins now. What is in memory has the mounts that it had, so that such a copy is refused that would show more.
+func hideAlso(shown, hidden []engine.Mount, contents engine.Contents) ([]engine.Mount, error) {
+	for _, now := range hidden {
+		if slices.ContainsFunc(shown, func(had engine.Mount) bool { return had.Destination == now.Destination && !had.Around.IsZero() }) {
+			continue
+		}
+		if contents == engine.ContentsMemory {
+			return nil, fault.New(fault.ErrConflict, "%s is hidden by an ignore file now, and was not when the source of the copy was made, whose memory goes on with what it was shown; make a sandbox without a copy, or a snapshot of files alone", now.Destination)
+		}
+		shown = append(shown, now)
+	}
+	return shown, nil
+}
+
 // mounts checks that what a source's mounts showed may still be shown, and is
-// in the same place.
-func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mount) ([]engine.Mount, error) {
-	all := slices.Clone(source)
-	for i, mount := range all {
+// in the same place. hidden is what ignore files hide in it now.
+func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mount) (shown, hidden []engine.Mount, err error) {
+	shown = slices.Clone(source)
+	for i, mount := range shown {
 		switch {
 		case mount.Source == "" || mount.Source == l.cfg.Rules.EmptyFile || slices.Contains(ofTemplate, mount):
 			continue
 		case mount.Destination == mounts.AgentPlace:
-			all[i].Source = l.cfg.AgentDir
+			shown[i].Source = l.cfg.AgentDir
 			continue
 		case !mount.ReadOnly:
-			return nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
+			return nil, nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
 		}
-		now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
+		origin, over, err := l.again(mount, granted)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		now.Close()
-		if now.Source != mount.Source {
-			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
-		}
-		if !mount.Origin.IsZero() && !mount.Origin.IsAfterBoot(now.Origin()) {
-			return nil, fault.New(fault.ErrConflict, "%s, which the copy shows, is another file or directory now than its source was shown; put that back, or make a sandbox without a copy", mount.Source)
-		}
-		if all[i].Origin = now.Origin(); mount.Origin == mount.Origin.Kind() && !mount.Origin.IsZero() {
-			all[i].Origin = mount.Origin
-		}
-		if granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }) {
-			return nil, fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
+		hidden = append(hidden, over...)
+		if shown[i].Origin = origin; mount.Origin == mount.Origin.Kind() && !mount.Origin.IsZero() {
+			shown[i].Origin = mount.Origin
 		}
 	}
-	return all, nil
+	return shown, hidden, nil
+}
+
+// again checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
+func (l *Library) again(mount engine.Mount, granted []mounts.Mount) (origin hostpath.Identity, hidden []engine.Mount, err error) {
+	now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
+	if err != nil {
+		return origin, nil, err
+	}
+	defer now.Close()
+	switch {
+	case now.Source != mount.Source:
+		err = fault.New(fault.ErrConflict, "%s, which the copy shows, is a link to somewhere else now", mount.Source)
+	case !mount.Origin.IsZero() && !mount.Origin.IsAfterBoot(now.Origin()):
+		err = fault.New(fault.ErrConflict, "%s, which the copy shows, is another file or directory now than its source was shown; put that back, or make a sandbox without a copy", mount.Source)
+	case granted != nil && !slices.ContainsFunc(granted, func(g mounts.Mount) bool { return g.Source == now.Source && g.Destination == now.Destination }):
+		err = fault.New(fault.ErrForbidden, "the copy shows %s of the host, and its policy does not any more; make one that does not", mount.Destination)
+	}
+	if err != nil {
+		return origin, nil, err
+	}
+	hidden, err = l.cfg.Rules.Hide(now)
+	return now.Origin(), hidden, err
 }

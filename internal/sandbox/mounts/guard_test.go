@@ -85,14 +85,21 @@ func TestGuardRefusesLinks(t *testing.T) {
 func TestIgnoreFilesAreGuarded(t *testing.T) {
 	dir := t.TempDir()
 	mounts := opened(t, Mount{Source: dir, Destination: "/w", ReadWrite: true})
-	if files := guarded(mounts, nil); len(files) != 0 {
+	holding := func() [][]*ignoreFile {
+		files, err := Rules{}.ignoreFiles(mounts[0].path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [][]*ignoreFile{files}
+	}
+	if files := guarded(nil, holding()); len(files) != 0 {
 		t.Errorf("no ignore file, but %v are guarded", files)
 	}
 	ignore := filepath.Join(dir, IgnoreFile)
 	if err := os.WriteFile(ignore, []byte("*.key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	over, err := guard(mounts, guarded(mounts, nil))
+	over, err := guard(mounts, guarded(nil, holding()))
 	if err != nil || len(over) != 1 || over[0].Source != ignore || over[0].Destination != "/w/"+IgnoreFile || !over[0].ReadOnly {
 		t.Errorf("got %+v, %v; want one read-only mount over the ignore file", over, err)
 	}

@@ -69,6 +69,16 @@ func OpenHidden(path string) (*Hidden, error) {
 	return h, nil
 }
 
+// changed tells whether a directory's ignore file has hidden something, and says something else now, or is gone.
+func (h *Hidden) changed(source hostpath.Identity, ignore string) bool {
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, func(one hiding) bool { return one.Ignore != ignore && one.Source.IsAfterBoot(source) })
+}
+
 // of is what a directory's ignore file has hidden before, if it said what it says.
 func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity {
 	if h == nil {
@@ -84,18 +94,38 @@ func (h *Hidden) of(source hostpath.Identity, ignore string) []hostpath.Identity
 	return nil
 }
 
+// errManyParts is of what an ignore file hides in a part of its directory: with what it hides elsewhere it is too much.
+var errManyParts = errors.New("too much is hidden")
+
+// dirs are the directories whose ignore files have hidden something, where they were then.
+func (h *Hidden) dirs() (all []string) {
+	if h == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.all {
+		all = append(all, one.Path)
+	}
+	return all
+}
+
 // keep notes, durably, what an ignore file hides, beside what it has hidden before. Files that
-// another text of it has hidden are forgotten: somebody has changed it who may, since no agent can.
-func (h *Hidden) keep(dir *hostpath.Path, ignore string, ids []hostpath.Identity) error {
+// another text of it has hidden are forgotten: somebody has changed it who may (Rules.Seen). part tells that
+// these are of a part of the directory; errManyParts if they are too many with the others.
+func (h *Hidden) keep(dir hostpath.Tree, ignore string, ids []hostpath.Identity, part bool) error {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := slices.IndexFunc(h.all, func(one hiding) bool { return one.Source.IsAfterBoot(dir.ID) })
-	now := hiding{Source: dir.ID, Path: dir.Name, Ignore: ignore, IDs: ids}
+	now := hiding{Source: dir.ID, Path: dir.Path, Ignore: ignore, IDs: ids}
 	if at >= 0 && h.all[at].Ignore == ignore {
 		if now.IDs = union(ids, h.all[at].IDs); len(now.IDs) > h.mostIDs {
+			if part {
+				return errManyParts
+			}
 			now.IDs = ids // without those that are there no more, as when a build makes them anew
 		}
 		if len(now.IDs) == len(h.all[at].IDs) && h.all[at].Source == dir.ID {

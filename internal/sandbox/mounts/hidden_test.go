@@ -49,7 +49,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 			}
 			hidden := func(h *Hidden) (all []string) {
 				t.Helper()
-				over, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 			}
 			source := opened(t, Mount{Source: dir, Destination: "/w"})[0].path
 			for _, h := range []*Hidden{h, open(), nil} { // a copy does not have it either; without the record it does
-				hides, err := h.Ignored(source)
+				hides, err := Rules{Hidden: h}.Ignored(source)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +131,7 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("key\n"), 0o600), os.WriteFile(filepath.Join(dir, "key"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		_, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
 		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), record) {
 			t.Errorf("directory %d: %v", i, err)
 		}
@@ -155,7 +155,7 @@ func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, file)
-		over, err := Rules{EmptyFile: "/empty", Hidden: h}.hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
 		if err != nil || len(over) != 2 {
 			t.Fatalf("build %d: %v, %v", i, over, err)
 		}
@@ -172,5 +172,64 @@ func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
 	}
 	if n := len(h.all[0].IDs); n > 5 {
 		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestAnIgnoreFileThatAnAgentChanged shows nothing of what it has hidden before a person has seen it. The controls: it is as it
+// was, a person changed it, and one that has hidden nothing before hides more.
+func TestAnIgnoreFileThatAnAgentChanged(t *testing.T) {
+	t.Parallel()
+	unseen := errors.New("nobody has seen it")
+	for name, c := range map[string]struct {
+		change  func(path string) error
+		asked   bool
+		refused error
+	}{
+		"emptied":             {func(path string) error { return os.WriteFile(path, nil, 0o600) }, true, unseen},
+		"another text":        {func(path string) error { return os.WriteFile(path, []byte("/other\n"), 0o600) }, true, unseen},
+		"removed":             {os.Remove, true, unseen},
+		"control: a person":   {func(path string) error { return os.WriteFile(path, nil, 0o600) }, true, nil},
+		"control: as it was":  {func(string) error { return nil }, false, unseen},
+		"control: it was new": {nil, false, unseen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			ignore := filepath.Join(dir, IgnoreFile)
+			for name, text := range map[string]string{"key.pem": "key", IgnoreFile: "key.pem\n"} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			record, err := OpenHidden(filepath.Join(t.TempDir(), "hidden"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := false
+			rules := Rules{EmptyFile: "/empty", Hidden: record, Seen: func(_, path string, _ []byte) error {
+				asked = asked || path == ignore
+				return c.refused
+			}}
+			hide := func() ([]string, error) {
+				over, err := rules.Hide(opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				var all []string
+				for _, m := range over {
+					all = append(all, m.Destination)
+				}
+				return all, err
+			}
+			if c.change != nil {
+				if all, err := hide(); err != nil || !slices.Equal(all, []string{"/w/key.pem"}) {
+					t.Fatalf("hidden: %q, %v", all, err)
+				}
+				if err := c.change(ignore); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := hide()
+			if asked != c.asked || (err != nil) != (c.asked && c.refused != nil) || err != nil && len(all) > 0 {
+				t.Errorf("asked: %v, shown without %q, %v", asked, all, err)
+			}
+		})
 	}
 }

@@ -1,13 +1,12 @@
 package mounts
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	gitignore "github.com/sabhiram/go-gitignore"
@@ -17,14 +16,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// IgnoreFile is the file that, in the root of a mounted directory, hides paths
-// of it from the sandbox; its syntax is that of .gitignore. The agent can't
-// change it (guard). In a read-write mount it can rename a directory above
-// something hidden, so that a pattern with a directory in it ("conf/key.pem") no
-// longer names it: what was hidden once is known by what it is, and stays hidden
-// as long as the ignore file is not changed (Hidden).
-const IgnoreFile = ".aiignore"
-
 const (
 	ignoreMaxEntries = 500_000 // looked at below one mount
 	ignoreMaxHidden  = 1_000   // mounts laid over paths
@@ -32,13 +23,21 @@ const (
 	hiddenDirBytes   = 4 << 10
 )
 
-// hide returns mounts that lie over each path that the mount's ignore file
-// names: an empty read-only directory, or an empty file. They hide what exists
-// at the start; a file that the host makes later is not hidden. All is read by the
-// descriptor of the mount's source.
-func (r Rules) hide(m Checked) ([]engine.Mount, error) {
-	ignore, digest, err := readIgnore(m)
-	if err != nil || ignore == nil {
+// Hide returns mounts that lie over each path of a mount that an ignore file
+// hides: an empty read-only directory, or an empty file. They hide what exists
+// now; a file that the host makes later is not hidden. All is read by the
+// descriptor of the mount's source. A source that is hidden itself is fault.ErrInvalid.
+func (r Rules) Hide(m Checked) ([]engine.Mount, error) {
+	files, err := r.ignoreFiles(m.path)
+	if err != nil {
+		return nil, err
+	}
+	return r.hide(m, files, ignoreMaxHidden)
+}
+
+// hide is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
+func (r Rules) hide(m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
+	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err
 	}
 	root, err := m.path.Root()
@@ -46,11 +45,91 @@ func (r Rules) hide(m Checked) ([]engine.Mount, error) {
 		return nil, fault.Invalid("the mount source %s can't be read", m.Source)
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
-	h := hider{mount: m, ignore: ignore, emptyFile: r.EmptyFile, known: r.Hidden.known(m.Origin(), digest)}
-	if err := fs.WalkDir(root.FS(), ".", h.look); err != nil {
+	over, err := r.lookThrough(m, root, files, most)
+	if err != nil {
 		return nil, err
 	}
-	return h.over, r.Hidden.keep(m.path, digest, h.ids)
+	for _, f := range files {
+		if err := r.keep(f); err != nil {
+			return nil, err
+		}
+	}
+	return over, nil
+}
+
+// lookThrough looks for what ignore files hide, and notes it in them. It looks through the parts of the mount of which they say
+// something, however large what is around these is. most bounds how many paths are hidden.
+func (r Rules) lookThrough(m Checked, root *os.Root, files []*ignoreFile, most int) ([]engine.Mount, error) {
+	h := hider{mount: m, emptyFile: r.EmptyFile, most: most}
+	parts := partsOf(files)
+	for _, part := range slices.Sorted(maps.Keys(parts)) { // members of a pool have their mounts in one order
+		h.files = parts[part]
+		err := fs.WalkDir(root.FS(), part, h.look)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, movedMeanwhile(filepath.Join(m.Source, part), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return h.over, nil
+}
+
+// partsOf are the parts of what is shown of which ignore files say something, relative and none in another, with these files.
+func partsOf(files []*ignoreFile) map[string][]*ignoreFile {
+	begins := map[string]bool{}
+	for _, f := range files {
+		begins[f.at] = true
+	}
+	parts := map[string][]*ignoreFile{}
+	for _, f := range files {
+		part := f.at
+		for dir := f.at; dir != "." && dir != ""; dir = filepath.Dir(dir) {
+			if begins[dir] {
+				part = dir
+			}
+		}
+		if begins[""] || part == "" {
+			part = "."
+		}
+		parts[part] = append(parts[part], f)
+	}
+	return parts
+}
+
+// checkShown refuses what an ignore file hides whole.
+func checkShown(shown *hostpath.Path, files []*ignoreFile) error {
+	for _, f := range files {
+		if f.hidden && f.at == "" {
+			return fault.Invalid("%s can't be shown: the ignore file %s hides it; show another directory, or take that out of the ignore file", shown.Name, f.path())
+		}
+	}
+	return nil
+}
+
+// keep notes what an ignore file hides. If a part of its directory alone was looked through, and too much is
+// known to tell what of it is there no more, all of the directory is.
+func (r Rules) keep(f *ignoreFile) error {
+	dir := hostpath.Tree{Path: f.dir, ID: f.id}
+	err := r.Hidden.keep(dir, f.digest, f.ids, f.before != "")
+	if !errors.Is(err, errManyParts) {
+		return err
+	}
+	whole, err := hostpath.Open(f.dir, f.id)
+	if err != nil {
+		return movedMeanwhile(f.dir, err)
+	}
+	defer whole.Close()
+	files, err := r.ignoreFiles(whole)
+	if err != nil {
+		return err
+	}
+	// Nothing is mounted over it, so that what is known is the bound, not what an engine mounts.
+	_, err = r.hide(Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs)
+	if errors.Is(err, fault.ErrInvalid) {
+		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.path(), err)
+	}
+	return err
 }
 
 // known is of, by inode.
@@ -62,53 +141,30 @@ func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hos
 	return all
 }
 
-// Ignored makes what tells which paths of a directory its ignore file hides, or has hidden under
+// Ignored makes what tells which paths of a directory ignore files hide, or have hidden under
 // another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
-// they would have other identities. nil: none. It is of use as long as the directory is open.
-func (h *Hidden) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
-	m := Checked{Mount{Source: dir.Name}, dir}
-	ignore, digest, err := readIgnore(m)
-	if err != nil || ignore == nil {
+// they would have other identities. nil: none. It is of use as long as the directory is open. A directory that is hidden
+// itself is fault.ErrInvalid.
+func (r Rules) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+	files, err := r.ignoreFiles(dir)
+	if err == nil {
+		err = checkShown(dir, files)
+	}
+	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	hider := hider{mount: m, ignore: ignore, known: h.known(m.Origin(), digest)}
-	return hider.hides, nil
-}
-
-// readIgnore reads the mount's ignore file, and makes a digest of it; nil if it has none.
-func readIgnore(m Checked) (ignore *gitignore.GitIgnore, digest string, err error) {
-	if m.Origin().Type != hostpath.Dir {
-		return nil, "", nil // a file has no ignore file
-	}
-	file := filepath.Join(m.Source, IgnoreFile)
-	path, err := m.path.Below(IgnoreFile, hostpath.Identity{Type: hostpath.File})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil // it has none
-	}
-	if _, link := errors.AsType[*hostpath.LinkError](err); link {
-		return nil, "", fault.Invalid("the ignore file %s is a link, and whoever may replace it decides what is hidden; put the file itself there", file)
-	}
-	if err != nil {
-		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
-	}
-	defer path.Close()
-	text, err := path.ReadFile(ignoreMaxBytes)
-	if err != nil {
-		return nil, "", fault.Invalid("the ignore file %s can't be read: %v", file, err)
-	}
-	sum := sha256.Sum256(text)
-	return gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...), hex.EncodeToString(sum[:]), nil
+	h := hider{mount: Checked{Mount{Source: dir.Name}, dir}, files: files}
+	return func(rel string, d fs.DirEntry) bool { return len(h.hiding(rel, d)) > 0 }, nil
 }
 
 // hider looks through a mount.
 type hider struct {
 	mount     Checked
-	ignore    *gitignore.GitIgnore
+	files     []*ignoreFile
 	emptyFile string
-	known     map[uint64][]hostpath.Identity // what was hidden before, by inode
+	most      int // paths that are hidden
 	seen      int
 	over      []engine.Mount
-	ids       []hostpath.Identity // of what is hidden
 }
 
 func (h *hider) look(rel string, d fs.DirEntry, err error) error {
@@ -116,13 +172,14 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 		return err
 	}
 	if h.seen++; h.seen > ignoreMaxEntries {
-		return fault.Invalid("%s has an ignore file but more than %d entries; mount a smaller directory", h.mount.Source, ignoreMaxEntries)
+		return fault.Invalid("%s has an ignore file in it or above it but more than %d entries; mount a smaller directory", h.mount.Source, ignoreMaxEntries)
 	}
-	if !h.hides(rel, d) {
+	by := h.hiding(rel, d)
+	if len(by) == 0 {
 		return nil
 	}
-	if len(h.over) == ignoreMaxHidden {
-		return fault.Invalid("the ignore file of %s hides more than %d paths; ignore directories rather than files", h.mount.Source, ignoreMaxHidden)
+	if len(h.over) == h.most {
+		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].path(), h.most, h.mount.Source)
 	}
 	around, err := h.mount.path.Below(filepath.Dir(rel), hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
@@ -130,7 +187,9 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	}
 	defer around.Close()
 	if this, err := around.Below(filepath.Base(rel), hostpath.Identity{}); err == nil { // else it is no file, such as a socket
-		h.ids = append(h.ids, this.ID)
+		for _, f := range by {
+			f.ids = append(f.ids, this.ID)
+		}
 		this.Close()
 	}
 	hidden := engine.Mount{Destination: filepath.Join(h.mount.Destination, rel), ReadOnly: true, Around: around.ID}
@@ -144,15 +203,31 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 	return nil
 }
 
-// hides tells of one path. A link tells a name and no more: what it points to is hidden by its own
+// hiding are the ignore files that hide a path. A link tells a name and no more: what it points to is hidden by its own
 // name or lies outside of the mount, and a mount over a link would land wherever the link points.
-func (h *hider) hides(rel string, d fs.DirEntry) bool {
-	return d.Type()&fs.ModeSymlink == 0 && (matches(h.ignore, rel, d.IsDir()) || h.wasHidden(rel, d))
+func (h *hider) hiding(rel string, d fs.DirEntry) (by []*ignoreFile) {
+	if d.Type()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	for _, f := range h.files {
+		if h.hides(f, rel, d) {
+			by = append(by, f)
+		}
+	}
+	return by
+}
+
+func (h *hider) hides(f *ignoreFile, rel string, d fs.DirEntry) bool {
+	if f.hidden && rel == f.at {
+		return true
+	}
+	name, holds := f.nameOf(rel)
+	return holds && (matches(f.patterns, name, d.IsDir()) || h.wasHidden(f, rel, d))
 }
 
 // wasHidden tells whether something under this name was hidden before, under this or another one.
-func (h *hider) wasHidden(rel string, d fs.DirEntry) bool {
-	if len(h.known) == 0 {
+func (h *hider) wasHidden(f *ignoreFile, rel string, d fs.DirEntry) bool {
+	if len(f.known) == 0 {
 		return false
 	}
 	info, err := d.Info()
@@ -160,15 +235,15 @@ func (h *hider) wasHidden(rel string, d fs.DirEntry) bool {
 		return false // it has just gone
 	}
 	sys, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || len(h.known[sys.Ino]) == 0 {
+	if !ok || len(f.known[sys.Ino]) == 0 {
 		return false
 	}
 	this, err := h.mount.path.Below(rel, hostpath.Identity{})
 	if err != nil {
-		return false
+		return !isNotShown(err) // nobody knows what it is
 	}
 	defer this.Close()
-	return slices.ContainsFunc(h.known[sys.Ino], func(id hostpath.Identity) bool { return id.IsAfterBoot(this.ID) })
+	return f.hasHidden(this.ID)
 }
 
 // matches asks with a trailing slash for directories, so that patterns such as
@@ -178,4 +253,18 @@ func matches(ignore *gitignore.GitIgnore, rel string, dir bool) bool {
 		return true
 	}
 	return dir && ignore.MatchesPath(rel+"/")
+}
+
+// guarded are the files that decide what a later run may do: those that the caller
+// knows, and the ignore files that hold for mounts.
+func guarded(deciding []string, ignores [][]*ignoreFile) []string {
+	files := slices.Clone(deciding)
+	for _, some := range ignores {
+		for _, f := range some {
+			if !slices.Contains(files, f.path()) {
+				files = append(files, f.path())
+			}
+		}
+	}
+	return files
 }

@@ -26,9 +26,19 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 		}
 	}()
 	var all, over []engine.Mount
+	var ignores [][]*ignoreFile
 	for _, c := range checked {
-		all = append(all, c.shown())
-		hidden, err := r.hide(c)
+		shown, err := c.over(checked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, shown)
+		files, err := r.ignoreFiles(c.path)
+		if err != nil {
+			return nil, err
+		}
+		ignores = append(ignores, files)
+		hidden, err := r.hide(c, files, ignoreMaxHidden)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +50,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(checked, guarded(checked, deciding))
+	guards, err := guard(checked, guarded(deciding, ignores))
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +92,6 @@ func (r Rules) open(asked []Mount) ([]Checked, error) {
 	return all, nil
 }
 
-// guarded are the files that decide what a later run may do: those that the caller
-// knows, and the ignore files of the mounts.
-func guarded(mounts []Checked, deciding []string) []string {
-	files := slices.Clone(deciding)
-	for _, m := range mounts {
-		if ignore, err := m.path.Below(IgnoreFile, hostpath.Identity{}); err == nil {
-			ignore.Close()
-			files = append(files, filepath.Join(m.Source, IgnoreFile))
-		}
-	}
-	return files
-}
-
 // guard returns the read-only mounts that keep the agent from rewriting files
 // which lie under a read-write mount. A file directly in a mount's root is
 // covered by a read-only mount of itself. One that lies deeper can't be
@@ -115,6 +112,9 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 		if err != nil {
 			return nil, fault.Invalid("%s can't be read any more", file)
 		}
+		if err := checkSecondNames(mounts, table, resolved); err != nil {
+			return nil, err
+		}
 		for _, m := range mounts {
 			if !m.ReadWrite {
 				continue
@@ -131,17 +131,38 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 			if filepath.Dir(name) != m.Source {
 				return nil, fault.Invalid("%s lies under the read-write mount %s, where the agent could rewrite it; move it out, or mount that directory read-only", file, m.Source)
 			}
-			cover := engine.Mount{
-				Source: resolved, Destination: filepath.Join(m.Destination, filepath.Base(name)), ReadOnly: true,
-				// Whoever owns it may write it anew meanwhile: any file is what all see there.
-				Origin: hostpath.Identity{Type: hostpath.File},
+			cover, err := coverOf(m, name)
+			if err != nil {
+				return nil, err
 			}
-			if !slices.Contains(over, cover) { // two links may lead to one file
+			// Whoever owns it may write it anew meanwhile: any file is what all see there.
+			cover.Source, cover.Origin = resolved, hostpath.Identity{Type: hostpath.File}
+			if !slices.Contains(over, cover) && !askedAt(mounts, cover) { // two links may lead to one file
 				over = append(over, cover)
 			}
 		}
 	}
 	return over, nil
+}
+
+// over is the mount as an engine mounts it, with what it lies over where that is directly in a mount that can be
+// written: as long as that is there nobody inside reaches it.
+func (c Checked) over(all []Checked) (engine.Mount, error) {
+	shown := c.shown()
+	for _, outer := range all {
+		if !outer.ReadWrite || filepath.Dir(c.Destination) != outer.Destination {
+			continue
+		}
+		place, err := outer.path.Below(filepath.Base(c.Destination), c.Origin().Kind())
+		if err != nil {
+			return shown, nil //nolint:nilerr // checkNested says what is wrong with it
+		}
+		shown.Covers, err = place.Mark()
+		if place.Close(); err != nil {
+			return shown, err
+		}
+	}
+	return shown, nil
 }
 
 // checkNested refuses a mount inside of another one whose place does not exist

@@ -44,6 +44,15 @@ type Rules struct {
 	Writable func() []hostpath.Tree
 	// Hidden keeps what ignore files have hidden; nil: it is not kept.
 	Hidden *Hidden
+	// Projects are the directories of the projects that were allowed, whose ignore files hold wherever they are shown; nil:
+	// there are none.
+	Projects func() ([]string, error)
+	// Copies is where the copies of runs are, without links. Ignore files above a copy are of no account: it was made without
+	// what those hide that are above its original. "": there are none.
+	Copies string
+	// Seen is asked about an ignore file that says something else than what has hidden files before: an error if an agent
+	// could have written it and no person has seen it as it is. nil: nobody is asked.
+	Seen func(what, path string, text []byte) error
 	// Programs are the files of the host that decide what programs of the configuration do; nil:
 	// there are none.
 	Programs func() []string
@@ -89,6 +98,17 @@ func Destinations(all []engine.Mount) (writable, readOnly []string) {
 	slices.Sort(writable)
 	slices.Sort(readOnly)
 	return writable, readOnly
+}
+
+// WithHidden are read-only destinations, sorted, with those of what ignore files hide among mounts.
+func WithHidden(readOnly []string, all []engine.Mount) []string {
+	var hidden []string
+	for _, mount := range all {
+		if !mount.Around.IsZero() && !slices.Contains(readOnly, mount.Destination) {
+			hidden = append(hidden, mount.Destination)
+		}
+	}
+	return slices.Sorted(slices.Values(slices.Concat(readOnly, hidden)))
 }
 
 // Checked is a mount whose source is open. Close it.

@@ -16,6 +16,7 @@ import (
 // renamed: a name on which something is mounted can't be. There is no such directory where the mount
 // itself is, or lies in, what has them, and that mount is refused.
 func coverOwn(mounts []Checked, own []string) (covers []engine.Mount, err error) {
+	asked := mounts
 	mounts = slices.DeleteFunc(slices.Clone(mounts), func(m Checked) bool { return !m.ReadWrite })
 	if len(mounts) == 0 || len(own) == 0 {
 		return nil, nil
@@ -43,7 +44,7 @@ func coverOwn(mounts []Checked, own []string) (covers []engine.Mount, err error)
 				if err != nil {
 					return nil, err
 				}
-				if !slices.Contains(covers, cover) {
+				if !slices.Contains(covers, cover) && !askedAt(asked, cover) {
 					covers = append(covers, cover)
 				}
 			}
@@ -60,10 +61,21 @@ func coverOf(m Checked, name string) (engine.Mount, error) {
 		return engine.Mount{}, fault.New(fault.ErrConflict, "%s was moved while it was looked at; try again", filepath.Join(m.Source, first))
 	}
 	defer over.Close()
+	mark, err := over.Mark()
+	if err != nil {
+		return engine.Mount{}, fault.Wrap(fault.ErrUnavailable, err, "%s can't be looked at", over.Name)
+	}
 	return engine.Mount{
 		Source: over.Name, Destination: filepath.Join(m.Destination, first), ReadOnly: true,
 		Origin: over.ID.Kind(), // an installation may be replaced as long as the sandbox lives
+		Covers: mark,           // and then it is not believed any more
 	}, nil
+}
+
+// askedAt tells whether somebody asked for another path of the host where a cover would lie. That lies over
+// the same, and is what is to be seen there.
+func askedAt(mounts []Checked, cover engine.Mount) bool {
+	return slices.ContainsFunc(mounts, func(m Checked) bool { return m.Destination == cover.Destination && m.Source != cover.Source })
 }
 
 func refuseOwn(program, source string) error {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // TestOwnProgramsAreCovered: where a mount that can be written has Cofferdam's own programs below it, what
@@ -56,7 +58,7 @@ func TestOwnProgramsAreCovered(t *testing.T) {
 			}
 			var covered []string
 			for _, m := range laid[1:] {
-				if !m.ReadOnly || m.Origin.Type == "" {
+				if !m.ReadOnly || m.Origin.Type == "" || !m.Covers.Is(hostpath.MarkAt(m.Source)) {
 					t.Errorf("%+v is no cover", m)
 				}
 				covered = append(covered, m.Destination)
@@ -79,6 +81,47 @@ func TestSystemProgramsAreNotWritten(t *testing.T) {
 			laid, err := Rules{}.Lay([]Mount{{Source: dir, Destination: "/w", ReadWrite: rw}}, nil)
 			if (err != nil) != (refused && rw) {
 				t.Errorf("%s, read-write %v: %+v, %v", dir, rw, laid, err)
+			}
+		}
+	}
+}
+
+// TestAnotherPathThatWasAskedForIsSeen: where a cover would lie, and another path of the host was asked for, that is
+// what the agent has there. It is known what it lies over. The control: elsewhere the cover is there.
+func TestAnotherPathThatWasAskedForIsSeen(t *testing.T) {
+	project, other := t.TempDir(), t.TempDir()
+	venv := filepath.Join(project, ".venv")
+	program, rules := filepath.Join(venv, "cofferdam"), filepath.Join(project, "policy.yaml")
+	if err := os.Mkdir(venv, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{program, rules, filepath.Join(other, "policy.yaml")} {
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct{ source, place, over string }{
+		"a directory": {other, "/w/.venv", venv}, "a file": {filepath.Join(other, "policy.yaml"), "/w/policy.yaml", rules},
+		"control: elsewhere": {other, "/elsewhere", ""},
+	} {
+		for _, rw := range []bool{true, false} {
+			asked := []Mount{{Source: project, Destination: "/w", ReadWrite: true}, {Source: c.source, Destination: c.place, ReadWrite: rw}}
+			laid, err := Rules{OwnPrograms: []string{program}}.Lay(asked, []string{rules})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			var at []string
+			for _, m := range laid {
+				if m.Destination != c.place {
+					continue
+				}
+				if at = append(at, m.Source); (c.over != "") != m.Covers.Is(hostpath.MarkAt(c.over)) {
+					t.Errorf("%s: it lies over %q", name, m.Covers)
+				}
+			}
+			if want := map[bool]int{true: 3, false: 4}[c.over != ""]; !slices.Equal(at, []string{c.source}) || len(laid) != want {
+				t.Errorf("%s: there is %q, of %+v", name, at, laid)
 			}
 		}
 	}

@@ -1,0 +1,136 @@
+package mounts
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// checkSecondNames refuses a file that decides what runs may do, by its resolved path, if a read-write mount has another name of
+// it: the guard covers the one, and the agent could rewrite the file by the other. A run that the file did not decide
+// could have made a hard link; the host may have mounted the file, or a directory above it, elsewhere.
+func checkSecondNames(mounts []Checked, table hostpath.Table, file string) error {
+	path, err := hostpath.Open(file, hostpath.Identity{Type: hostpath.File})
+	if err != nil {
+		return fault.Invalid("%s can't be read any more", file)
+	}
+	defer path.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(path.Fd(), &st); err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "how many names %s has can't be seen", file)
+	}
+	for _, m := range mounts {
+		if !m.ReadWrite {
+			continue
+		}
+		second, err := "", error(nil)
+		if names := table.NamesUnder(file, m.Source); len(names) > 1 {
+			second = names[1]
+		} else if st.Nlink > 1 {
+			second, err = linkIn(m, path, st.Ino)
+		}
+		if err != nil {
+			return err
+		}
+		if second != "" {
+			return fault.Invalid("%s, which decides what runs may do, has a second name under the read-write mount %s, where the agent could rewrite it: %s; look at what is in it, then remove that name, or mount that directory read-only", file, m.Source, second)
+		}
+	}
+	return nil
+}
+
+// CheckGuards tells whether the files that decide what runs may do, over which guards lie in a sandbox's mounts, have
+// second names by now under what it may write; a fault.ErrConflict if one has. own are Cofferdam's own programs, over which covers lie
+// that look like guards.
+func CheckGuards(all []engine.Mount, own []string) error {
+	var written []Checked
+	defer func() {
+		for _, c := range written {
+			c.Close()
+		}
+	}()
+	for _, m := range all {
+		if m.Source == "" || m.ReadOnly {
+			continue
+		}
+		path, err := m.Open()
+		if err != nil {
+			return err
+		}
+		written = append(written, Checked{Mount{Source: path.Name, Destination: m.Destination, ReadWrite: true}, path})
+	}
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
+	}
+	for _, m := range all {
+		if len(written) == 0 || !m.ReadOnly || m.Origin != (hostpath.Identity{Type: hostpath.File}) || isOwn(m.Source, own) {
+			continue
+		}
+		err := checkSecondNames(written, table, m.Source)
+		if errors.Is(err, fault.ErrInvalid) {
+			return fault.New(fault.ErrConflict, "the sandbox can't go on: %s", fault.Sentence(err, ""))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOwn(file string, own []string) bool {
+	return slices.ContainsFunc(own, func(program string) bool {
+		resolved, _, err := hostpath.Links(program)
+		return err == nil && resolved == file
+	})
+}
+
+// linkIn is another name of a file in a mount; "": it has none there.
+func linkIn(m Checked, file *hostpath.Path, inode uint64) (name string, err error) {
+	if m.Origin().Type != hostpath.Dir {
+		if m.Origin().Is(file.ID) && m.Source != file.Name {
+			return m.Source, nil
+		}
+		return "", nil
+	}
+	root, err := m.path.Root()
+	if err != nil {
+		return "", fault.Invalid("the mount source %s can't be read", m.Source)
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
+	seen := 0
+	err = fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fault.Invalid("%s has more than one name, and whether one is under the read-write mount %s can't be seen: %v; remove its other names, or mount that directory read-only", file.Name, m.Source, err)
+		}
+		if seen++; seen > ignoreMaxEntries {
+			return fault.Invalid("%s has more than one name, and the read-write mount %s more than %d entries to look for them; remove its other names, or mount a smaller directory", file.Name, m.Source, ignoreMaxEntries)
+		}
+		if !d.Type().IsRegular() || filepath.Join(m.Source, rel) == file.Name {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it has just gone
+		}
+		if sys, ok := info.Sys().(*syscall.Stat_t); !ok || sys.Ino != inode {
+			return nil
+		}
+		this, err := m.path.Below(rel, file.ID)
+		if err != nil {
+			return nil //nolint:nilerr // another file system's, or it has just gone
+		}
+		this.Close()
+		name = filepath.Join(m.Source, rel)
+		return fs.SkipAll
+	})
+	return name, err
+}

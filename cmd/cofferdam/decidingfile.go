@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/checkpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -105,8 +107,15 @@ func vouchedBook() (*vouched.Book, error) {
 
 // publicKeys are those that a person trusts: of a file, or the keys themselves.
 func publicKeys(fileOrText string) (checkpoint.Keyring, error) {
-	if kind, err := kindNamed(fileOrText); err != nil || kind != hostpath.File {
-		return audit.ReadPublicKeys(fileOrText)
+	kind, err := kindNamed(fileOrText)
+	if err != nil && strings.Contains(fileOrText, "+") {
+		return checkpoint.NewKeyring(fileOrText)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkpoint.Keyring{}, fault.New(fault.ErrNotFound, "the file of public keys %s does not exist", fileOrText)
+	}
+	if err == nil && kind != hostpath.File {
+		return checkpoint.Keyring{}, fault.Invalid("the file of public keys %s is not a file", fileOrText)
 	}
 	text, err := readDeciding("file of public keys", fileOrText, maxKeys)
 	if err != nil {
@@ -122,9 +131,11 @@ func allowFile(path, digest string) error {
 	if err != nil {
 		return err
 	}
-	data, err := readDocument("file", path, maxAllowed)
-	if err != nil {
-		return err
+	var data []byte // of an ignore file that is gone, which says the same as an empty one
+	if _, err := kindNamed(path); !isGoneIgnoreFile(path, err) {
+		if data, err = readDocument("file", path, maxAllowed); err != nil {
+			return err
+		}
 	}
 	is := vouched.Digest(data)
 	switch {
@@ -187,5 +198,10 @@ func isFile(args []string) bool {
 		return false
 	}
 	kind, err := kindNamed(args[0])
-	return err == nil && kind == hostpath.File
+	return err == nil && kind == hostpath.File || isGoneIgnoreFile(args[0], err)
+}
+
+// isGoneIgnoreFile tells whether err is that an ignore file is not there: whether it may be gone is asked as well.
+func isGoneIgnoreFile(path string, err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == mounts.IgnoreFile
 }

@@ -197,3 +197,79 @@ func TestAPolicyReplacedWhileItIsCovered(t *testing.T) {
 		t.Error("there is no policy")
 	}
 }
+
+// TestFilesThatDecideByALinkOfTheShell: the shell says that it is in a directory that a link leads to. A person is asked
+// about a file, and the daemon about what it is sent, by one name, so that what is allowed by that decides. The control:
+// what an agent wrote since then does not.
+func TestFilesThatDecideByALinkOfTheShell(t *testing.T) {
+	w := newWorkplace(t)
+	link := filepath.Join(filepath.Dir(w.dir), "link")
+	if err := os.Symlink(w.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PWD", link)
+	w.write("requirements.txt", "six==1.16.0 --hash=sha256:"+strings.Repeat("1", 64)+"\n")
+	writable := []string{"--mount", ".:/w:rw", "--workdir", "/w"}
+	w.must(w.run("printf 'name: p\\npackages: { default: allow }\\n' > policy.yaml", writable...))
+	given := []string{"--policy", "policy.yaml", "--lockfile", "requirements.txt"}
+	for name, what := range map[string]string{"policy.yaml": "policy", "requirements.txt": "lockfile"} {
+		out, err := w.run("true", "--"+what, name)
+		w.refused(what, name, out, err)
+		text, err := os.ReadFile(filepath.Join(w.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.must(w.cofferdam("project", "allow", "--digest", vouched.Digest(text), name))
+	}
+	w.must(w.run("true", given...))
+	w.must(w.run("echo '# more' >> policy.yaml", writable...))
+	out, err := w.run("true", given...)
+	w.refused("policy", "policy.yaml", out, err)
+}
+
+// TestFilesThatDecideMountedByThemselves: a run may write one file, which a later command is given by a flag. The
+// control: a file beside it, which a person changed.
+func TestFilesThatDecideMountedByThemselves(t *testing.T) {
+	w := newWorkplace(t)
+	for _, name := range []string{"policy.yaml", "beside.yaml"} {
+		w.write(name, strictRules)
+		w.must(w.run("true", "--policy", name))
+	}
+	w.must(w.run("echo '# an agent' >> /p.yaml", "--mount", "policy.yaml:/p.yaml:rw"))
+	w.write("beside.yaml", generousRules)
+	w.must(w.run("true", "--policy", "beside.yaml"))
+	out, err := w.run("true", "--policy", "policy.yaml")
+	w.refused("policy", "policy.yaml", out, err)
+}
+
+// TestAnIgnoreFileThatIsGone: an agent, or a person, removes an ignore file that has hidden something. Nothing is shown before a
+// person has said that it may be gone, and they can. The control: they have said it of another text.
+func TestAnIgnoreFileThatIsGone(t *testing.T) {
+	w := newWorkplace(t)
+	writable := []string{"--mount", ".:/w:rw", "--workdir", "/w"}
+	w.write("key.pem", "key")
+	w.must(w.run("true", writable...)) // where there is no ignore file a run can make one
+	w.write(".aiignore", "key.pem\n")
+	w.must(w.run("! grep key key.pem", writable...))
+	if err := os.Remove(filepath.Join(w.dir, ".aiignore")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.run("true", writable...)
+	w.refused("ignore file", ".aiignore", out, err)
+	if out, err := w.cofferdam("project", "allow", "--digest", vouched.Digest([]byte("other\n")), ".aiignore"); err == nil {
+		t.Errorf("the control: %s", out)
+	}
+	w.must(w.cofferdam("project", "allow", "--digest", vouched.Digest(nil), ".aiignore"))
+	w.must(w.run("grep key key.pem", writable...))
+}
+
+// TestPublicKeysAreReadOnce: keys are read by what asks about them, or are the keys themselves, whatever is put there meanwhile.
+func TestPublicKeysAreReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{filepath.Join(dir, "none"): "does not exist", dir: "is not a file", "a+b": "", filepath.Join(dir, "a+b"): ""} {
+		_, err := publicKeys(name)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

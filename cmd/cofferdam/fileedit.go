@@ -83,7 +83,10 @@ func (e fileEdit) vouchAfter() error {
 	if _, unseen := errors.AsType[*vouched.UnseenError](err); unseen {
 		return nil // whoever uses it is asked about all of it
 	}
-	return errors.Join(err, book.Vouch(ctx, e.path, e.after))
+	if err != nil {
+		return err // nobody knows whether they had seen it
+	}
+	return book.Vouch(ctx, e.path, e.after)
 }
 
 // create makes the file, and its directory if there was none.

@@ -38,7 +38,7 @@ func (f runFlags) lockfiles(cwd, document string, rules policy.LockRules) ([]api
 	for _, file := range f.locks {
 		path := filepath.Clean(file)
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(cwd, file)
+			path = filepath.Join(resolved(cwd), file) // the name by which somebody is asked about it
 		}
 		if err := read(file, path); err != nil {
 			return nil, err

@@ -25,11 +25,11 @@ func readPolicy(path string, doc []byte) (api.Policy, policy.LockRules, error) {
 	if err != nil {
 		return api.Policy{}, policy.LockRules{}, err
 	}
-	absolute, err := filepath.Abs(path)
+	at, err := fromHere(path) // the name by which somebody was asked about it
 	if err != nil {
 		return api.Policy{}, policy.LockRules{}, fmt.Errorf("find the policy %s: %w", path, err)
 	}
-	return api.Policy{Source: absolute, Document: doc}, parsed.Lockfiles(), nil
+	return api.Policy{Source: filepath.Clean(at), Document: doc}, parsed.Lockfiles(), nil
 }
 
 // loadDeciding is loadPolicy of a document that something is decided by.

@@ -35,12 +35,12 @@ them, and can't be taken back.`,
 			if err != nil {
 				return err
 			}
-			source, err := filepath.Abs(args[1])
+			source, err := fromHere(args[1]) // the name by which somebody was asked about it
 			if err != nil {
 				return fmt.Errorf("find the policy %s: %w", args[1], err)
 			}
 			put, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.NamedPolicy, error) {
-				return c.PutPolicy(ctx, args[0], api.PutPolicy{Source: source, Document: document, ApplyToLive: live})
+				return c.PutPolicy(ctx, args[0], api.PutPolicy{Source: filepath.Clean(source), Document: document, ApplyToLive: live})
 			})
 			if err != nil {
 				return err

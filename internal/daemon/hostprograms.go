@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -95,6 +96,9 @@ func CheckHostPrograms(paths config.Paths, cfg config.Config) error {
 	return nil
 }
 
+// seenPatience is how long a command of a person's may keep the daemon from the list of files that they vouch for.
+const seenPatience = 10 * time.Second
+
 // seenOf is sandbox.Config.Seen.
 func seenOf(d *Daemon) func(what, path string, text []byte) error {
 	seen := seenBy(d)
@@ -105,6 +109,8 @@ func seenOf(d *Daemon) func(what, path string, text []byte) error {
 func seenBy(d *Daemon) func(ctx context.Context, what, source string, document []byte) error {
 	book, writable := vouched.Open(d.opts.Paths.Vouched()), writableOf(d)
 	return func(ctx context.Context, what, source string, document []byte) error {
+		ctx, cancel := context.WithTimeout(ctx, seenPatience)
+		defer cancel()
 		return book.Check(ctx, what, source, document, writable())
 	}
 }

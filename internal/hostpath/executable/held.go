@@ -25,8 +25,24 @@ type Held struct {
 	writable func() []hostpath.Tree
 
 	mu   sync.Mutex // guards what follows
-	is   hostpath.Identity
+	is   version
 	name string
+}
+
+// version tells what was looked at from what has its name later, also from the same file that somebody has written
+// to: of that a second name would show what it is now, and a copy what it was.
+type version struct {
+	hostpath.Identity
+	size           int64
+	written, moved int64 // its times of modification and of change, in nanoseconds since 1970
+}
+
+func versionOf(found *hostpath.Path) (version, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(found.Fd(), &st); err != nil {
+		return version{}, err
+	}
+	return version{found.ID, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}, nil
 }
 
 // Hold is for the program at an absolute path. dir is a directory of the installation's own, which is made; "": it gets
@@ -38,8 +54,8 @@ func Hold(path, dir string, writable func() []hostpath.Tree) *Held {
 // Path is what the program is known by.
 func (h *Held) Path() string { return h.path }
 
-// Name is what to start the program by. One that somebody has put in the place of the one that is held is taken
-// from then on, if no sandbox could have written it; otherwise the one that is held stays. It is
+// Name is what to start the program by. One that somebody has put in the place of the one that is held, or has written to it, is taken
+// from then on, if no sandbox could have done so; otherwise the one that is held stays, if it is another file. It is
 // fault.ErrUnavailable if there is none, and fault.ErrForbidden if a sandbox could have written it.
 func (h *Held) Name() (string, error) {
 	h.mu.Lock()
@@ -49,22 +65,36 @@ func (h *Held) Name() (string, error) {
 		return "", fault.Wrap(fault.ErrUnavailable, err, "the program %s is missing", h.path)
 	}
 	defer found.Close()
-	if h.name != "" && h.name != h.path && h.is == found.ID {
+	now, err := versionOf(found)
+	if err != nil {
+		return "", fault.Wrap(fault.ErrUnavailable, err, "the program %s can't be looked at", h.path)
+	}
+	pinned := h.name != "" && h.name != h.path && unix.Access(h.name, unix.X_OK) == nil // somebody may have cleared the directory
+	if pinned && h.is == now {
 		return h.name, nil
 	}
 	err = h.check(found)
 	switch {
-	case errors.Is(err, fault.ErrForbidden) && h.name != "" && h.name != h.path:
+	case errors.Is(err, fault.ErrForbidden) && pinned && h.is.Identity != now.Identity:
 		return h.name, nil
 	case err != nil:
 		return "", err
 	}
-	h.is, h.name = found.ID, h.path
+	return h.keep(found)
+}
+
+// keep has the program that was looked at be the one that is held.
+func (h *Held) keep(found *hostpath.Path) (_ string, err error) {
+	h.name = h.path
 	if h.dir != "" {
-		if h.name, err = h.pin(found); err != nil {
-			h.name = ""
-			return "", fault.Wrap(fault.ErrUnavailable, err, "the program %s can't be kept in %s", h.path, h.dir)
-		}
+		h.name, err = h.pin(found)
+	}
+	if err == nil {
+		h.is, err = versionOf(found) // a second name is a change
+	}
+	if err != nil {
+		h.name = ""
+		return "", fault.Wrap(fault.ErrUnavailable, err, "the program %s can't be kept in %s", h.path, h.dir)
 	}
 	return h.name, nil
 }

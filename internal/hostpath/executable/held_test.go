@@ -94,6 +94,39 @@ func TestHeldOfAnotherFileSystem(t *testing.T) {
 	}
 }
 
+// TestHeldThatIsWrittenTo: somebody writes to the very file that is held, where a second name shows what it is now, and a
+// copy what it was. It is taken if no sandbox could have done that, and refused otherwise.
+func TestHeldThatIsWrittenTo(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "held-*") //nolint:usetesting // it is of another file system than t.TempDir
+	if err != nil {
+		t.Skipf("there is no other file system: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(other) })
+	for kind, own := range map[string]string{"a second name": t.TempDir(), "a copy": other} {
+		path := filepath.Join(t.TempDir(), "program")
+		copyOf(t, "/bin/true", path)
+		var trees []hostpath.Tree
+		h := executable.Hold(path, filepath.Join(own, "own"), func() []hostpath.Tree { return trees })
+		first := named(t, h)
+		copyOf(t, "/bin/false", path)
+		if err := exec.CommandContext(t.Context(), named(t, h)).Run(); err == nil {
+			t.Errorf("%s: a program that was written anew is not taken", kind)
+		}
+		if err := os.RemoveAll(filepath.Join(own, "own")); err != nil {
+			t.Fatal(err)
+		}
+		if name := named(t, h); exec.CommandContext(t.Context(), name).Run() == nil {
+			t.Errorf("%s: after the directory was cleared it is started by %s, first by %s", kind, name, first)
+		}
+		trees = []hostpath.Tree{{Path: filepath.Dir(path)}} // a cover was lost
+		named(t, h)                                         // the control: nobody has written it yet
+		copyOf(t, "/bin/true", path)
+		if name, err := h.Name(); !errors.Is(err, fault.ErrForbidden) {
+			t.Errorf("%s: what an agent could have written is started by %s: %v", kind, name, err)
+		}
+	}
+}
+
 // TestSystemAsksTheRecord: a name in a directory of the host's own may be a link of a person's. The control: nobody could
 // write where it leads.
 func TestSystemAsksTheRecord(t *testing.T) {

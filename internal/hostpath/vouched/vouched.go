@@ -36,7 +36,7 @@ type Book struct{ path string }
 // Open is the book at a path, which may not be there yet.
 func Open(path string) *Book { return &Book{path: path} }
 
-// entry is what was in a file, and when it was noted.
+// entry is what was in a file, and when it was noted, or used later, to a day.
 type entry struct {
 	Digest string    `json:"digest"`
 	Noted  time.Time `json:"noted"`
@@ -69,13 +69,14 @@ func (e *UnseenError) Unwrap() error { return fault.ErrInvalid }
 // Check tells whether what was read from an absolute path may decide: nobody inside could have written it in these
 // trees, and then it is noted, or it is what was noted last. Otherwise it is an *UnseenError.
 func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees []hostpath.Tree) error {
+	read := path // with its "..", which lead on from where a link before them leads
 	path = filepath.Clean(path)
 	digest := Digest(data)
 	known, err := b.read()
 	if err == nil && known[path].Digest == digest {
-		return nil
+		return b.renew(ctx, path, known[path])
 	}
-	tree, theirs, looked := hostpath.Within(path, trees)
+	tree, theirs, looked := hostpath.Within(read, trees)
 	switch {
 	case looked != nil:
 		return fault.Wrap(fault.ErrUnavailable, looked, "where the %s %s lies can't be looked at", what, path)
@@ -85,6 +86,21 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 		return err
 	}
 	return &UnseenError{What: what, Path: path, Tree: tree.Path, Digest: digest}
+}
+
+// renewAfter is how long an entry counts as used: a use after that is noted.
+const renewAfter = 24 * time.Hour
+
+// renew notes that an entry is used, so that it is not the one that is forgotten.
+func (b *Book) renew(ctx context.Context, path string, e entry) error {
+	if time.Since(e.Noted) < renewAfter {
+		return nil
+	}
+	return b.change(ctx, func(all map[string]entry) {
+		if all[path] == e { // otherwise it was noted, or taken back, just now
+			all[path] = entry{Digest: e.Digest, Noted: time.Now().UTC()}
+		}
+	})
 }
 
 // Vouch notes that a person has seen what is in a file, as it was read.

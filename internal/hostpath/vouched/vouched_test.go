@@ -63,6 +63,25 @@ func TestCheck(t *testing.T) {
 	must(t, check(file, "three", covered))
 }
 
+// TestALinkBeforeDots: the ".." after a link lead to where the link's directory lies, and that is the file that was read.
+// The control: the same without a link.
+func TestALinkBeforeDots(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Join(dir, "project", "deep"), 0o755))
+	must(t, os.Mkdir(filepath.Join(dir, "plain"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "project", "policy.yaml"), nil, 0o600))
+	must(t, os.Symlink(filepath.Join(dir, "project", "deep"), filepath.Join(dir, "link")))
+	book := vouched.Open(filepath.Join(dir, "state", "vouched.json"))
+	trees := []hostpath.Tree{{Path: filepath.Join(dir, "project")}}
+	must(t, book.Check(t.Context(), "policy", dir+"/plain/../policy.yaml", []byte("control"), trees))
+	err = book.Check(t.Context(), "policy", dir+"/link/../policy.yaml", []byte("an agent's"), trees)
+	if _, is := errors.AsType[*vouched.UnseenError](err); !is {
+		t.Errorf("an agent wrote it: %v", err)
+	}
+}
+
 // TestBrokenBook: what can't be read vouches for nothing.
 func TestBrokenBook(t *testing.T) {
 	t.Parallel()
@@ -76,7 +95,7 @@ func TestBrokenBook(t *testing.T) {
 	}
 }
 
-// TestBookIsBounded: the one that was noted first is forgotten first.
+// TestBookIsBounded: the one that was noted or used first is forgotten first.
 func TestBookIsBounded(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -86,10 +105,12 @@ func TestBookIsBounded(t *testing.T) {
 	for i := range 4096 {
 		fmt.Fprintf(&text, `,"/f%d":{"digest":"sha256:00","noted":"2026-01-01T00:00:%02d.%06dZ"}`, i, 1+i/1000, i)
 	}
-	must(t, os.WriteFile(path, []byte("{"+text.String()[1:]+"}"), 0o600))
 	book := vouched.Open(path)
+	used := strings.Replace("{"+text.String()[1:]+"}", `"/f0":{"digest":"sha256:00"`, `"/f0":{"digest":"`+vouched.Digest(nil)+`"`, 1)
+	must(t, os.WriteFile(path, []byte(used), 0o600))
+	must(t, book.Check(t.Context(), "policy", "/f0", nil, []hostpath.Tree{{Path: "/"}}))
 	must(t, book.Vouch(t.Context(), "/new", []byte("x")))
-	for name, want := range map[string]bool{"/f0": false, "/f1": true, "/new": true} {
+	for name, want := range map[string]bool{"/f0": true, "/f1": false, "/f2": true, "/new": true} {
 		if known, err := book.Forget(t.Context(), name); err != nil || known != want {
 			t.Errorf("%s: %v, %v", name, known, err)
 		}

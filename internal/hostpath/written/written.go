@@ -1,9 +1,10 @@
-// Package written keeps which directories of the host sandboxes were ever given to write to.
-// Somebody inside may have left a link in one, and that link is there when its sandbox, and the
-// daemon that made it, have long ended. So nobody follows links there, then or later.
+// Package written keeps which directories and files of the host sandboxes were ever given to write to.
+// Somebody inside may have left a link in a directory, and that link is there when its sandbox, and the
+// daemon that made it, have long ended. So nobody follows links there, then or later. What is in them decides
+// nothing that nobody has seen, and a file may have been mounted by itself.
 //
-// The record is a file of lines, each a directory in JSON. It only grows, up to a bound; then
-// directories leave it that are not where they were.
+// The record is a file of lines, each a directory or a file in JSON. It only grows, up to a bound; then
+// those leave it that are not where they were.
 package written
 
 import (
@@ -76,14 +77,14 @@ func OrAnywhere(path string) []hostpath.Tree {
 	return trees
 }
 
-// Trees are all directories that sandboxes were ever given to write to.
+// Trees are all directories and files that sandboxes were ever given to write to.
 func (r *Record) Trees() []hostpath.Tree {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.trees)
 }
 
-// Add keeps directories, durably, before anybody inside may write to them. Once there are as
+// Add keeps directories and files, durably, before anybody inside may write to them. Once there are as
 // many as are kept, those leave that are not where they were; if none is, it is
 // fault.ErrConflict.
 func (r *Record) Add(trees []hostpath.Tree) error {
@@ -91,7 +92,7 @@ func (r *Record) Add(trees []hostpath.Tree) error {
 	defer r.mu.Unlock()
 	var fresh []hostpath.Tree
 	for _, t := range trees {
-		if t.ID.Type != hostpath.File && !slices.Contains(r.trees, t) && !slices.Contains(fresh, t) {
+		if !slices.Contains(r.trees, t) && !slices.Contains(fresh, t) {
 			fresh = append(fresh, t)
 		}
 	}

@@ -46,9 +46,10 @@ func TestRecord(t *testing.T) {
 	}
 	a, b := made(t, filepath.Join(dir, "a")), made(t, filepath.Join(dir, "b b\n"))
 	r := opened(t, file)
-	must(t, r.Add([]hostpath.Tree{a, a, {Path: file, ID: hostpath.Identity{Type: hostpath.File, Inode: 1}}}))
+	alone := hostpath.Tree{Path: filepath.Join(dir, "policy.yaml"), ID: hostpath.Identity{Type: hostpath.File, Inode: 1}} // mounted by itself
+	must(t, r.Add([]hostpath.Tree{a, a, alone}))
 	must(t, r.Add([]hostpath.Tree{b, a}))
-	want := []hostpath.Tree{a, b}
+	want := []hostpath.Tree{a, alone, b}
 	again, err := Read(file)
 	must(t, err)
 	for _, got := range [][]hostpath.Tree{r.Trees(), again, opened(t, file).Trees()} {

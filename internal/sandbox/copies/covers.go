@@ -2,11 +2,13 @@ package copies
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
@@ -150,13 +152,21 @@ func (s *Blueprints) stopped(id string) {
 	}
 }
 
-// begins notes what the covers of a sandbox lie over that is to go on after stopped.
+// begins notes what the covers of a sandbox lie over that is to go on after stopped, and has the record know it
+// again: it was settled, also where stopped could not note that, and then counts what was there before.
 func (s *Blueprints) begins(id string) error {
 	b, err := s.Load(id)
-	if err != nil || !b.remark() {
-		return nil //nolint:nilerr // an older version made it, which the engine looks after
+	if errors.Is(err, fault.ErrConflict) {
+		return nil // an older version made it, which the engine looks after
 	}
-	if err := s.keepWritable(id, b); err != nil {
+	if err != nil {
+		return err
+	}
+	found := b.remark()
+	if !b.marked() {
+		return nil // it has no covers
+	}
+	if err := s.keepWritable(id, b); err != nil || !found {
 		return err
 	}
 	return s.write(id, b)

@@ -208,6 +208,23 @@ func TestCoversAreLostWhileASandboxRuns(t *testing.T) {
 			p.kept.Forget("a")
 			p.expect("it has ended", true)
 		},
+		"after a pause that could not be noted": func(p *coveredProject) {
+			p.begin("a")
+			path := p.kept.path("a")
+			blocked := path + ".was"
+			must(p.t, os.Rename(path, blocked))
+			must(p.t, os.Mkdir(path, 0o700)) // neither read nor written
+			p.kept.settle("a")
+			if err := p.kept.Following("a", still{}).Thaw(p.t.Context(), ""); err == nil {
+				p.t.Error("it goes on, and nobody knows with which covers")
+			}
+			must(p.t, os.Remove(path))
+			must(p.t, os.Rename(blocked, path)) // as it was before the pause
+			must(p.t, p.kept.Following("a", still{}).Thaw(p.t.Context(), ""))
+			p.expect("it goes on", false)
+			p.makeAnew()
+			p.expect("made anew", true)
+		},
 		"a freeze that failed": func(p *coveredProject) {
 			p.begin("a")
 			if err := p.kept.Following("a", still{errors.New("no")}).Freeze(p.t.Context(), ""); err == nil {

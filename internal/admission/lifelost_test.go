@@ -189,3 +189,48 @@ func TestAnEndIsToldAsItWas(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTheBookDoesNotKeepIsFoundAgain: of more packages than a book keeps records of, while the log takes
+// none, those that it does not keep are found by the next inventory; and there is room left for the end of the
+// command after which it was made.
+func TestWhatTheBookDoesNotKeepIsFoundAgain(t *testing.T) {
+	const many = 3_000
+	log := &approvaltest.Log{}
+	c := New(Config{Log: log})
+	must(t, c.Register(Run{Sandbox: "sb1", Run: "r1", Policy: parse(t, "packages: { unaccounted: record }\n")}))
+	must(t, c.SandboxStarted(t.Context(), "sb1"))
+	_, err := c.CommandAs(t.Context(), "sb1", "cmd-1", Asked{Argv: []string{"false"}})
+	must(t, err)
+	var found channel.Inventory
+	for i := range many {
+		found.Packages = append(found.Packages, channel.InstalledPackage{Ecosystem: "python", Name: fmt.Sprint("p", i), Version: "1.0", Path: "/workspace"})
+	}
+	log.FailWhen(func(audit.Record) error { return io.ErrShortWrite })
+	if _, err := c.Installed(t.Context(), "sb1", inventory.Disk{Found: found}); err == nil {
+		t.Fatal("INCONCLUSIVE: the log took it")
+	}
+	if c.CommandFinished(t.Context(), "sb1", "cmd-1", channel.Exit{Code: 3}) == nil {
+		t.Fatal("INCONCLUSIVE: the log took it")
+	}
+	if !c.OwesEnd(audit.KindCommand, "sb1", 1, "cmd-1") {
+		t.Error("there is no room for the end of the command")
+	}
+	log.FailWhen(nil)
+	_, err = c.Installed(t.Context(), "sb1", inventory.Disk{Found: found})
+	must(t, err)
+	must(t, c.SandboxEnded(t.Context(), "sb1", "over"))
+	installed := map[string]int{}
+	for _, r := range log.All() {
+		if r.Outcome == audit.Installed {
+			installed[r.Package]++
+		}
+	}
+	if len(installed) != many {
+		t.Errorf("%d of %d packages are on record", len(installed), many)
+	}
+	for name, n := range installed {
+		if n != 1 {
+			t.Fatalf("%s is installed %d times", name, n)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -95,5 +96,21 @@ func TestSummariesAreWrittenAtTheEnd(t *testing.T) {
 	}, slog.New(slog.DiscardHandler))
 	if end(); written != 1 {
 		t.Errorf("written %d times", written)
+	}
+}
+
+// TestWhatTheVersionBeforePassedOverIsFound: a daemon that goes on with that version's file finds what it lacks.
+func TestWhatTheVersionBeforePassedOverIsFound(t *testing.T) {
+	t.Parallel()
+	log, path := &approvaltest.Log{}, filepath.Join(t.TempDir(), "unended.json")
+	_, err := log.Append(t.Context(), audit.Record{Kind: audit.KindSandbox, Outcome: audit.Started, Sandbox: "sb"})
+	must(t, err)
+	must(t, os.WriteFile(path, []byte(`{"next": 1, "open": []}`), 0o600))
+	l, err := openLost(t.Context(), log, path)
+	must(t, err)
+	nothing := func(context.Context) error { return nil }
+	defer l.keep(t.Context(), nil, summaries{nowAndThen: nothing, atTheEnd: nothing}, quiet())()
+	for found := false; !found; { // the test's own time limit bounds it
+		must(t, l.registry.EndAll(t.Context(), "", func(b unended.Begin) bool { found = b.Sandbox == "sb"; return false }))
 	}
 }

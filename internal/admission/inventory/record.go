@@ -105,11 +105,11 @@ func (a *Accounts) Unknown(ctx context.Context, cause string, lives bool) error 
 }
 
 // put puts a record about the disk on record. That the policy ends the sandbox for it holds whether
-// or not the log takes it; what it tells is found again by the next inventory, unless the Book has it.
+// or not the log takes it; what it tells is found again by the next inventory, unless the Book keeps it.
 func (a *Accounts) put(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) error {
 	a.decide(r)
 	written, err := write(ctx, r)
-	if records.Kept(err) {
+	if records.Kept(err) && !records.Counted(err) {
 		a.Take(written)
 	}
 	return err

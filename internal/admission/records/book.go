@@ -99,21 +99,22 @@ const appendTime = 30 * time.Second
 // any more keeps no record from being written: a guest could choose what is on record. A record of
 // what has happened that the log does not take is kept, and written later: the error is Kept then.
 func (b *Book) Append(ctx context.Context, r audit.Record) (audit.Record, error) {
-	return b.append(ctx, r, func(ctx context.Context, r audit.Record) (audit.Record, error) {
+	return b.append(ctx, r, maxOwed, func(ctx context.Context, r audit.Record) (audit.Record, error) {
 		b.tryOwed(ctx)
 		return b.config.Log.Append(ctx, r)
 	})
 }
 
 // AppendLater is Append behind a record that the log has just not taken: the log is not asked again, as
-// it may take its time to refuse each of many.
+// it may take its time to refuse each of many. Fewer of them are kept than of others, see Counted.
 func (b *Book) AppendLater(ctx context.Context, r audit.Record) (audit.Record, error) {
-	return b.append(ctx, r, func(_ context.Context, r audit.Record) (audit.Record, error) {
+	return b.append(ctx, r, maxOwedLater, func(_ context.Context, r audit.Record) (audit.Record, error) {
 		return r, fault.New(fault.ErrUnavailable, "the log has not taken the record before this one")
 	})
 }
 
-func (b *Book) append(ctx context.Context, r audit.Record, write func(context.Context, audit.Record) (audit.Record, error)) (audit.Record, error) {
+// append writes a record; of those that the log did not take so many are kept.
+func (b *Book) append(ctx context.Context, r audit.Record, most int, write func(context.Context, audit.Record) (audit.Record, error)) (audit.Record, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTime)
 	defer cancel()
 	r, used, err := b.complete(ctx, r)
@@ -128,8 +129,7 @@ func (b *Book) append(ctx context.Context, r audit.Record, write func(context.Co
 	case err == nil:
 		b.noted(r.Seq)
 	case custodyOf(kept) == theBook && !errors.Is(err, fault.ErrInvalid):
-		b.owe(kept, used != nil)
-		err = &keptError{err}
+		err = &keptError{err, !b.owe(kept, used != nil, most)}
 	case used != nil:
 		*used--
 	}

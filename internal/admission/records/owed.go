@@ -37,8 +37,15 @@ type owed struct {
 	writing bool
 }
 
+// maxOwedLater is how many of them may be kept by AppendLater, so that what is one of many leaves room for
+// what comes after it.
+const maxOwedLater = maxOwed / 2
+
 // keptError is that of a record which is owed.
-type keptError struct{ err error }
+type keptError struct {
+	err     error
+	counted bool // there are too many: only that there was one is owed
+}
 
 func (e *keptError) Error() string { return e.err.Error() }
 
@@ -57,8 +64,16 @@ func Kept(err error) bool {
 	return kept
 }
 
-// owe keeps a record. The same refusal is kept once, with its count; mu is held.
-func (b *Book) owe(r audit.Record, quota bool) {
+// Counted reports whether err is that of a record of which only that there was one is written later: who
+// can find again what it tells may do so.
+func Counted(err error) bool {
+	kept, ok := errors.AsType[*keptError](err)
+	return ok && kept.counted
+}
+
+// owe keeps a record. The same refusal is kept once, with its count. false: there are as many as
+// there may be, so that it is only counted that there was one; mu is held.
+func (b *Book) owe(r audit.Record, quota bool, most int) (kept bool) {
 	if b.config.OnOwed != nil {
 		b.config.OnOwed(b)
 	}
@@ -74,16 +89,17 @@ func (b *Book) owe(r audit.Record, quota bool) {
 			if b.owed[i].key == one.key && !b.owed[i].writing {
 				b.owed[i].record.Count = max(1, b.owed[i].record.Count) + 1
 				b.unquota(one)
-				return
+				return true
 			}
 		}
 	}
-	if len(b.owed) >= maxOwed {
+	if len(b.owed) >= most {
 		b.dropped++
 		b.unquota(one)
-		return
+		return false
 	}
 	b.owed = append(b.owed, one)
+	return true
 }
 
 // unquota gives the place of a record back that is not written; mu is held.

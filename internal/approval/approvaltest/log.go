@@ -65,7 +65,7 @@ func (l *Log) Records(_ context.Context, f audit.Filter) iter.Seq2[audit.Record,
 	l.mu.Unlock()
 	return func(yield func(audit.Record, error) bool) {
 		for _, r := range records {
-			if r.Seq < f.FromSeq || f.Run != "" && r.Run != f.Run ||
+			if r.Seq < f.FromSeq || f.Run != "" && r.Run != f.Run || f.Sandbox != "" && r.Sandbox != f.Sandbox ||
 				len(f.Kinds) > 0 && !slices.Contains(f.Kinds, r.Kind) || len(f.Outcomes) > 0 && !slices.Contains(f.Outcomes, r.Outcome) {
 				continue
 			}

@@ -68,6 +68,7 @@ func secondary() []string {
 		"CREATE INDEX IF NOT EXISTS records_by_run ON records (run)",
 		"CREATE INDEX IF NOT EXISTS records_by_package ON records (package)",
 		"CREATE INDEX IF NOT EXISTS records_by_token ON records (token) WHERE token <> 0",
+		"CREATE INDEX IF NOT EXISTS sandboxes_by_run ON sandboxes (run)",
 		"CREATE INDEX IF NOT EXISTS records_by_approval ON records (approval) WHERE approval <> 0",
 	}
 }

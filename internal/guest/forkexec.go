@@ -175,11 +175,24 @@ func (c *child) become() {
 //go:nosplit
 //go:nocheckptr
 func (c *child) becomesUser() bool {
-	return c.limits(unix.RLIMIT_RSS, c.grown) && c.limits(unix.RLIMIT_DATA, c.fallen) && c.limits(unix.RLIMIT_NPROC, c.raised) &&
+	c.takesNumber()
+	return c.limits(unix.RLIMIT_NPROC, c.raised) &&
 		(!c.groups || c.calls(unix.SYS_SETGROUPS, 0, 0, 0)) &&
 		c.calls(unix.SYS_SETGID, uintptr(c.gid), 0, 0) &&
 		c.calls(unix.SYS_SETUID, uintptr(c.uid), 0, 0) &&
 		c.limits(unix.RLIMIT_NPROC, c.processes)
+}
+
+// takesNumber writes the command's number into the child's limits. Where the kernel does not let
+// them be set, as older releases of gVisor refuse that of the resident set, the command starts all
+// the same: what its limits then leave open is decided as for a process that has lowered them.
+//
+//go:norace
+//go:nosplit
+//go:nocheckptr
+func (c *child) takesNumber() {
+	_ = c.limits(unix.RLIMIT_RSS, c.grown) && c.limits(unix.RLIMIT_DATA, c.fallen)
+	c.failure = 0 // it is no refusal to start
 }
 
 // hides forbids anew to look into the memory, and to dump it: where fs.suid_dumpable is 2, as

@@ -64,6 +64,9 @@ func parseLineage(text []byte) lineage {
 		}
 		l.high = falling - fallen
 	}
+	if l.low > l.high {
+		return unknown() // somebody with rights has raised one: of no command would be out of reach of each
+	}
 	return l
 }
 

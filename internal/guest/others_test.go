@@ -114,6 +114,7 @@ func TestLineages(t *testing.T) {
 		"as if of the one before":  {falling - number, growing + number - 1, []uint64{number, number - 1}, []uint64{number + 1}, false},
 		"of an agent without them": {"unlimited", "unlimited", []uint64{1, number}, nil, false},
 		"higher than any agent's":  {falling, growing + numberLimit + 1, []uint64{1, number}, nil, false},
+		"of no command":            {falling - number, growing + number + 1, []uint64{1, number, number + 1, number + 2}, nil, false},
 	} {
 		l := parseLineage(fmt.Appendf(nil, pair, c.data, c.resident))
 		if l.certain() != c.certain || !l.allows(0) {

@@ -113,6 +113,30 @@ func TestBothWaysStartAlike(t *testing.T) {
 	}
 }
 
+// TestACommandStartsWithoutItsNumber: a kernel that does not let the limits be set which carry a command's number
+// keeps no command from starting. The control is that they are set where it does.
+func TestACommandStartsWithoutItsNumber(t *testing.T) {
+	for name, way := range waysToStart() {
+		for refused, limit := range map[bool]*unix.Rlimit{
+			false: {Cur: growing + 7, Max: growing + 7},
+			true:  {Cur: growing + 7, Max: growing + 6}, // which no kernel sets
+		} {
+			p := childOf(os.Getuid())
+			p.file, p.argv = "/bin/cat", []string{"cat", "/proc/self/limits"}
+			text, status, _, err := startBy(func(c *child) (int, *os.File, error) {
+				c.grown, c.fallen = limit, &unix.Rlimit{Cur: falling - 7, Max: falling - 7}
+				return way(c)
+			}, p)
+			if err != nil || status != 0 {
+				t.Errorf("%s, refused %v: it ended with %#x (%v)", name, refused, status, err)
+			}
+			if numbered := parseLineage([]byte(text)).certain(); numbered == refused {
+				t.Errorf("%s, refused %v: it has its number: %v, by %q", name, refused, numbered, text)
+			}
+		}
+	}
+}
+
 // childOf is a program of a user, with all that one can be given.
 func childOf(uid int) program {
 	return program{env: []string{"PATH=/bin:/usr/bin", "ONLY=this"}, dir: "/usr", uid: uid, gid: uid, groups: isRoot(), processes: 4321}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cofferdam import AsyncClient, AsyncSandbox, Client, ConnectionLost
+from cofferdam import AsyncClient, AsyncSandbox, Client, ConnectionLost, NotFound
 
 from .test_stub import ALARMS, ENDED, STARTED, Answer, Stub, box, information, says, stub, told
 
@@ -58,6 +58,28 @@ def test_alarms_are_asked_for_again(stub: Stub, broken: bool) -> None:
     ALARMS.extend([told("5"), *second, told("9", 6)])
     answers += [STARTED, ENDED]
     assert [a.seq for a in box(client).run(["x"]).alarms] == [6]
+
+
+@pytest.mark.parametrize(("signal", "times"), [("KILL", 2), ("SIGKILL", 2), ("TERM", 1), ("USR1", 1)])
+def test_only_a_kill_is_sent_twice(stub: Stub, signal: str, times: int) -> None:
+    client, answers, heads = stub
+    answers += [STARTED, lost, says(204, "")]
+    process = box(client).spawn(["x"])
+    try:
+        process.kill(signal)
+    except ConnectionLost:
+        assert times == 1
+    assert len([h for h in heads if "/commands/c/signal" in h]) == times
+
+
+def test_what_the_first_one_removed_is_removed(stub: Stub) -> None:
+    client, answers, heads = stub
+    answers += [lost, says(404, '{"status": 404, "title": "not found", "detail": "there is no sandbox"}')]
+    client.sandboxes.remove("x")
+    answers += [says(404, '{"status": 404, "title": "not found", "detail": "there is no sandbox"}')]
+    with pytest.raises(NotFound):  # the control
+        client.sandboxes.remove("x")
+    assert len(heads) == 3
 
 
 def test_a_command_is_not_started_twice(stub: Stub) -> None:

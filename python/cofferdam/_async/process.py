@@ -192,8 +192,10 @@ class AsyncProcess:
         may run on, and killing the sandbox is what is sure.
         """
         path = self._path()
+        body = {"name": signal, "tree": True}
+        kills = signal.removeprefix("SIG") == "KILL"  # of the others a second one may ask for something else
         try:
-            await self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True}, again=True)
+            await self._transport.call("POST", path + "/signal", body=body, again=kills)
         except Conflict:
             if (await self._transport.call("GET", path)).get("exit") is None:
                 raise

@@ -12,7 +12,7 @@ import httpx
 
 from .. import _find
 from .._compat import async_blocking
-from ..errors import ConnectionLost, DaemonNotFound, ProtocolError, from_problem
+from ..errors import ConnectionLost, DaemonNotFound, NotFound, ProtocolError, from_problem
 
 _MAX_PROBLEM = 64 << 10
 
@@ -79,7 +79,12 @@ class AsyncTransport:
             # A daemon that takes its time is there, and would take as long again.
             if isinstance(e.__cause__, httpx.TimeoutException) or not (method == "GET" if again is None else again):
                 raise
-        return await ask()
+        try:
+            return await ask()
+        except NotFound:
+            if method != "DELETE":
+                raise
+            return None  # the first one may have removed it
 
     async def _call(
         self,

@@ -193,8 +193,10 @@ class Process:
         may run on, and killing the sandbox is what is sure.
         """
         path = self._path()
+        body = {"name": signal, "tree": True}
+        kills = signal.removeprefix("SIG") == "KILL"  # of the others a second one may ask for something else
         try:
-            self._transport.call("POST", path + "/signal", body={"name": signal, "tree": True}, again=True)
+            self._transport.call("POST", path + "/signal", body=body, again=kills)
         except Conflict:
             if (self._transport.call("GET", path)).get("exit") is None:
                 raise

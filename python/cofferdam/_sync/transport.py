@@ -13,7 +13,7 @@ import httpx
 
 from .. import _find
 from .._compat import blocking
-from ..errors import ConnectionLost, DaemonNotFound, ProtocolError, from_problem
+from ..errors import ConnectionLost, DaemonNotFound, NotFound, ProtocolError, from_problem
 
 _MAX_PROBLEM = 64 << 10
 
@@ -80,7 +80,12 @@ class Transport:
             # A daemon that takes its time is there, and would take as long again.
             if isinstance(e.__cause__, httpx.TimeoutException) or not (method == "GET" if again is None else again):
                 raise
-        return ask()
+        try:
+            return ask()
+        except NotFound:
+            if method != "DELETE":
+                raise
+            return None  # the first one may have removed it
 
     def _call(
         self,

@@ -26,8 +26,9 @@ const (
 	// maxHad bounds the different values of one secret that a run has, and by itself those that were
 	// shown for it (see FetchToShow). A daemon's standing lease has as many as are known of all runs.
 	maxHad = 64
-	// maxKnown bounds the different values of one secret that are known of all runs. Past it one
-	// that has ended is forgotten first, then the oldest: each run still knows its own.
+	// maxKnown bounds the different values of one secret that are known of all runs, and by itself those
+	// that were shown for it. Past it one that has ended is forgotten first, then the oldest: each run
+	// still knows its own.
 	maxKnown = 256
 )
 
@@ -67,8 +68,17 @@ func (b *Broker) learn(name string, one had) {
 	all := slices.DeleteFunc(b.known[name], func(h had) bool {
 		return h.value.text == one.value.text || !h.until.IsZero() && now.After(h.until)
 	})
-	if len(all) >= maxKnown {
-		all = slices.Delete(all, 0, len(all)-maxKnown+1)
+	same, oldest := 0, -1 // of its kind: what was shown for it takes no place of what is lent
+	for i, h := range all {
+		if h.value.own != one.value.own {
+			continue
+		}
+		if same++; oldest < 0 {
+			oldest = i
+		}
+	}
+	if same >= maxKnown {
+		all = slices.Delete(all, oldest, oldest+1)
 	}
 	b.known[name] = append(all, one)
 }
@@ -360,12 +370,7 @@ func (l *Lease) run(f *fetch, d Declared) {
 	defer close(f.done)
 	keep := failedTime
 	f.err = errand.Try(func() error {
-		v, own, err := d.fetch(l.ctx)
-		for _, one := range own {
-			if full := l.remember(d.Name, one); err == nil {
-				err = full
-			}
-		}
+		v, err := d.fetch(l.ctx, func(shown Value) error { return l.remember(d.Name, shown) })
 		if err == nil {
 			err = l.remember(d.Name, v)
 		}

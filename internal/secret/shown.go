@@ -2,61 +2,43 @@ package secret
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// shownKey is of the value of a context that keeps what sources show.
+// shownKey is of the value of a context that has a keepShown.
 type shownKey struct{}
 
-// shown are the secrets that a fetch has shown somebody to get the one that it is for: a client's
-// secret, a vault's token. It is safe for concurrent use.
-type shown struct {
-	mu  sync.Mutex // guards all
-	all []Value
-}
-
-// keepShown is a context that keeps what is fetched by FetchToShow below it.
-func keepShown(ctx context.Context) (context.Context, *shown) {
-	s := &shown{}
-	return context.WithValue(ctx, shownKey{}, s), s
-}
-
-// values are all that were fetched.
-func (s *shown) values() []Value {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
-}
+// keepShown keeps a secret that is about to be shown somebody, to get the one that the fetch is for: a
+// client's secret, a vault's token. Its error is why it can't be kept, and then it is not shown.
+type keepShown func(Value) error
 
 // FetchToShow fetches a secret that a source shows somebody, to get from them the one that is its own.
-// Who was shown it may say it in any answer, as it may say the other, so the broker looks for both. No
-// source fetches from another in a different way: package archtest sees to it.
+// Who was shown it may say it in any answer, as it may say the other, and from that moment on: so the
+// broker has it looked for before anybody is shown it. No source fetches from another in a different
+// way: package archtest sees to it.
 func FetchToShow(ctx context.Context, from Source) (Value, error) {
 	v, err := from.Fetch(ctx)
 	if err != nil {
 		return Value{}, err
 	}
 	v.own = true
-	if s, kept := ctx.Value(shownKey{}).(*shown); kept {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all = append(s.all, v)
+	if keep, kept := ctx.Value(shownKey{}).(keepShown); kept {
+		if err := keep(v); err != nil {
+			return Value{}, err
+		}
 	}
 	return v, nil
 }
 
 // fetch asks the source. Its cause stays with the operator; the sentence has nothing of
-// the secret. own are the secrets that were shown for it, also if it failed.
-func (d Declared) fetch(ctx context.Context) (v Value, own []Value, err error) {
+// the secret. keep is called with each secret that is shown for it, before it is.
+func (d Declared) fetch(ctx context.Context, keep keepShown) (Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	ctx, s := keepShown(ctx)
-	v, err = d.Source.Fetch(ctx)
+	v, err := d.Source.Fetch(context.WithValue(ctx, shownKey{}, keep))
 	if err != nil {
-		return Value{}, s.values(), fault.Wrap(fault.ErrUnavailable, err, "the secret %q can't be had: %s", d.Name, fault.Sentence(err, "its source does not answer"))
+		return Value{}, fault.Wrap(fault.ErrUnavailable, err, "the secret %q can't be had: %s", d.Name, fault.Sentence(err, "its source does not answer"))
 	}
-	return v, s.values(), nil
+	return v, nil
 }

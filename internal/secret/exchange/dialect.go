@@ -18,6 +18,9 @@ func dialects(b []byte) (all []reader) {
 	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") {
 		all = append(all, readSoftEnd)
 	}
+	if bytes.Contains(b, []byte("\x1b[")) {
+		all = append(all, readNoSequence)
+	}
 	if spokenOtherwise(b) {
 		all = append(all, readPair, readStyle, readOctal)
 	}
@@ -47,6 +50,15 @@ func breaksAnEscape(b []byte, end string) bool {
 			return true
 		}
 	}
+}
+
+// readNoSequence is readLeniently where no terminal reads: what only looks as if it began a sequence has
+// nothing of what stands behind it.
+func readNoSequence(b []byte) (meant [4]byte, size, n int) {
+	if b[0] == 0x1b {
+		return meant, 0, 1
+	}
+	return readLeniently(b)
 }
 
 // readSoftEnd reads a line's end of quoted-printable, which means nothing.
@@ -175,7 +187,8 @@ func unseen(b []byte) int {
 }
 
 // controlSequence is the length of what a terminal does not show (ECMA-48: ESC [ ... m); 1 of what
-// only begins as one.
+// only begins as one. A byte with which an escape of another kind begins is none of it, though by that
+// standard it could be: no program writes such a sequence, and the escape's letter would be lost.
 func controlSequence(b []byte) int {
 	for i := 1; i < maxEscape; i++ {
 		switch {
@@ -183,6 +196,8 @@ func controlSequence(b []byte) int {
 			return -1
 		case i == 1 && b[i] != '[':
 			return 1
+		case kindOf(b[i]) != ofOthers:
+			return i
 		case i > 1 && '@' <= b[i] && b[i] <= '~':
 			return i + 1
 		case i > 1 && (b[i] < ' ' || b[i] > '?'):

@@ -26,9 +26,11 @@ func (p *presented) ends(text string) bool {
 			return false
 		}
 		pieces := strings.FieldsFunc(before, func(c rune) bool { return strings.ContainsRune(signs, c) })
-		// Who parts a value at its colons takes what stands behind the first for the key.
-		colon := strings.IndexByte(before, ':')
-		return (colon < 0 || colon == len(before)-1) && !slices.ContainsFunc(pieces, func(piece string) bool { return !isIdentity(piece) || likeKey(piece) })
+		// Who parts a value at a sign takes what stands behind the first one for the key. By an equals sign
+		// alone nobody does: of PVEAPIToken=USER!NAME=KEY the first one is the scheme's.
+		last := len(before) - 1
+		parted := before[last] != '=' && strings.IndexByte(before, before[last]) < last || strings.Contains(before[:last], ":")
+		return !parted && !slices.ContainsFunc(pieces, func(piece string) bool { return !isIdentity(piece) || likeKey(piece) && !uuids.MatchString(piece) })
 	})
 }
 
@@ -101,6 +103,8 @@ func wordsOf(value string) (all []string) {
 var (
 	schemes = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
 	runs    = regexp.MustCompile(`[A-Za-z0-9_-]{20,}`)
+	// uuids finds what looks as if it were drawn by lot, and says whose a key is with many services.
+	uuids = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 )
 
 // isScheme tells whether the first word of a value says what the next one is.

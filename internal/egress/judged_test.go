@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -192,8 +194,14 @@ func (e *end) client(t *testing.T, http2 bool) *http.Client {
 	tr := &http.Transport{
 		TLSClientConfig: e.tls.Clone(), ForceAttemptHTTP2: http2, DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			conn := e.dial()
-			r := open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "api.example", Port: 443})
+			var conn net.Conn
+			var r channel.Reply
+			if !passes(func() {
+				conn = e.dial()
+				r = open(t, conn, "sb-1", channel.Open{Kind: channel.OpenTCP, Name: "api.example", Port: 443})
+			}) {
+				return nil, errors.New("the test has failed at the dial")
+			}
 			if !r.OK {
 				return nil, fmt.Errorf("refused: %s", r.Error)
 			}
@@ -202,6 +210,26 @@ func (e *end) client(t *testing.T, http2 bool) *http.Client {
 	}
 	t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// passes does a part of a test that may end it, on a goroutine that is a client's. Ended there, only that
+// goroutine would be, and the test would wait for the client for ever.
+func passes(part func()) (passed bool) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		part()
+		passed = true
+	}()
+	<-over
+	return passed
+}
+
+// TestADialThatFailsEndsARequest, and not only the goroutine that dials.
+func TestADialThatFailsEndsARequest(t *testing.T) {
+	if passes(runtime.Goexit) || !passes(func() {}) {
+		t.Error("what ended its goroutine has passed, or what did not has failed")
+	}
 }
 
 // raw is the client's end of TLS, on which it speaks HTTP/1.1.

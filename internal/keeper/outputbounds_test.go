@@ -48,6 +48,28 @@ func TestOutputCountsAllThatItTakes(t *testing.T) {
 	}
 }
 
+// TestEndedOutputInTinyPieces: what is kept of ended commands is bounded by what it takes, whatever its
+// bytes are.
+func TestEndedOutputInTinyPieces(t *testing.T) {
+	var memory outputMemory
+	s := boxes(&memory, 1)[0]
+	for range 40 {
+		c := newCommand(&channel.Exec{ID: "c", Argv: []string{"x"}}, ExecOptions{RingBytes: 1 << 20}, s.output)
+		c.write(1<<16, 1)
+		c.out.close()
+		close(c.done)
+		s.commands = append(s.commands, c)
+		s.prune()
+	}
+	takes := int64(0)
+	for _, c := range s.commands {
+		takes += c.out.memory()
+	}
+	if takes > keptOutput+keptOutput/4 || takes < keptOutput/2 {
+		t.Errorf("%d ended commands take %d bytes, and may take %d", len(s.commands), takes, keptOutput)
+	}
+}
+
 // TestShortLinesOverHoursCount: a command that writes little has a mark for each of its passages, which
 // take more than its bytes do; where there is no memory it has few.
 func TestShortLinesOverHoursCount(t *testing.T) {

@@ -335,69 +335,6 @@ func (s *sandbox) dropCommand(c *command) {
 	s.commands = slices.DeleteFunc(s.commands, func(d *command) bool { return d == c })
 }
 
-// What the keeper keeps of one sandbox's output, whoever asks for how much: it is
-// memory that no limit of the sandbox counts.
-const (
-	keptOutput  = 16 << 20 // of all ended commands, and of the first running ones
-	leastOutput = 64 << 10 // of a running one
-)
-
-// prune drops the oldest ended commands past the number and the output to keep;
-// the last one stays.
-func (s *sandbox) prune() { s.pruneTo(keptOutput) }
-
-// pruneTo is prune with another bound of the output to keep. The commands of a sandbox whose place
-// another has taken are that one's.
-func (s *sandbox) pruneTo(most int64) {
-	if heir := s.pruneOwn(most); heir != nil {
-		heir.pruneTo(most)
-	}
-}
-
-// pruneOwn is pruneTo, unless there is an heir.
-func (s *sandbox) pruneOwn(most int64) (heir *sandbox) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.heir != nil {
-		return s.heir
-	}
-	ended, kept := 0, int64(0)
-	for _, c := range s.commands {
-		if !c.running() {
-			ended++
-			kept += c.out.holds()
-		}
-	}
-	s.commands = slices.DeleteFunc(s.commands, func(c *command) bool {
-		if c.running() || ended <= 1 || ended <= s.keepEnded && kept <= most {
-			return false
-		}
-		ended--
-		kept -= c.out.holds()
-		c.out.retire()
-		return true
-	})
-	return nil
-}
-
-// share is how much of its output is kept of one more command: at most half of what
-// those that run leave of keptOutput, so that all of them together never have more
-// than keptOutput and leastOutput for each.
-func (s *sandbox) share(asked int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := int64(keptOutput)
-	for _, c := range s.commands {
-		if c.running() {
-			left -= c.out.max
-		}
-	}
-	if asked <= 0 {
-		asked = defaultRing
-	}
-	return min(asked, max(leastOutput, left/2))
-}
-
 func (s *sandbox) command(id string) (*command, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,6 +91,14 @@ type visit struct {
 	leave func()
 }
 
+// CloseWrite ends one half, where the connection can: a visitor who has said all is still answered.
+func (v *visit) CloseWrite() error {
+	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return v.Close()
+}
+
 // Close implements net.Conn.
 func (v *visit) Close() error {
 	defer v.leave()

@@ -120,6 +120,23 @@ func leadsBelow(dir, name string) []string {
 // personsLeads are the paths below a directory that the person's own surroundings lead to: the
 // directories of the PATH, files that variables name for shells and git, and links of the home directory.
 func personsLeads(dir string) []autorun.Lead {
+	return leadsTo(dir, append(personsNames(dir), personsLinks()...))
+}
+
+// leadsTo are the paths below a directory that absolute names lead to and through.
+func leadsTo(dir string, names []string) []autorun.Lead {
+	var all []autorun.Lead
+	for _, name := range names {
+		for _, rel := range leadsBelow(dir, name) {
+			all = append(all, autorun.Lead{Path: rel, Level: autorun.Started, Scope: autorun.ScopeDirs})
+		}
+	}
+	return all
+}
+
+// personsNames are the directories of the PATH, of which relative ones begin at dir, and the files and
+// directories that variables name.
+func personsNames(dir string) []string {
 	var names []string
 	for _, at := range filepath.SplitList(os.Getenv("PATH")) {
 		if !filepath.IsAbs(at) {
@@ -132,18 +149,20 @@ func personsLeads(dir string) []autorun.Lead {
 			names = append(names, at)
 		}
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		for _, sub := range []string{"", ".config", ".local/bin", "bin", ".claude", ".codex"} {
-			names = append(names, linksIn(filepath.Join(home, sub))...)
-		}
+	return names
+}
+
+// personsLinks are links of the home directory, and of those in it from which programs are started or set.
+func personsLinks() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
 	}
-	var all []autorun.Lead
-	for _, name := range names {
-		for _, rel := range leadsBelow(dir, name) {
-			all = append(all, autorun.Lead{Path: rel, Level: autorun.Started, Scope: autorun.ScopeDirs})
-		}
+	var names []string
+	for _, sub := range []string{"", ".config", ".local/bin", "bin", ".claude", ".codex"} {
+		names = append(names, linksIn(filepath.Join(home, sub))...)
 	}
-	return all
+	return names
 }
 
 // linksIn are the links in a directory of the person's.

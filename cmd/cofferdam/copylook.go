@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
+	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 )
 
@@ -69,6 +70,7 @@ func lookInto(dir string, paths []string) targetLook {
 	}
 	whole = append(whole, marksAbove(whole)...)
 	l.place = autorun.Know(pathsIn("/", whole))
+	l.place = l.place.With(leadsToPlace(to, l.place, whole)...)
 	for _, top := range treesOf(to) {
 		files := autorun.Know(pathsIn(top, whole), decidingBelow(top)...)
 		l.trees = append(l.trees, knownTree{top, files.With(leadsInto(top, files)...)})
@@ -76,14 +78,34 @@ func lookInto(dir string, paths []string) targetLook {
 	return l
 }
 
+// leadsToPlace are the leads to absolute paths, without the first slash, and to the directories above them: the
+// person's own surroundings may lead to the directory itself into which something was copied. Links whose
+// names are visible do not count, by which many a person has nothing but data elsewhere.
+func leadsToPlace(to string, place autorun.Files, whole []string) []autorun.Lead {
+	names := personsNames(to)
+	for _, link := range personsLinks() {
+		if strings.Contains(link, "/.") {
+			names = append(names, link)
+		}
+	}
+	own := leadsTo("/", names)
+	tree := follow.Tree{
+		Root: "/", Paths: pathsIn("/", whole),
+		Texts: func(string) [][]byte { return nil }, // those of the trees are read with these
+		Leads: func(string) []string { return nil },
+	}
+	return append(own, follow.Find(place.With(own...), tree, outsideTexts(to))...)
+}
+
 // level is that of a path below the directory: in each tree that it belongs to, as "apply" would see it, and
-// by the directories above, of which a hidden name tells nothing about what is below.
+// by the directories above. A hidden name of those tells nothing about what is below, unless programs keep
+// their settings there.
 func (l targetLook) level(name string) autorun.Level {
 	var level autorun.Level
 	for _, dir := range l.dirs {
 		at := filepath.Join(dir, name)
 		for in := range pathsIn("/", []string{at}) {
-			if placed := l.place.Level(in); placed >= autorun.Instructing {
+			if placed := l.place.Level(in); placed >= autorun.Instructing || holdsSettings(dir) {
 				level = max(level, placed)
 			}
 		}
@@ -97,6 +119,12 @@ func (l targetLook) level(name string) autorun.Level {
 		}
 	}
 	return level
+}
+
+// holdsSettings tells whether a directory is one in which programs keep their settings, by its name: a
+// hidden one itself, such as .ssh, or one for them by custom.
+func holdsSettings(dir string) bool {
+	return strings.HasPrefix(filepath.Base(dir), ".") || strings.Contains(dir+"/", "/.config/")
 }
 
 // pathsIn are those of absolute paths that lie below a directory, relative to it and with slashes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +55,44 @@ func TestCopiedIntoWhatIsRun(t *testing.T) {
 		out.pointOut(filepath.Join(dir, c.into), c.copied, nil)
 		if all := strings.Join(out.notes, "\n"); !strings.Contains(all, "look at") || !strings.Contains(all, c.copied[0]) {
 			t.Errorf("%s: nothing is pointed out of %q", what, c.copied)
+		}
+	}
+}
+
+// TestCopiedToWhereThePersonsSettingsLead: the directory itself into which a file is copied is one that the person's
+// own surroundings lead to, or in which programs keep their settings. The controls are the same files elsewhere, and
+// below what a visible link leads to.
+func TestCopiedToWhereThePersonsSettingsLead(t *testing.T) {
+	own(t.Setenv, t.TempDir())
+	home := resolvedFromHere(t.TempDir())
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("PATH", filepath.Join(home, "tools")+":"+os.Getenv("PATH"))
+	laidFiles(t, home, 0o600, map[string]string{
+		".gitconfig": "[core]\n\thooksPath = " + filepath.Join(home, "mine") + "\n",
+		".bashrc":    ". ~/shell/one.txt\n",
+		".config/x":  "",
+		"linked/x":   "",
+		"data/x":     "",
+	})
+	for link, to := range map[string]string{".config/editor": "linked", "shown": "data"} {
+		if err := os.Symlink(filepath.Join(home, to), filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, want := range map[string]bool{
+		"tools/ls": true, "elsewhere/ls": false,
+		"mine/pre-commit.txt": true, "elsewhere/pre-commit.txt": false,
+		"shell/one.txt": true, "elsewhere/one.txt": false,
+		"linked/settings.txt": true, "data/settings.txt": false,
+		".ssh/authorized_keys": true, "elsewhere/authorized_keys": false,
+		".config/some/settings.txt": true, ".somewhere/results/settings.txt": false,
+	} {
+		laidFiles(t, home, 0o600, map[string]string{at: ""})
+		c := &copying{}
+		c.pointOut(filepath.Join(home, filepath.Dir(at)), []string{filepath.Base(at)}, nil)
+		if got := strings.Contains(strings.Join(c.notes, "\n"), filepath.Base(at)); got != want {
+			t.Errorf("%s is pointed out: %v; %q", at, got, c.notes)
 		}
 	}
 }

@@ -16,6 +16,10 @@ func TestARepositoryWithADotBehindIt(t *testing.T) {
 		"/acme/app./git-upload-pack":     Deny,
 		"/acme/app./git-receive-pack":    Deny,
 		"/acme./app/git-receive-pack":    Deny,
+		"/acme/app.git./git-upload-pack": Deny,
+		"/acme/App.git../info/refs":      Deny,
+		"/acme/app..git/git-upload-pack": Deny,
+		"/acme/lib./git-upload-pack":     Allow, // what allows has it as it is written
 	} {
 		if d, _ := p.Requests().Judge("git.example", 443, Request{Method: "POST", Path: path}); d.Effect != want {
 			t.Errorf("%s: %s, want %s", path, d.Effect, want)

@@ -135,9 +135,8 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Whoever owns it may write it anew meanwhile: any file is what all see there.
-			cover.Source, cover.Origin = resolved, hostpath.Identity{Type: hostpath.File}
-			if !slices.Contains(over, cover) && !askedAt(mounts, cover) { // two links may lead to one file
+			cover.Source, cover.Origin = resolved, hostpath.Identity{Type: hostpath.File} // its owner may write it anew: any file is what all see there
+			if !slices.Contains(over, cover) && !askedAt(mounts, cover) {                 // two links may lead to one file
 				over = append(over, cover)
 			}
 		}

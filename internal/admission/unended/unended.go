@@ -292,12 +292,12 @@ func (g *Registry) owners(ctx context.Context, begins []Begin) (map[uint64]audit
 // outcomeOf is how what has begun ends if nobody knows more.
 func outcomeOf(k audit.Kind) audit.Outcome {
 	switch k {
-	case audit.KindNetwork, audit.KindCommand: // they have finished, however that was
+	case audit.KindNetwork, audit.KindCommand, audit.KindSandbox: // they have finished, however that was
 		return audit.Finished
 	case audit.KindFile:
 		return audit.Aborted
 	case audit.KindTool, audit.KindBuild,
-		audit.KindSandbox, audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // take lets none of these begin
+		audit.KindPackage, audit.KindDaemon, audit.KindApproval, audit.KindLog, audit.KindFinding: // take lets none of these begin
 		return audit.Failed
 	}
 	return audit.Failed // of a kind that nobody has said anything of, no success is told

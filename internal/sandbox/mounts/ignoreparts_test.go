@@ -39,7 +39,7 @@ func TestPartsWithoutIgnoreFilesAreNotLookedThrough(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer unix.Close(watch) //nolint:errcheck // only read
+			defer unix.Close(watch)
 			watched := []string{"a/p/in", "b", "large"}
 			for i, dir := range watched {
 				if wd, err := unix.InotifyAddWatch(watch, at(dir), unix.IN_OPEN|unix.IN_ONLYDIR); err != nil || wd != i+1 {

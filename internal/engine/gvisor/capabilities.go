@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -55,8 +56,11 @@ func (e *Engine) Capabilities(ctx context.Context) (engine.Capabilities, error) 
 // runscThere is the name by which runsc is started.
 func (e *Engine) runscThere() (string, error) {
 	name, err := e.runsc.Name()
-	if errors.Is(err, fault.ErrUnavailable) {
-		return "", fault.Wrap(fault.ErrUnavailable, err, "there is no runsc of gVisor's at %s that can be run; run `make build`, which builds it", e.cfg.Runsc)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fault.Wrap(fault.ErrUnavailable, err, "gVisor's runsc is missing at %s; run `make build`, which builds it", e.cfg.Runsc)
+	case errors.Is(err, fault.ErrUnavailable):
+		return "", fault.Wrap(fault.ErrUnavailable, err, "gVisor's runsc at %s can't be run; run `make build`, which builds it anew", e.cfg.Runsc)
 	}
 	return name, err
 }

@@ -37,6 +37,8 @@ network) echo "Err:1 http://mirror.example/debian bookworm InRelease" >&2; echo 
 full) echo "E: write failed: No space left on device" >&2; exit 25 ;;
 unsigned) echo "E: The repository is not signed." >&2; exit 25 ;;
 odd) echo "E: the moon is full" >&2; exit 3 ;;
+deaf) trap '' TERM; sleep 1000 & echo $! >"$here/CHILD.new"; mv "$here/CHILD.new" "$here/CHILD"; wait ;;
+holder) ( until [ -e "$here/GO" ]; do sleep 0.01; done ) & ;;
 hang) sleep 1000 & echo $! >"$here/CHILD.new"; mv "$here/CHILD.new" "$here/CHILD"; wait ;;
 esac
 echo "I: downloading packages with apt..." >&2
@@ -281,6 +283,45 @@ func TestCancel(t *testing.T) {
 	until(t, func() bool { return gone(t, child) })
 	if left := leftovers(t, s); left != nil {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestCancelOfADeafTool: one that takes no notice of a TERM, or was not there yet when it came, goes all the same, with
+// all that it has started.
+func TestCancelOfADeafTool(t *testing.T) {
+	s, tools := workshop(t)
+	s.grace = 50 * time.Millisecond
+	put(t, filepath.Join(tools, "BEHAVIOUR"), "deaf", 0o644)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Build(ctx, NameDebian, nil)
+		done <- err
+	}()
+	child := filepath.Join(tools, "CHILD")
+	until(t, func() bool { return exists(child) })
+	if gone(t, child) {
+		t.Fatal("positive control: it should live")
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted") {
+		t.Error(err)
+	}
+	until(t, func() bool { return gone(t, child) })
+	if left := leftovers(t, s); left != nil {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestToolWhoseOutputIsHeld: what a tool leaves running, with its output, holds up no build that is done.
+func TestToolWhoseOutputIsHeld(t *testing.T) {
+	s, tools := workshop(t)
+	s.grace = 50 * time.Millisecond
+	put(t, filepath.Join(tools, "BEHAVIOUR"), "holder", 0o644)
+	t.Cleanup(func() { put(t, filepath.Join(tools, "GO"), "", 0o644) })
+	if _, err := s.Build(t.Context(), NameDebian, nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -74,6 +75,9 @@ type Store struct {
 	dir  string
 	opt  Options
 	pins func(arch string) []pin
+
+	// grace is how long a tool that was told to end may take.
+	grace time.Duration
 }
 
 // NewStore returns a Store in dir, which is made when first needed.
@@ -84,7 +88,7 @@ func NewStore(dir string, opt Options) *Store {
 	if opt.FindTool == nil {
 		opt.FindTool = func(name string) string { return executable.System(name, opt.Writable) }
 	}
-	return &Store{dir: dir, opt: opt, pins: pinned}
+	return &Store{dir: dir, opt: opt, pins: pinned, grace: 30 * time.Second}
 }
 
 func (s *Store) findTool(name string) string { return s.opt.FindTool(name) }

@@ -1,7 +1,7 @@
 package template
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,12 +25,12 @@ type command struct {
 
 // watchdog runs a tool and ends all of its process group when the builder is
 // gone, however it went: descriptor 3 is a pipe that only the builder holds
-// the other end of. A TERM is for the tool, which tidies up; the shell waits. The dog
-// ends by KILL: one that has just begun would take a TERM as the shell does, and stay.
+// the other end of. A TERM is for the tool, which tidies up; the shell waits, and the dog
+// watches on, so that it ends by KILL alone.
 const watchdog = `trap : TERM
 "$@" 3<&- &
 tool=$!
-( read -r _ <&3; kill -KILL 0 ) 2>/dev/null &
+( trap '' TERM; read -r _ <&3; kill -KILL 0 ) 2>/dev/null &
 dog=$!
 exec 3<&-
 status=0
@@ -47,24 +47,24 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 		return err
 	}
 	defer func() { _ = held.Close() }()
-	output, writer, err := os.Pipe()
-	if err != nil {
-		_ = life.Close()
-		return err
-	}
-	defer func() { _ = output.Close() }()
-	cmd := c.watched(ctx)
+	meter := newMeter(b.say)
+	output := &toolOutput{meter: meter, log: b.log}
+	cmd := c.watched(ctx, b.store.grace)
 	cmd.ExtraFiles = []*os.File{life}
-	cmd.Stderr, cmd.Stdout = writer, writer
+	cmd.Stderr, cmd.Stdout = output, output
 	err = cmd.Start()
-	_ = writer.Close()
 	_ = life.Close()
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s cannot be started", c.path)
 	}
-	meter := newMeter(b.say)
-	watch(output, meter, b.log)
 	err = cmd.Wait()
+	output.flush()
+	if ctx.Err() != nil { // who takes no notice of a TERM is of the group still
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // the tool has done its work, and what it left behind holds its output
+	}
 	if ended := interrupted(ctx, b.layout.name); ended != nil {
 		return ended
 	}
@@ -74,8 +74,9 @@ func (b *debianBuild) runTool(ctx context.Context, c command) error {
 	return nil
 }
 
-// watched is the tool's command under the watchdog, in a process group of its own.
-func (c command) watched(ctx context.Context) *exec.Cmd {
+// watched is the tool's command under the watchdog, in a process group of its own. When ctx ends the tool has a TERM
+// and the grace to unmount and remove; one that is deaf, or was not there yet when the TERM came, then goes with all of its group. The same grace bounds who holds the output after the tool's end.
+func (c command) watched(ctx context.Context, grace time.Duration) *exec.Cmd {
 	args := append([]string{"-c", watchdog, "watchdog", c.path}, c.args...)
 	cmd := exec.CommandContext(ctx, "/bin/sh", args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
@@ -85,20 +86,40 @@ func (c command) watched(ctx context.Context) *exec.Cmd {
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
 	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second // the tool unmounts and removes first
+	cmd.WaitDelay = grace
 	return cmd
 }
 
-// watch feeds lines to the meter and the log until the tool has closed its output.
-func watch(r io.Reader, m *meter, log io.Writer) {
-	lines := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := lines.ReadSlice('\n')
-		_, _ = log.Write(line)
-		m.line(string(line))
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return
+// longestLine is how many bytes of a tool's line are looked at as one.
+const longestLine = 64 << 10
+
+// toolOutput feeds a tool's lines to the meter, and all that it says to the log.
+type toolOutput struct {
+	meter *meter
+	log   io.Writer
+	line  []byte
+}
+
+// Write implements io.Writer; it never fails, so that the tool goes on.
+func (o *toolOutput) Write(p []byte) (int, error) {
+	_, _ = o.log.Write(p)
+	for rest := p; len(rest) > 0; {
+		part, after, whole := bytes.Cut(rest, []byte("\n"))
+		part = part[:min(len(part), longestLine-len(o.line))]
+		o.line = append(o.line, part...)
+		if whole || len(o.line) == longestLine {
+			o.flush()
 		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// flush gives the meter what has no end of a line yet.
+func (o *toolOutput) flush() {
+	if len(o.line) > 0 {
+		o.meter.line(string(o.line))
+		o.line = o.line[:0]
 	}
 }
 

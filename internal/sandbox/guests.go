@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
 	"time"
 
@@ -63,8 +64,11 @@ func (i identity) user() channel.User {
 // who asks is told why. What an older version made has no blueprint.
 func (g *guests) showsTheSame(id string) error {
 	kept, err := g.blueprints.Load(id)
+	if errors.Is(err, fault.ErrConflict) {
+		return nil // an older version kept none; the engine refuses what it has no record of
+	}
 	if err != nil {
-		return nil //nolint:nilerr // the engine refuses what it has no record of
+		return err
 	}
 	if err := engine.CheckSources(kept.Spec.Mounts); err != nil {
 		return err

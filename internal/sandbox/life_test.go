@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -120,6 +122,37 @@ func TestTimeOver(t *testing.T) {
 		}
 		await(t, "it is paused", func() bool { state, _ := pause.State(); return state == sandbox.Paused })
 	}
+}
+
+// TestResumeOfOneThatCantBeChecked: as long as it can't be read what a paused sandbox was made with, nobody knows whether it
+// shows the same paths; it stays paused, and goes on once that can be read.
+func TestResumeOfOneThatCantBeChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.daemon(t)
+	s := d.create(t, sandbox.Request{})
+	id := s.Info().ID
+	if err := d.Pause(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(w.path("baselines"), "made-"+id+"-1.json")
+	text, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(kept, text[:len(text)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Resume(t.Context(), id)
+	category(t, err, fault.ErrUnavailable, id, "can't be read")
+	wantState(t, s, sandbox.Paused)
+	if err := os.WriteFile(kept, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Resume(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	wantState(t, s, sandbox.Running)
 }
 
 // TestAPauseAndAnEndAtOnce: a client that pauses a sandbox in the moment in which its

@@ -106,31 +106,56 @@ func linkIn(m Checked, file *hostpath.Path, inode uint64) (name string, err erro
 		return "", fault.Invalid("the mount source %s can't be read", m.Source)
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
-	seen := 0
-	err = fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return fault.Invalid("%s has more than one name, and whether one is under the read-write mount %s can't be seen: %v; remove its other names, or mount that directory read-only", file.Name, m.Source, err)
-		}
-		if seen++; seen > ignoreMaxEntries {
-			return fault.Invalid("%s has more than one name, and the read-write mount %s more than %d entries to look for them; remove its other names, or mount a smaller directory", file.Name, m.Source, ignoreMaxEntries)
-		}
-		if !d.Type().IsRegular() || filepath.Join(m.Source, rel) == file.Name {
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil //nolint:nilerr // it has just gone
-		}
-		if sys, ok := info.Sys().(*syscall.Stat_t); !ok || sys.Ino != inode {
-			return nil
-		}
-		this, err := m.path.Below(rel, file.ID)
-		if err != nil {
-			return nil //nolint:nilerr // another file system's, or it has just gone
-		}
-		this.Close()
-		name = filepath.Join(m.Source, rel)
-		return fs.SkipAll
-	})
-	return name, err
+	search := linkSearch{in: m, file: file, inode: inode}
+	err = fs.WalkDir(root.FS(), ".", search.visit)
+	return search.found, err
+}
+
+// linkSearch looks in a mount for another name of a file.
+type linkSearch struct {
+	in    Checked
+	file  *hostpath.Path
+	inode uint64
+	seen  int
+	found string // "" so far
+}
+
+// visit implements fs.WalkDirFunc.
+func (s *linkSearch) visit(rel string, d fs.DirEntry, err error) error {
+	name := filepath.Join(s.in.Source, rel)
+	if err != nil {
+		return unlessGone(s.file, name, err)
+	}
+	if s.seen++; s.seen > ignoreMaxEntries {
+		return fault.Invalid("%s has more than one name, and the read-write mount %s more than %d entries to look for them; remove its other names, or mount a smaller directory", s.file.Name, s.in.Source, ignoreMaxEntries)
+	}
+	if !d.Type().IsRegular() || name == s.file.Name {
+		return nil
+	}
+	info, err := d.Info()
+	if err != nil {
+		return unlessGone(s.file, name, err)
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); !ok || sys.Ino != s.inode {
+		return nil
+	}
+	this, err := s.in.path.Below(rel, s.file.ID)
+	if err != nil { // a hostpath.ChangedError is another file system's with that number
+		return unlessGone(s.file, name, err)
+	}
+	this.Close()
+	s.found = name
+	return fs.SkipAll
+}
+
+// unlessGone is the refusal for a name that can't be looked at; nil if it is gone, or another kind of thing by now. That this user
+// may not look is no such reason: who owns the directory may change that, from inside too.
+func unlessGone(file *hostpath.Path, name string, err error) error {
+	_, isLink := errors.AsType[*hostpath.LinkError](err)
+	_, isOther := errors.AsType[*hostpath.TypeError](err)
+	_, isChanged := errors.AsType[*hostpath.ChangedError](err)
+	if isLink || isOther || isChanged || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	return fault.Invalid("%s has more than one name, and whether %s is one can't be seen: %v; remove its other names, or mount that directory read-only", file.Name, name, err)
 }

@@ -2,14 +2,19 @@ package mounts
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
 // secondName is a file that decides, and another name of it.
@@ -58,7 +63,7 @@ func TestSecondNamesOfDecidingFiles(t *testing.T) {
 				case c.second == "":
 				case c.bound:
 					if err := unix.Mount(at(c.file), at(c.second), "", unix.MS_BIND, ""); err != nil {
-						t.Skipf("only root mounts: %v", err)
+						processtest.NeedRoot(t, err)
 					}
 					t.Cleanup(func() {
 						if err := unix.Unmount(at(c.second), unix.MNT_DETACH); err != nil {
@@ -114,5 +119,70 @@ func TestOwnProgramsMayHaveSecondNames(t *testing.T) {
 	}
 	if err := CheckGuards(all, nil); !errors.Is(err, fault.ErrConflict) { // the control
 		t.Errorf("as a file that decides: %v", err)
+	}
+}
+
+// entry is a file of a directory; looking at it fails, if err is set.
+type entry struct {
+	fs.DirEntry
+
+	err error
+}
+
+func (e entry) Info() (fs.FileInfo, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	return e.DirEntry.Info()
+}
+
+// TestSecondNameThatCantBeLookedAt: what can't be looked at, be it for too many open files, is not taken for gone, at no
+// place where it is looked at. The controls are the same name that is found, and one that is gone.
+func TestSecondNameThatCantBeLookedAt(t *testing.T) {
+	t.Parallel()
+	at := laidOut(t, map[string]string{"policy.yaml": "name: x\n"})
+	if err := os.Link(at("policy.yaml"), at("second")); err != nil {
+		t.Fatal(err)
+	}
+	file, err := hostpath.Open(at("policy.yaml"), hostpath.Identity{Type: hostpath.File})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	shown, err := hostpath.Resolve(at("."), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(at("second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		t.Fatal("no inode")
+	}
+	second := fs.FileInfoToDirEntry(info)
+	search := func() *linkSearch {
+		return &linkSearch{in: Checked{Mount{Source: at("."), ReadWrite: true}, shown}, file: file, inode: sys.Ino}
+	}
+	s := search()
+	if err := s.visit("second", entry{second, nil}, nil); !errors.Is(err, fs.SkipAll) || s.found != at("second") {
+		t.Errorf("the control: %q, %v", s.found, err)
+	}
+	for cause, gone := range map[error]bool{
+		&hostpath.LinkError{}: true, &hostpath.TypeError{}: true, &hostpath.ChangedError{}: true, unix.ENOENT: true, unix.ENOTDIR: true,
+		unix.EMFILE: false, unix.ENFILE: false, unix.ENOMEM: false, unix.EIO: false, unix.EACCES: false, unix.ESTALE: false,
+	} {
+		cause = fmt.Errorf("open: %w", cause)
+		if err := search().visit("second", entry{second, nil}, cause); (err == nil) != gone {
+			t.Errorf("a directory that can't be read for %v: %v", cause, err)
+		}
+		if err := search().visit("second", entry{second, cause}, nil); (err == nil) != gone {
+			t.Errorf("a file that can't be looked at for %v: %v", cause, err)
+		}
+	}
+	shown.Close() // no name below it can be opened any more
+	if err := search().visit("second", entry{second, nil}, nil); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a file that can't be opened: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
 // TestFilesThatOnlyItsUserMayHave: each file of the state directory that has keys, people's data
@@ -66,7 +67,7 @@ func TestFilesThatOnlyItsUserMayHave(t *testing.T) {
 			t.Helper()
 			write(t, path, 0o600)
 			if err := os.Chown(path, 65_534, 65_534); err != nil {
-				t.Skipf("only root gives files away: %v", err)
+				processtest.NeedRoot(t, err)
 			}
 		}, "it belongs to another user"},
 	}

@@ -335,9 +335,10 @@ func TestLargePageMemory(t *testing.T) {
 	if kept := live() - base; kept > 6<<20 { // the index, the rendered page, the door's files
 		t.Errorf("%d bytes stay in memory", kept)
 	}
-	held := make([]byte, size) // positive control: it would have been seen
-	if kept := live() - base; kept < size {
-		t.Errorf("%d bytes more went unseen: %d", len(held), kept)
+	before := live() // whatever else has gone since the beginning is not to hide it
+	held := make([]byte, size)
+	if seen := live() - before; seen < size*9/10 {
+		t.Errorf("positive control: of %d bytes more %d were seen", len(held), seen)
 	}
 	runtime.KeepAlive(held)
 }

@@ -37,7 +37,7 @@ func newRealStudioOf(t *testing.T, around func(engine.Engine) engine.Engine) *st
 	runsc, err := filepath.Abs("../../bin/runsc")
 	must(t, err)
 	if _, err := os.Stat(runsc); err != nil {
-		t.Skip("runsc is not built: make bin/runsc")
+		t.Fatal("runsc is not built: make bin/runsc")
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("copies of sandboxes need root")

@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
 // replaceBy puts a copy of a program in the place of another, as an agent or an installer does.
@@ -79,7 +80,7 @@ func TestHeldIsStartedAsItWasLookedAt(t *testing.T) {
 func TestHeldOfAnotherFileSystem(t *testing.T) {
 	own, err := os.MkdirTemp("/dev/shm", "held-*") //nolint:usetesting // it is of another file system than t.TempDir
 	if err != nil {
-		t.Skipf("there is no other file system: %v", err)
+		t.Fatalf("there is no other file system: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(own) })
 	path := filepath.Join(t.TempDir(), "program")
@@ -99,7 +100,7 @@ func TestHeldOfAnotherFileSystem(t *testing.T) {
 func TestHeldThatIsWrittenTo(t *testing.T) {
 	other, err := os.MkdirTemp("/dev/shm", "held-*") //nolint:usetesting // it is of another file system than t.TempDir
 	if err != nil {
-		t.Skipf("there is no other file system: %v", err)
+		t.Fatalf("there is no other file system: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(other) })
 	for kind, own := range map[string]string{"a second name": t.TempDir(), "a copy": other} {
@@ -134,7 +135,7 @@ func TestSystemAsksTheRecord(t *testing.T) {
 	link := "/usr/local/bin/cofferdam-test-" + filepath.Base(filepath.Dir(project))
 	copyOf(t, "/bin/true", filepath.Join(project, "program"))
 	if err := os.Symlink(filepath.Join(project, "program"), link); err != nil {
-		t.Skipf("takes root: %v", err)
+		processtest.NeedRoot(t, err)
 	}
 	t.Cleanup(func() { _ = os.Remove(link) })
 	trees := func() []hostpath.Tree { return []hostpath.Tree{{Path: project}} }

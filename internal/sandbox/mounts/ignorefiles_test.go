@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/process/processtest"
 )
 
 // laidOut makes files below a new directory, by their names; with "-" as its text a directory.
@@ -217,7 +218,7 @@ func TestIgnoreFilesAboveOtherNames(t *testing.T) {
 	at := laidOut(t, map[string]string{"p/" + IgnoreFile: "/data/key.pem\n", "p/data/key.pem": "s", "p/data/main": "", "alias": "-", "q/in": "-", "r/key.pem": ""})
 	for _, place := range []string{"alias", "q/in"} {
 		if err := unix.Mount(at("p/data"), at(place), "", unix.MS_BIND, ""); err != nil {
-			t.Skipf("only root mounts: %v", err)
+			processtest.NeedRoot(t, err)
 		}
 		t.Cleanup(func() {
 			if err := unix.Unmount(at(place), unix.MNT_DETACH); err != nil {
@@ -246,7 +247,7 @@ func TestIgnoreFilesThatDoNotHold(t *testing.T) {
 	}
 	at = laidOut(t, map[string]string{IgnoreFile: "key.pem\n", "mine/key.pem": ""})
 	if err := os.Lchown(at(IgnoreFile), 65_534, 65_534); err != nil {
-		t.Skipf("only root gives files away: %v", err)
+		processtest.NeedRoot(t, err)
 	}
 	for mode, want := range map[fs.FileMode][]string{0o777 | fs.ModeSticky: nil, 0o755: {"/w/key.pem"}} {
 		if err := os.Chmod(at("."), mode); err != nil {

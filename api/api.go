@@ -26,6 +26,16 @@ type Policy struct {
 	Name     string `json:"name,omitempty"`
 	Source   string `json:"source,omitempty"` // absolute path, "" for the built-in default
 	Document []byte `json:"document,omitempty"`
+	// MadeFrom are the host's files of which the client made the document, where it is not one of them itself. They
+	// decide as much as it does, and are asked about as it is; at most 16.
+	MadeFrom []DecidingFile `json:"made_from,omitempty"`
+}
+
+// DecidingFile is a file of the host by which something is decided, and what the client read in it. The daemon never
+// opens it.
+type DecidingFile struct {
+	Source   string `json:"source"` // absolute path
+	Document []byte `json:"document"`
 }
 
 // Lockfile is a lockfile's bytes and where it came from. Source is for messages

@@ -48,6 +48,7 @@ func types() []any {
 		api.Control{},
 		api.Controls{},
 		api.CreateSandbox{},
+		api.DecidingFile{},
 		api.EraseAudit{},
 		api.ErasedAudit{},
 		api.Event{},

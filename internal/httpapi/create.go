@@ -119,6 +119,7 @@ type chosenPolicy struct {
 	policy *policy.Policy
 	source string // on the host; "": it is no file of a person's
 	text   []byte
+	from   []string // the host's files of which the text was made
 }
 
 // inherits tells whether a sandbox has the policy and the lockfiles of the snapshot
@@ -132,7 +133,7 @@ func inherits(body api.CreateSandbox, who caller) bool {
 // policyFor finds the policy that a request asks for. A token has the named ones
 // that it was given, and brings none of its own: it would write its own permission.
 func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who caller) (chosenPolicy, error) {
-	own := len(asked.Document) > 0 || asked.Source != ""
+	own := len(asked.Document) > 0 || asked.Source != "" || len(asked.MadeFrom) > 0
 	switch {
 	case own && asked.Name != "":
 		return chosenPolicy{}, fault.Invalid("name a policy or give a document, not both")
@@ -143,7 +144,8 @@ func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who call
 		if err == nil {
 			err = errors.Join(mayMount(p, who), s.seen(ctx, who, "policy", asked.Source, asked.Document))
 		}
-		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document}, err
+		from, unseen := s.madeFrom(ctx, who, asked.MadeFrom)
+		return chosenPolicy{policy: p, source: asked.Source, text: asked.Document, from: from}, errors.Join(err, unseen)
 	}
 	name := asked.Name
 	if name == "" && who.token != nil {
@@ -167,6 +169,27 @@ func (s sandboxRoutes) policyFor(ctx context.Context, asked api.Policy, who call
 		return chosenPolicy{}, err
 	}
 	return chosenPolicy{policy: named.Policy, source: named.Path, text: named.Text}, nil
+}
+
+// mostMadeFrom is how many files a policy may have been made of.
+const mostMadeFrom = 16
+
+// madeFrom are the files of which a policy was made, each of which somebody has seen as it was read.
+func (d *desk) madeFrom(ctx context.Context, who caller, files []api.DecidingFile) ([]string, error) {
+	if len(files) > mostMadeFrom {
+		return nil, fault.Invalid("a policy can be made from %d files at most, and made_from has %d", mostMadeFrom, len(files))
+	}
+	var names []string
+	for _, f := range files {
+		if !filepath.IsAbs(f.Source) {
+			return nil, fault.Invalid("the file %.200q in made_from must be named by its absolute path", f.Source)
+		}
+		if err := d.seen(ctx, who, "policy", f.Source, f.Document); err != nil {
+			return nil, err
+		}
+		names = append(names, filepath.Clean(f.Source))
+	}
+	return names, nil
 }
 
 // seen refuses a document of the host's that an agent could have written and nobody has seen. Of a token's

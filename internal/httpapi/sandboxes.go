@@ -80,7 +80,7 @@ func (s sandboxRoutes) request(ctx context.Context, body api.CreateSandbox, who 
 	}
 	req := sandbox.Request{
 		Run: body.Run, Task: body.Task, Template: body.Template, Engine: body.Isolation + body.Engine,
-		Policy: chosen.policy, PolicySource: chosen.source, PolicyText: chosen.text,
+		Policy: chosen.policy, PolicySource: chosen.source, PolicyText: chosen.text, MadeFrom: chosen.from,
 		Env: body.Env, Workdir: body.Workdir, Linger: body.Linger, Plan: body.Plan,
 		Snapshot: body.Snapshot, Labels: body.Labels, Owner: who.owner(),
 		User: who.name, HostUID: who.uid, HostGID: who.gid,

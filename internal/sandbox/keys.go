@@ -146,12 +146,12 @@ func digestOf(req Request) (string, error) {
 		HostUID, HostGID                                                           int
 		Narrowing                                                                  policy.Narrowing `json:",omitzero"`
 		Home                                                                       homes.Home       `json:",omitzero"`
-		Keeps                                                                      []string         `json:",omitempty"`
+		Keeps, MadeFrom                                                            []string         `json:",omitempty"`
 	}{
 		Run: req.Run, Task: req.Task, Template: req.Template, Engine: req.Engine, PolicySource: req.PolicySource, Workdir: req.Workdir,
 		Snapshot: req.Snapshot, User: req.User, Lock: req.Lock, Mounts: req.Mounts, Env: req.Env, Labels: req.Labels, Linger: req.Linger, Plan: req.Plan,
 		Lifetime: req.Lifetime, Account: req.Account, HostUID: req.HostUID, HostGID: req.HostGID,
-		Narrowing: req.Narrowing, Home: req.Home, Keeps: req.Keeps,
+		Narrowing: req.Narrowing, Home: req.Home, Keeps: req.Keeps, MadeFrom: req.MadeFrom,
 	}
 	if req.Policy != nil {
 		asked.Policy = req.Policy.Digest()

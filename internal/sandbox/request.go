@@ -39,6 +39,8 @@ type Request struct {
 	// PolicySource is the document's path on the host, "" for the built-in one.
 	PolicySource string
 	PolicyText   []byte
+	// MadeFrom are the paths of the host's files of which the client made the document.
+	MadeFrom []string
 	// Lock are the run's lockfiles, named by their paths on the host; nil: none.
 	Lock    *lockfile.Given
 	Mounts  []mounts.Mount
@@ -158,10 +160,10 @@ func askedMounts(req Request) []mounts.Mount {
 	return asked
 }
 
-// decidingFiles are those on the host that decide what a later run may do: the policy
-// and the lockfiles.
+// decidingFiles are those on the host that decide what a later run may do: the policy,
+// what it was made of, and the lockfiles.
 func decidingFiles(req Request) []string {
-	var files []string
+	files := slices.Clone(req.MadeFrom)
 	if req.PolicySource != "" {
 		files = append(files, req.PolicySource)
 	}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import ssl
 import stat
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -165,22 +165,38 @@ def check_listener(connection: Any, path: str) -> None:
 
 
 def binary() -> str:
-    """The program: $COFFERDAM_BINARY, the one that this package's wheel brought, or the one on the PATH."""
+    """The program: $COFFERDAM_BINARY, the one that this package's wheel brought, or the one on the PATH.
+
+    One that an agent could have put there is passed over, as the command line does: a project's own programs
+    may come first in the PATH.
+    """
     named = os.environ.get(ENV_BINARY)
     if named:
-        if not os.access(named, os.X_OK):
+        if not _hostfile.is_program(_hostfile.absolute(named)):
             raise DaemonNotFound(f"{ENV_BINARY} is {named}, which is no program")
         return named
+    refused = []
+    for directory, beside in _program_directories():
+        candidate = os.path.join(directory, "cofferdam")
+        try:
+            if _hostfile.is_program(candidate) and all(
+                _hostfile.is_program(os.path.join(directory, one)) for one in beside
+            ):
+                return candidate
+        except CofferdamError as e:
+            refused.append(str(e))
+    why = "".join(f"; {one}" for one in refused)
+    raise DaemonNotFound(
+        f"there is no program cofferdam on the PATH and none came with this package: install one of its wheels{why}"
+    )
+
+
+def _program_directories() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Where the program may be, in their order, and which programs have to be beside it."""
     for scripts in _script_directories():
-        candidate = os.path.join(scripts, "cofferdam")
-        if os.access(candidate, os.X_OK) and os.access(os.path.join(scripts, "runsc"), os.X_OK):
-            return candidate
-    found = shutil.which("cofferdam")
-    if not found:
-        raise DaemonNotFound(
-            "there is no program cofferdam on the PATH and none came with this package: install one of its wheels"
-        )
-    return found
+        yield scripts, ("runsc",)
+    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        yield directory, ()
 
 
 def _script_directories() -> list[str]:

@@ -57,8 +57,10 @@ class Found:
 class _Tree:
     """A directory that some sandbox was given to write to."""
 
-    def __init__(self, path: str, device: int, inode: int, birth: int) -> None:
+    def __init__(self, path: str, device: int, inode: int, birth: int, covered: dict[str, str] | None = None) -> None:
         self.path, self.device, self.inode, self.birth = path, device, inode, birth
+        #: Names directly in it that no sandbox could write, each with the mark of what it was, or "".
+        self._covered = covered or {}
 
     def has(self, name: str, descriptor: int) -> bool:
         """Whether a directory on the way is this one, or below it, under whatever name."""
@@ -70,6 +72,26 @@ class _Tree:
         # Another may have its inode by now, and its device another number since the host's start.
         birth = _birth(descriptor) if self.birth else 0
         return birth == self.birth if birth else self.device == found.st_dev
+
+    def covers(self, name: str, descriptor: int) -> bool:
+        """Whether something directly in it, as what is open has that name, was read-only for whoever wrote in the tree.
+
+        A mark that is no longer its own tells that the cover went with what it lay over.
+        """
+        was = self._covered.get(name)
+        if not was:
+            return was is not None
+        parts = was.split(",")
+        return len(parts) == 5 and parts == _mark(descriptor, parts)
+
+
+def _mark(descriptor: int, was: list[str]) -> list[str]:
+    """What is open, as a mark has it: its type, device, inode, birth, and last change where no birth is known."""
+    found = os.fstat(descriptor)
+    kind = "dir" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else ""
+    if was[3] != "0":  # a device may have another number after the host's start
+        return [kind, was[1], str(found.st_ino), str(_birth(descriptor)), "0"]
+    return [kind, str(found.st_dev), str(found.st_ino), "0", str(found.st_ctime_ns)]
 
 
 _AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
@@ -101,7 +123,14 @@ def _trees() -> list[_Tree]:
         for line in text[: text.rfind(b"\n") + 1].splitlines():  # the last may be half written
             one = json.loads(line)
             known = one.get("id", {})
-            found.append(_Tree(one["path"], known.get("device", 0), known.get("inode", 0), known.get("birth", 0)))
+            marks = one["marks"].split("/") if one.get("marks") else []
+            covered = {}
+            for at, name in enumerate(one["covered"].split("/") if one.get("covered") else []):
+                if not marks or at < len(marks):
+                    covered[name] = marks[at] if marks else ""
+            found.append(
+                _Tree(one["path"], known.get("device", 0), known.get("inode", 0), known.get("birth", 0), covered)
+            )
         return found
     except FileNotFoundError:
         return []
@@ -144,6 +173,30 @@ def find(what: str, path: str | os.PathLike[str]) -> Found:
             return Found(walk.name, stat.S_ISDIR(kind))
     except (OSError, ValueError) as e:
         raise CofferdamError(f"the {what} {at} can't be read: {_because(e)}") from e
+
+
+def is_program(path: str) -> bool:
+    """Whether a path leads to a program of this host that no agent could have put there, or led there.
+
+    One that lies in a directory that some sandbox was given to write to is a CofferdamError, as is one that is
+    reached through a link of such a directory.
+    """
+    if not os.path.isabs(path) or not os.access(path, os.X_OK) or os.path.isdir(path):
+        return False
+    if not hasattr(os, "O_PATH"):  # sandboxes write to hosts with Linux only
+        return True
+    try:
+        with _Walk(path, _trees()) as walk:
+            walk.go()
+            tree = walk.tree()
+    except (OSError, ValueError) as e:
+        raise CofferdamError(f"the program {path} can't be looked at: {_because(e)}") from e
+    if tree is not None:
+        raise CofferdamError(
+            f"the program {path} lies under {tree}, which some sandbox was given to write to, so that an agent could "
+            "have put it there; keep it elsewhere"
+        )
+    return True
 
 
 def names(path: str | os.PathLike[str]) -> set[str]:
@@ -219,6 +272,11 @@ class _Walk:
         """What is open there (O_PATH), until the walk ends."""
         return self._stack[-1][1]
 
+    def tree(self) -> str | None:
+        """The directory that an agent could write to in which the walk is, or None."""
+        tree = self._within()
+        return None if tree is None else tree.path
+
     def go(self) -> None:
         """Goes to the path's end."""
         rest = self._path.split("/")
@@ -257,14 +315,21 @@ class _Walk:
             )
 
     def _within(self) -> _Tree | None:
-        for name, descriptor in self._stack:
-            for tree in self._trees:
-                if tree.has(name, descriptor):
-                    return tree
-        if not self._trees:
+        outside = []
+        for tree in self._trees:
+            for at, (name, descriptor) in enumerate(self._stack):
+                if not tree.has(name, descriptor):
+                    continue
+                below = self._stack[at + 1 : at + 2]
+                if below and tree.covers(os.path.basename(below[0][0]), below[0][1]):
+                    break
+                return tree
+            else:
+                outside.append(tree)
+        if not outside:
             return None
         table = _mounttable.read()  # a part of a tree may be mounted elsewhere
-        for tree in self._trees:
+        for tree in outside:
             if table.lies_under(self.name, tree.path):
                 return tree
         return None

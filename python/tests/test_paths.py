@@ -80,8 +80,6 @@ _ELSEWHERE = {
     ("_mounttable.py", "open"): "the kernel's table of mounts",
     ("_async/client.py", "open"): "a file in a temporary directory of its own",
     ("_sync/client.py", "open"): "a file in a temporary directory of its own",
-    ("_find.py", "access"): "programs of this installation, which are started and not read",
-    ("_find.py", "which"): "programs of this installation, which are started and not read",
     ("_find.py", "resolve"): "where this package lies",
     ("_async/files.py", "stat"): "files of a sandbox",
     ("_sync/files.py", "stat"): "files of a sandbox",

@@ -115,17 +115,18 @@ class AsyncClient:
         """
         if policy_name:
             policy = (await self.policies.get(policy_name)).document.decode() + "\n"
-        _, document = (None, None) if policy is None else _policy.text_of(policy)
-        return await async_blocking(lambda: _planned(self.transport.address, list(command), document, template))
+        return await async_blocking(lambda: _planned(self.transport.address, list(command), policy, template))
 
 
-def _planned(address: _find.Address, command: list[str], document: bytes | None, template: str | None) -> Plan:
+def _planned(address: _find.Address, command: list[str], policy: PolicyLike | None, template: str | None) -> Plan:
     with tempfile.TemporaryDirectory(prefix="cofferdam-plan-") as folder:
         argv = [_find.binary(), "plan", "--json"]
-        if document is not None:
-            path = os.path.join(folder, "policy.yaml")
-            with open(path, "wb") as f:
-                f.write(document)
+        if policy is not None:
+            path, document = _policy.text_of(policy)
+            if not path:  # a file's own name goes on: whether an agent could have written it is asked of that
+                path = os.path.join(folder, "policy.yaml")
+                with open(path, "wb") as f:
+                    f.write(document)
             argv += ["--policy", path]
         if template:
             argv += ["--template", template]

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _policy
 from .._sync.client import Client
 from ..errors import APIError, CofferdamError, Refused
 from ._session import Session
@@ -67,7 +68,9 @@ class CallSession(Session):
             "message": reason[:500],
         }
         try:
-            self._call(code, self.limits, {**self.asked["policy"], "rules": [made]})
+            self._call(
+                code, self.limits, _policy.Made({**self.asked["policy"], "rules": [made]}, self.asked["policy"].files)
+            )
         except Refused:
             return
         raise CofferdamError("the daemon did not refuse what it was told to refuse")

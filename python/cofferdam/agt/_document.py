@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from .. import _hostfile
+from .. import _policy
 
 OPERATORS = frozenset(["eq", "ne", "gt", "lt", "gte", "lte", "in", "not_in", "matches", "contains"])
 ACTIONS = frozenset(["allow", "audit", "deny", "block"])
@@ -54,6 +54,8 @@ class Document:
     input_dir: str | None = None
     output_dir: str | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    #: The files of the host that it was read from, and what was in them.
+    files: tuple[tuple[str, bytes], ...] = field(default=(), compare=False, repr=False)
 
 
 def read(policy: Any) -> Document:
@@ -61,7 +63,7 @@ def read(policy: Any) -> Document:
 
     What can't be enforced as it stands is a ValueError that says where.
     """
-    plain = _plain(policy)
+    plain, files = _plain(policy)
     defaults = _mapping(plain.get("defaults"), "defaults")
     mounts = _mapping(plain.get("sandbox_mounts"), "sandbox_mounts")
     action = str(_value(defaults.get("action") or "deny"))
@@ -90,22 +92,26 @@ def read(policy: Any) -> Document:
         input_dir=_text(mounts.get("input_dir"), "sandbox_mounts.input_dir"),
         output_dir=_text(mounts.get("output_dir"), "sandbox_mounts.output_dir"),
         raw=plain,
+        files=files,
     )
 
 
-def _plain(policy: Any) -> dict[str, Any]:
+_Files = tuple[tuple[str, bytes], ...]
+
+
+def _plain(policy: Any) -> tuple[dict[str, Any], _Files]:
     if isinstance(policy, Mapping):
-        return dict(policy)
+        return dict(policy), ()
     if isinstance(policy, (str, os.PathLike)):
         return _file(policy)
     if hasattr(policy, "model_dump"):
         plain: dict[str, Any] = policy.model_dump(mode="json")
         _only_what_was_said(policy, plain)
-        return plain
+        return plain, ()
     if isinstance(policy, SimpleNamespace) or hasattr(policy, "__dict__"):
         plain = {k: v for k, v in vars(policy).items() if not k.startswith("_")}
         if {"rules", "defaults", "network_allowlist", "tool_allowlist", "name"} & plain.keys():
-            return plain
+            return plain, ()
     raise ValueError(f"{type(policy).__name__} is no policy document")
 
 
@@ -118,17 +124,18 @@ def _only_what_was_said(policy: Any, plain: dict[str, Any]) -> None:
         plain["defaults"] = {k: v for k, v in plain["defaults"].items() if k in kept}
 
 
-def _file(path: str | os.PathLike[str]) -> dict[str, Any]:
+def _file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], _Files]:
     try:
         yaml = importlib.import_module("yaml")
     except ImportError:
         raise ValueError(
             f"{os.fspath(path)} can't be read without PyYAML; install it, or give the document itself"
         ) from None
-    loaded = yaml.safe_load(_hostfile.read("policy", path).decode("utf-8"))
+    at, text = _policy.read_file(path)
+    loaded = yaml.safe_load(text.decode("utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError(f"{os.fspath(path)} is no policy document")
-    return loaded
+    return loaded, ((at, text),)
 
 
 def _rule(rule: Any, index: int) -> Rule:

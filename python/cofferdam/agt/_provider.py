@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import _policy
 from .._sync.client import Client
 from .._sync.sandbox import Sandbox
 from ..errors import CofferdamError, InvalidRequest, NotFound, Unavailable
@@ -130,7 +131,7 @@ class CofferdamSandboxProvider(Twins, SandboxProvider):
                 "config.ring is enforced by the toolkit's hypervisor, which is not asked here: leave it out"
             )
         document = None if policy is None else read(policy)
-        made = _translate.policy(document, config, self._extra)
+        made = _policy.Made(_translate.policy(document, config, self._extra), document.files if document else ())
         isolation = _translate.isolation(getattr(config, "runtime", None)) or self._isolation
         gate = None if document is None else Gate(document)
         limits = _translate.limits(document, config)

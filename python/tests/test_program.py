@@ -1,0 +1,81 @@
+"""No program is started that an agent could have written."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cofferdam import CofferdamError, DaemonNotFound, _find, _hostfile
+
+WAYS = {
+    "elsewhere": True,  # the controls: it runs
+    "covered": True,
+    "covered, and still the same": True,
+    "in the project": False,
+    "by a link": False,
+    "by a link's directory": False,
+    "covered, and another by now": False,
+    "relative": False,
+}
+
+
+def birth_of(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return _hostfile._birth(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_where_an_agent_could_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """As the command line does with those that it looks for: a project's own programs may come first in PATH."""
+    tmp_path = tmp_path.resolve()
+    state, project, elsewhere = tmp_path / "state", tmp_path / "project", tmp_path / "elsewhere"
+    tools = project / ".venv" / "bin"
+    for one in (state, tools, elsewhere):
+        one.mkdir(parents=True, mode=0o755)
+    folder = elsewhere if way == "elsewhere" else tools
+    script = folder / "cofferdam"
+    script.write_text(f"#!/bin/sh\necho ran > {tmp_path}/ran\n")
+    script.chmod(0o755)
+    if way == "by a link":
+        (elsewhere / "cofferdam").symlink_to(script)
+        folder = elsewhere
+    elif way == "by a link's directory":
+        (tmp_path / "bin").symlink_to(tools)
+        folder = tmp_path / "bin"
+    known, tool = project.stat(), (project / ".venv").stat()
+    line = {"path": str(project), "id": {"type": "dir", "inode": known.st_ino, "device": known.st_dev}}
+    if way.startswith("covered"):
+        line["covered"] = ".venv"
+    if ", " in way:
+        birth = birth_of(project / ".venv")
+        inode = tool.st_ino + (way == "covered, and another by now")
+        line["marks"] = f"dir,{tool.st_dev},{inode},{birth},{0 if birth else tool.st_ctime_ns}"
+    (state / "written").write_text(json.dumps(line) + "\n")
+    monkeypatch.setenv("COFFERDAM_STATE", str(state))
+    monkeypatch.setenv("COFFERDAM_RUNTIME", str(tmp_path / "runtime"))
+    monkeypatch.delenv("COFFERDAM_BINARY", raising=False)
+    monkeypatch.setattr(_find, "_script_directories", list)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    if way == "relative":
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PATH", ".:/usr/bin:/bin")
+    if WAYS[way]:
+        _find.start()
+    else:
+        with pytest.raises(
+            DaemonNotFound, match="no program" if way == "relative" else "an agent could have put it there"
+        ):
+            _find.start()
+    assert (tmp_path / "ran").exists() == WAYS[way]
+    monkeypatch.setenv("COFFERDAM_BINARY", str(script))  # a person's word for it changes nothing
+    if WAYS[way]:
+        assert _find.binary() == str(script)
+    else:
+        with pytest.raises(CofferdamError, match="an agent could have put it there"):
+            _find.binary()

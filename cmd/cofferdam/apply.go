@@ -133,7 +133,7 @@ func (applyFlags) find(ctx context.Context, run string) (*workspace.Workspace, e
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(ctx)
+	c, err := connectHere(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,12 @@ func connect(ctx context.Context) (*client.Client, error) {
 	if c, err := elsewhere(ctx); c != nil || err != nil {
 		return c, err
 	}
+	return connectHere(ctx)
+}
+
+// connectHere is connect to this user's own daemon, whatever daemon a command is for: what lies on this host, and who
+// uses it, no other one knows.
+func connectHere(ctx context.Context) (*client.Client, error) {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return nil, err

@@ -69,3 +69,48 @@ func TestProgramsOfTheHostAreStartedByExecutable(t *testing.T) {
 		}
 	}
 }
+
+// mayAskEnvironment are the files that read this process's whole environment, each with the reason for which nothing that an agent wrote
+// is believed by it: variables name files, of certificates, passwords and settings, that may lie in a project.
+func mayAskEnvironment() map[string]string {
+	const (
+		cleaned = "executable.Environment or discover.Environment leaves out what lies where a sandbox may write"
+		inside  = "it runs in a sandbox"
+		own     = "Cofferdam's own program has it, which looks at it anew"
+		tests   = "of tests alone"
+	)
+	return map[string]string{
+		"internal/daemon/hostprograms.go": cleaned, "internal/daemon/upstreams.go": "Registries leaves it out", "internal/secret/program/program.go": cleaned,
+		"internal/audit/publish/targets.go": cleaned, "cmd/cofferdam/ssh.go": cleaned, "cmd/cofferdam/doctor.go": "the doctor looks at each, and Registries leaves it out",
+		"internal/selftest/installation.go": own, "internal/keeper/cgroupexec.go": "what the daemon gave it",
+		"internal/guest/elevated.go": inside, "internal/guest/sudo.go": inside,
+		"internal/process/processtest/namespace.go": tests, "internal/engine/enginetest/agent.go": tests,
+	}
+}
+
+// TestTheEnvironmentIsAskedWithItsReason: who reads the whole environment says why nothing of an agent's is believed by it.
+func TestTheEnvironmentIsAskedWithItsReason(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range tree(t) {
+		if f.test || !below(f.pkg, "internal") && !below(f.pkg, "cmd") && !below(f.pkg, "client") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if calledOf(call, map[string][]string{"os": {"Environ"}, "syscall": {"Environ"}}) != "" {
+				if seen[f.path] = true; mayAskEnvironment()[f.path] == "" {
+					t.Errorf("%s reads the environment: take hostEnvironment or executable.Environment, or say in mayAskEnvironment why it may", f.set.Position(call.Pos()))
+				}
+			}
+			return true
+		})
+	}
+	for file := range mayAskEnvironment() {
+		if !seen[file] {
+			t.Errorf("%s asks for no environment; take it off the list", file)
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -186,7 +185,7 @@ func (d *Daemon) findForTools(ctx context.Context, ecosystem pkgref.Ecosystem, d
 		if err != nil {
 			return upstream.Config{}, err
 		}
-		return all.Clients().FromSource(ecosystem, definitions, os.Environ())
+		return all.Clients().FromSource(ecosystem, definitions, hostEnvironment(d.opts.Paths))
 	}
 	detail := fmt.Sprintf("this host has no %s to ask for its %s: a small template is built and asked", client.Name, client.Registry)
 	report(template.Progress{Step: "tools", Detail: detail, Percent: 1})

@@ -3,7 +3,6 @@ package workspace
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -163,7 +162,8 @@ func bringFile(original, copied *os.Root, c Change, fresh string) error {
 		return err
 	}
 	defer func() { _ = from.Close() }()
-	if info, err := from.Stat(); err != nil || !c.Seen.same(stampOf(info)) {
+	info, err := from.Stat()
+	if err != nil || !c.Seen.same(stampOf(info)) {
 		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", c.Path))
 	}
 	mode := fs.FileMode(0o666)
@@ -174,7 +174,7 @@ func bringFile(original, copied *os.Root, c Change, fresh string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from)
+	err = copyData(to, from, info.Size())
 	if before, there := original.Lstat(c.Path); there == nil && before.Mode().IsRegular() {
 		kept := before.Mode().Perm() &^ 0o111
 		if c.Executable {

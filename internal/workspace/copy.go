@@ -301,10 +301,38 @@ func (c *copier) file(name string) (Stamp, error) {
 		return Stamp{}, err
 	}
 	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) != nil { // other file systems can't
-		_, err = io.Copy(to, from)
+		err = copyData(to, from, info.Size())
 	}
 	err = errors.Join(err, to.Close(), c.to.Chtimes(name, info.ModTime(), info.ModTime()))
 	return stampOf(info), err
+}
+
+// copyData copies a file of so many bytes and leaves its holes out: a file that only says that it is long takes
+// nothing of the disk, here or there. Where holes are not told of, all of it is data.
+func copyData(to, from *os.File, size int64) error {
+	for at := int64(0); at < size; {
+		begin, err := from.Seek(at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			break // the rest is a hole
+		}
+		end := size
+		if err != nil {
+			begin = at
+		} else if end, err = from.Seek(begin, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		if _, err := from.Seek(begin, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := to.Seek(begin, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, io.LimitReader(from, end-begin)); err != nil {
+			return err
+		}
+		at = end
+	}
+	return to.Truncate(size)
 }
 
 var errChanged = errors.New("it was changed while it was read")

@@ -27,9 +27,11 @@ import (
 
 // What of the host's files is copied into a machine.
 const (
-	mostCopied  = 1 << 30 // bytes of a folder
+	mostCopied  = 1 << 30 // bytes of a folder, each file in whole blocks
+	imageBlock  = 4 << 10
 	mostEntries = 200_000
-	mostFile    = 8 << 20 // bytes of all files that are mounted by themselves
+	mostImage   = mostCopied + mostEntries*320 // an entry has an inode, and a name of at most 255 bytes
+	mostFile    = 8 << 20                      // bytes of all files that are mounted by themselves
 )
 
 // layout is what of a spec becomes disks, images and files of a machine.
@@ -131,7 +133,7 @@ func measure(ctx context.Context, source *hostpath.Path) error {
 			return err
 		}
 		if info.Mode().IsRegular() {
-			bytes += info.Size()
+			bytes += (info.Size() + imageBlock - 1) &^ (imageBlock - 1)
 		}
 		if entries++; entries > mostEntries || bytes > mostCopied {
 			return fault.Invalid("%s has more than %d MB or %d entries, too much to copy it into a machine; mount less of it, or use the engine gvisor", dir, mostCopied>>20, mostEntries)
@@ -156,16 +158,25 @@ const sourceFD = "/proc/self/fd/3"
 // readAs reads a file as the host's user; one that all may read needs nobody.
 func readAs(ctx context.Context, source *hostpath.Path, o engine.Owner) ([]byte, error) {
 	if info, err := os.Stat(source.Proc()); err != nil || info.Size() > mostFile {
-		return nil, errors.Join(err, fault.Invalid("%s has more than %d bytes; mount its folder", source.Name, mostFile))
+		return nil, errors.Join(err, tooLong(source))
 	}
-	cmd := exec.CommandContext(ctx, "/bin/cat", "--", sourceFD)
+	// Whoever may write to it may have it grow after it was measured.
+	cmd := exec.CommandContext(ctx, "/usr/bin/head", "-c", strconv.Itoa(mostFile+1), "--", sourceFD)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr, cmd.Env = &out, &said, asOwner(o), environment()
 	cmd.ExtraFiles = []*os.File{source.File()}
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if out.Len() > mostFile {
+		return nil, tooLong(source)
+	}
+	if err != nil {
 		return nil, fault.Wrap(fault.ErrInvalid, err, "%s can't be read by the user %d: %.200s", source.Name, o.HostUID, said.String())
 	}
 	return out.Bytes(), nil
+}
+
+func tooLong(file *hostpath.Path) error {
+	return fault.Invalid("%s has more than %d bytes; mount its folder", file.Name, mostFile)
 }
 
 func imageOf(folder engine.Mount, all []engine.Mount) folderImage {
@@ -264,7 +275,18 @@ func copySource(ctx context.Context, source *hostpath.Path, o engine.Owner, to s
 	cmd := exec.CommandContext(ctx, mkfsImage(), append(argv, to, sourceFD+"/.")...)
 	cmd.ExtraFiles = []*os.File{source.File()}
 	cmd.Env, cmd.SysProcAttr = environment(), asOwner(o)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// Whoever may write to the folder may have it grow after it was measured.
+	bounded := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: mostImage, Max: mostImage}, nil)
+	if bounded != nil {
+		_ = cmd.Process.Kill()
+	}
+	if err := cmd.Wait(); bounded != nil || err != nil {
+		err, out := errors.Join(bounded, err), said.Bytes()
 		return fault.Wrap(fault.ErrInvalid, err, "%s can't be copied into a machine by the user %d: %.300s", source.Name, o.HostUID, out)
 	}
 	return nil

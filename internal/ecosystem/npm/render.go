@@ -175,17 +175,18 @@ func (d *page) writeTags() {
 	d.raw(`}`)
 }
 
-// times are there in both forms: the age gates of pnpm and yarn need them. A
-// release without a time has the one at which it was first seen, which is later.
+// times are there in both forms: the age gates of pnpm and yarn need them. A release of which the registry says
+// no time has the page's own last one, which is not before it, if there is one. When this installation saw it first is
+// nobody's business: it is when somebody else asked.
 func (d *page) times() {
 	comma := d.optional(`"created":`, rowCreated, false)
 	comma = d.optional(`"modified":`, rowModified, comma)
 	for i, f := range d.ix.Files {
-		t := f.Published
-		if t.IsZero() {
-			t = f.FirstSeen
+		if !d.view.Verdicts[i].Allowed {
+			continue
 		}
-		if !d.view.Verdicts[i].Allowed || t.IsZero() {
+		if f.Published.IsZero() {
+			comma = d.optional(string(appendText(nil, f.Version))+":", rowModified, comma)
 			continue
 		}
 		if comma {
@@ -194,7 +195,7 @@ func (d *page) times() {
 		comma = true
 		d.quote(f.Version)
 		d.raw(`:`)
-		d.buf = appendTime(d.buf, t)
+		d.buf = appendTime(d.buf, f.Published)
 	}
 }
 

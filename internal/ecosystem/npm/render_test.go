@@ -52,7 +52,7 @@ func TestRenderPage(t *testing.T) {
 	ix, rows := parsed(t, `{"name":"foo","dist-tags":{"latest":"2.0.0"},"license":"MIT","readme":"x","versions":{`+
 		manifest("1.0.0", `,"description":"d"`)+","+manifest("1.1.0", "")+","+manifest("2.0.0", "")+
 		`},"time":{"modified":"2022-01-01T00:00:00.5Z","created":"2020-01-01T00:00:00Z","1.0.0":"2020-01-01T00:00:00.123456Z","2.0.0":"2022-01-01T00:00:00Z"}}`)
-	ix.Files[1].FirstSeen = time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC) // the gateway's, for want of a time
+	ix.Files[1].FirstSeen = time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC) // the gateway's, which is told to nobody
 	for form, license := range map[ecosystem.Form]string{"full": "MIT", "abbreviated": ""} {
 		body := rendered(t, ix, rows, form, "", "2.0.0")
 		var got packument
@@ -65,7 +65,7 @@ func TestRenderPage(t *testing.T) {
 		got.Versions = map[string]json.RawMessage{"1.0.0": nil, "1.1.0": got.Versions["1.1.0"][:0]}
 		want := packument{
 			ID: "foo", Name: "foo", Tags: map[string]string{"latest": "1.1.0"}, Versions: map[string]json.RawMessage{"1.0.0": nil, "1.1.0": {}},
-			Time:     map[string]string{"created": "2020-01-01T00:00:00.000Z", "modified": "2022-01-01T00:00:00.500Z", "1.0.0": "2020-01-01T00:00:00.123Z", "1.1.0": "2021-01-01T00:00:00.000Z"},
+			Time:     map[string]string{"created": "2020-01-01T00:00:00.000Z", "modified": "2022-01-01T00:00:00.500Z", "1.0.0": "2020-01-01T00:00:00.123Z", "1.1.0": "2022-01-01T00:00:00.500Z"},
 			Modified: "2022-01-01T00:00:00.500Z", License: license,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -22,7 +22,11 @@ func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code strin
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := t.known.settle(t.policy().DecideCommand(codeInput(language, code)))
+	d, err := t.judge(ctx, len(code), func() policy.CommandInput { return codeInput(language, code) })
+	if err != nil {
+		return door.Answer{}, err
+	}
+	d = t.known.settle(d)
 	if d.Effect == policy.Hold { // rules can't say so of code
 		d.Effect = policy.Deny
 	}

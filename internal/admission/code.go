@@ -57,7 +57,11 @@ func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) 
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := t.known.settle(t.policy().DecideCommand(codeInput(code.Language, code.Text)))
+	d, err := t.judge(ctx, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
+	if err != nil {
+		return door.Answer{}, err
+	}
+	d = t.known.settle(d)
 	if d.Effect == policy.Hold { // rules can't say so of code
 		d.Effect = policy.Deny
 	}

@@ -65,11 +65,17 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 		return door.Answer{}, err
 	}
 	argv := asked.Argv
-	in := commandInput(argv, asked.Text)
-	if asked.Code && len(argv) > 0 {
-		in.Code = &argv[len(argv)-1]
+	d, err := t.judge(ctx, bytesOfWords(argv)+len(asked.Text), func() policy.CommandInput {
+		in := commandInput(argv, asked.Text)
+		if asked.Code && len(argv) > 0 {
+			in.Code = &argv[len(argv)-1]
+		}
+		return in
+	})
+	if err != nil {
+		return door.Answer{}, err
 	}
-	d := t.known.settle(t.policy().DecideCommand(in))
+	d = t.known.settle(d)
 	if asked.Refused != nil && d.Allowed() {
 		d = asked.Refused.decision()
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Config is what a Controller is made of. Log and Trust are needed.
@@ -79,8 +80,9 @@ type Config struct {
 	Scans  func() *scan.Set
 	Logger *slog.Logger // for the operator; nil: it is told nothing
 
-	owners audit.OwnerKeys       // of FindingsKey
-	owed   func(b *records.Book) // is told of a book with records that the log did not take
+	owners  audit.OwnerKeys       // of FindingsKey
+	judging *turns.Shares         // of long texts
+	owed    func(b *records.Book) // is told of a book with records that the log did not take
 }
 
 // Limits bound what one sandbox can make the daemon keep. A zero field is its
@@ -218,6 +220,7 @@ func (config Config) complete() Config {
 		config.FindingsKey = make([]byte, sha256.Size)
 		rand.Read(config.FindingsKey) // never fails: it ends the process instead
 	}
+	config.judging = newJudging()
 	config.owners = audit.NewOwnerKeys(config.FindingsKey)
 	config.Limits = config.Limits.orDefaults()
 	return config

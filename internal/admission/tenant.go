@@ -18,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // tenant is what is known of one sandbox. A run that works in several sandboxes
@@ -39,6 +40,7 @@ type tenant struct {
 	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
 	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
+	judging   *turns.Shares // of long texts, of all sandboxes
 	ledger    *ledger.Ledger
 
 	book       *records.Book        // what is on record of it
@@ -68,6 +70,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 		run: r, clients: config.Clients, served: records.NewDeliveries(), hosts: records.NewConnections(),
 		claims: map[pkgref.Ref]string{}, running: map[string]audit.Record{}, finished: map[string]bool{},
 	}
+	t.judging = config.judging
 	t.ownerKey = config.owners.Of(r.Run, r.Token)
 	t.calls.owner = r.payer()
 	t.life, t.end = context.WithCancel(context.Background())

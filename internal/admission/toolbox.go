@@ -147,7 +147,12 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 	if err != nil {
 		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}, nil
 	}
-	d := c.t.policy().DecideCommand(policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}})
+	d, err := c.t.judge(ctx, len(c.ask.Arguments), func() policy.CommandInput {
+		return policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}}
+	})
+	if err != nil {
+		return "", d, err
+	}
 	if c.decision, err = c.answered(ctx, d); err != nil {
 		return "", c.decision, err
 	}

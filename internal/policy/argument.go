@@ -150,8 +150,8 @@ func textOfArgument(argument any) (text string, ok bool) {
 }
 
 // judgesArgument is matches for a rule on one argument.
-func (r *rule) judgesArgument(a *Arguments) (holds, ok bool) {
-	v, ok := a.at(r.field[len(argumentsPrefix):])
+func (r *rule) judgesArgument(in CommandInput) (holds, ok bool) {
+	v, ok := in.Arguments.at(r.field[len(argumentsPrefix):])
 	if !ok || v == nil {
 		return false, ok
 	}
@@ -173,7 +173,7 @@ func (r *rule) judgesArgument(a *Arguments) (holds, ok bool) {
 		if !ok || r.pattern == nil {
 			return false, false
 		}
-		return r.pattern.Find(text)
+		return in.find(r.pattern, text)
 	}
 	order, ok := compareArguments(v, r.value)
 	return map[string]bool{"gt": order > 0, "gte": order >= 0, "lt": order < 0, "lte": order <= 0}[r.operator], ok

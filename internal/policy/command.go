@@ -55,7 +55,11 @@ func (p *Policy) decideCommand(in CommandInput) Decision {
 		r := &p.commands.rules[i]
 		matches, ok := r.matches(in)
 		if !ok {
-			return Decision{Effect: Deny, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s can not be evaluated", short(r.name))}
+			why := "can not be evaluated"
+			if in.over() {
+				why = "takes too long to be evaluated"
+			}
+			return Decision{Effect: Deny, Rule: "rules." + r.name, ResolvedBy: ByRule, Reason: reason("rule %s %s", short(r.name), why)}
 		}
 		if matches {
 			return r.decision()
@@ -85,6 +89,14 @@ func (r *rule) decision() Decision {
 		d.Reason = reason("%s: %s", d.Reason, r.message)
 	}
 	return d
+}
+
+func (in CommandInput) over() bool { return in.Over != nil && in.Over() }
+
+// find is expression.Find, which is not ok where there was no time for it.
+func (in CommandInput) find(pattern *expression.Expression, text string) (found, ok bool) {
+	found, ok, _ = pattern.FindUntil(text, in.over)
+	return found, ok
 }
 
 // lookup is a field's value; nil if it is missing.
@@ -118,7 +130,7 @@ func (r *rule) matches(in CommandInput) (holds, ok bool) {
 		if in.Arguments == nil {
 			return false, true
 		}
-		return r.judgesArgument(in.Arguments)
+		return r.judgesArgument(in)
 	}
 	value := in.lookup(r.field)
 	if value == nil {
@@ -145,7 +157,7 @@ func (r *rule) matches(in CommandInput) (holds, ok bool) {
 		return strings.Contains(*value, r.text), true
 	case "matches":
 		if r.pattern != nil {
-			return r.pattern.Find(*value)
+			return in.find(r.pattern, *value)
 		}
 	}
 	return false, false

@@ -132,4 +132,6 @@ type CommandInput struct {
 	// Findings is what was found in code, as pycode.Text writes it; nil: it was not looked
 	// into.
 	Findings *string
+	// Over tells that there is no more time to look, so that the rule that is being looked at refuses; nil: never.
+	Over func() bool
 }

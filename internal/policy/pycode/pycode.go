@@ -38,8 +38,9 @@ func (f Finding) String() string { return fmt.Sprintf("%s:%s@%d", f.Kind, f.What
 
 const (
 	maxFindings = 100
-	maxWhat     = 80 // bytes
-	maxNested   = 4  // of format strings in each other
+	maxWhat     = 80          // bytes
+	maxPath     = 2 * maxWhat // bytes of a dotted name: more than any that is known has
+	maxNested   = 4           // of format strings in each other
 )
 
 // Text is what rules see of findings; "": there are none.

@@ -94,7 +94,7 @@ func (s *scanner) name(all []token, i int) int {
 	}
 	path, last := dotted(all, i)
 	if whole, known := s.names[head(path)]; known {
-		path = whole + strings.TrimPrefix(path, head(path))
+		path = replaceHead(path, whole)
 	}
 	called := kindAt(all, last+1) == '('
 	if kindAt(all, last+1) == '=' && kindAt(all, last+2) == 'n' && last == i {
@@ -110,12 +110,20 @@ func head(path string) string {
 	return first
 }
 
+// replaceHead is a path whose first name stands for another path.
+func replaceHead(path, whole string) string {
+	return bounded(whole + strings.TrimPrefix(path, head(path)))
+}
+
+// bounded is a path as far as anything is known by one, so that names that stand for others do not grow.
+func bounded(path string) string { return path[:min(len(path), maxPath)] }
+
 // dotted is a.b.c from a token on, as far as anything is known by it, and its last token.
 func dotted(all []token, i int) (path string, last int) {
-	path, last = all[i].text, i
+	path, last = bounded(all[i].text), i
 	for kindAt(all, last+1) == '.' && kindAt(all, last+2) == 'n' {
-		if len(path) < maxWhat {
-			path += "." + all[last+2].text
+		if len(path) < maxPath {
+			path = bounded(path + "." + bounded(all[last+2].text))
 		}
 		last += 2
 	}
@@ -136,7 +144,7 @@ func (s *scanner) alias(all []token, i int) {
 		return
 	}
 	if whole, known := s.names[head(path)]; known {
-		s.names[all[i].text] = whole + strings.TrimPrefix(path, head(path))
+		s.names[all[i].text] = replaceHead(path, whole)
 	} else if kindOfBuiltin(path) != "" {
 		s.names[all[i].text] = path
 	}
@@ -201,10 +209,10 @@ func (s *scanner) attribute(all []token, last int) {
 		return
 	}
 	if known {
-		path = whole + strings.TrimPrefix(path, head(path))
+		path = replaceHead(path, whole)
 	}
 	if kindAt(all, end+2) == 's' && kindAt(all, end+3) == ')' {
-		if name := path + "." + all[end+2].text; kindOf(name) != "" {
+		if name := bounded(path + "." + bounded(all[end+2].text)); kindOf(name) != "" {
 			s.add(kindOf(name), name, all[last].line)
 		}
 		return
@@ -260,7 +268,7 @@ func (s *scanner) imported(all []token, i int) int {
 			s.star(module, next.line)
 			return last + 1
 		case 'n':
-			path := module + "." + next.text
+			path := bounded(module + "." + bounded(next.text))
 			if kindOf(path) != "" {
 				s.add(kindOf(path), path, next.line)
 			}

@@ -1,0 +1,51 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
+)
+
+// Rules look through texts that somebody inside wrote, as does whatever finds its way in code. That takes this
+// process's time: long texts are judged in turn, of each owner one at a time, and none for longer than this.
+const (
+	mostUnqueued = 32 << 10 // bytes that are judged at once
+	judgedAtOnce = 2
+	mostQueued   = 64 // of each owner
+	judgingTime  = 20 * time.Second
+)
+
+func newJudging() *turns.Shares { return turns.New(turns.Fair(judgedAtOnce, mostQueued)) }
+
+// judge has the rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
+// refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
+func (t *tenant) judge(ctx context.Context, size int, read func() policy.CommandInput) (policy.Decision, error) {
+	if size > mostUnqueued {
+		_, leave, err := t.judging.Take(turns.For(ctx, t.run.payer()))
+		if errors.Is(err, turns.ErrCrowded) {
+			return policy.Decision{}, fault.Exhausted(time.Second, "%d long texts of the same owner wait already to be judged", mostQueued)
+		}
+		if err != nil {
+			return policy.Decision{}, err
+		}
+		defer leave()
+	}
+	limited, cancel := context.WithTimeout(ctx, judgingTime)
+	defer cancel()
+	in := read()
+	in.Over = func() bool { return limited.Err() != nil }
+	d := t.policy().DecideCommand(in)
+	return d, ctx.Err()
+}
+
+// bytesOfWords is how long a command is.
+func bytesOfWords(argv []string) (n int) {
+	for _, word := range argv {
+		n += len(word) + 1
+	}
+	return n
+}

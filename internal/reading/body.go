@@ -128,10 +128,16 @@ const (
 // allow has so much more be visited as the readings of a body are.
 func (e *each) allow(body []byte) { e.left += maxReadings*len(body) + leastReading }
 
+// charge counts what is looked through for another reading.
+func (e *each) charge(part []byte) {
+	if e.left -= len(part); e.left < 0 {
+		e.fail("it can be read in too many ways")
+	}
+}
+
 // tell visits a reading.
 func (e *each) tell(reading []byte) {
-	if e.left -= len(reading); e.left < 0 {
-		e.fail("it can be read in too many ways")
+	if e.charge(reading); e.over {
 		return
 	}
 	e.over = e.over || !e.visit(reading)
@@ -246,6 +252,12 @@ func (e *each) partsOf(b Body, body []byte, depth int) {
 				return
 			}
 			continue
+		}
+		if isAsWritten(coding) {
+			continue
+		}
+		if e.charge(part); e.over {
+			return
 		}
 		if out, changed := untransfer(coding, part); changed {
 			if e.plain(Body{kind: "multipart"}, out, depth); e.over {

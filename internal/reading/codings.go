@@ -238,7 +238,12 @@ func (c *Chunks) headByte(b byte) {
 
 // readsTransfer tells whether an encoding of parts is read here.
 func readsTransfer(coding string) bool {
-	return slices.Contains([]string{"", "7bit", "8bit", "binary", "base64", "quoted-printable"}, coding)
+	return isAsWritten(coding) || coding == "base64" || coding == "quoted-printable"
+}
+
+// isAsWritten tells of an encoding of parts that it is none.
+func isAsWritten(coding string) bool {
+	return slices.Contains([]string{"", "7bit", "8bit", "binary"}, coding)
 }
 
 // untransfer takes an encoding of parts off. Bytes that are not of it stand for themselves, or are left out,

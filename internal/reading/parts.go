@@ -10,16 +10,79 @@ import (
 // transferField finds the field of a part that says how it is encoded.
 var transferField = regexp.MustCompile(`(?i)content-transfer-encoding[ \t]*:[ \t]*(?:\r?\n[ \t]+)*["']?([^\s;"',]*)`)
 
-// encodedParts are the encodings of the parts of a body, and what each is of.
+// encodedParts are the encodings of the parts of a body, and what each is of. Servers do not agree about what ends a head:
+// where that makes a difference a part is there once for each end. All of them together are found in one pass.
 func encodedParts(body []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		for _, at := range transferField.FindAllSubmatchIndex(body, maxParts) {
-			coding := strings.ToLower(string(body[at[2]:at[3]]))
-			if !yield(coding, partAt(body[at[1]:])) {
+		ends := headEnds()
+		strict, nearest := partStarts{}, partStarts{}
+		for _, found := range transferField.FindAllSubmatchIndex(body, -1) {
+			coding := strings.ToLower(string(body[found[2]:found[3]]))
+			byOrder, byPlace := found[1], -1 // without an end all is the part
+			for i := range ends {
+				at, is := ends[i].from(body, found[1])
+				if !is {
+					continue
+				}
+				if at += len(ends[i].of); byPlace < 0 {
+					byOrder, byPlace = at, at
+				}
+				byPlace = min(byPlace, at)
+			}
+			if strict.take(byOrder, coding) && !yield(coding, strict.part(body)) {
+				return
+			}
+			if byPlace >= 0 && byPlace != byOrder && nearest.take(byPlace, coding) && !yield(coding, nearest.part(body)) {
 				return
 			}
 		}
 	}
+}
+
+// headEnds are the ends of heads in the order in which they count.
+func headEnds() []next { return []next{{of: "\r\n\r\n"}, {of: "\n\n"}, {of: "\r\r"}} }
+
+// partStarts are the places, which only move on, at which parts begin: several heads may have one end.
+type partStarts struct {
+	at       int
+	codings  map[string]bool // of the part that begins there
+	boundary next
+}
+
+// take tells whether the part that begins at a place is a new one in this encoding.
+func (p *partStarts) take(at int, coding string) bool {
+	if at != p.at || p.codings == nil {
+		p.at, p.codings = at, map[string]bool{}
+	}
+	is := !p.codings[coding]
+	p.codings[coding] = true
+	return is
+}
+
+// part is what lies between the place and the next boundary.
+func (p *partStarts) part(body []byte) []byte {
+	p.boundary.of = "\n--"
+	if at, found := p.boundary.from(body, p.at); found {
+		return bytes.TrimRight(body[p.at:at], "\r")
+	}
+	return body[p.at:]
+}
+
+// next finds a text behind places that only move on, so that all of these looks together pass a body once.
+type next struct {
+	of   string
+	at   int
+	gone bool // there is none any more
+	has  bool // at is of one
+}
+
+func (n *next) from(body []byte, place int) (at int, found bool) {
+	if n.has && n.at >= place || n.gone {
+		return n.at, !n.gone
+	}
+	at = bytes.Index(body[place:], []byte(n.of))
+	n.at, n.has, n.gone = place+at, at >= 0, at < 0
+	return n.at, n.has
 }
 
 // Heads looks for parts that are encoded while a body passes.
@@ -34,7 +97,7 @@ const keptHead = 256
 // written; "": there is none.
 func (h *Heads) Encoded(more []byte) (coding string) {
 	h.kept = append(h.kept, more...)
-	for _, found := range transferField.FindAllSubmatchIndex(h.kept, maxParts) {
+	for _, found := range transferField.FindAllSubmatchIndex(h.kept, -1) {
 		if found[3] == len(h.kept) { // the word may go on
 			continue
 		}
@@ -44,24 +107,6 @@ func (h *Heads) Encoded(more []byte) (coding string) {
 	}
 	h.kept = append(h.kept[:0], h.kept[max(0, len(h.kept)-keptHead):]...)
 	return coding
-}
-
-// maxParts bounds the parts that are read of one body.
-const maxParts = 10_000
-
-// partAt is what comes behind the head that a text begins in, up to the next boundary.
-func partAt(rest []byte) []byte {
-	for _, end := range []string{"\r\n\r\n", "\n\n", "\r\r"} {
-		if at := bytes.Index(rest, []byte(end)); at >= 0 {
-			rest = rest[at+len(end):]
-			break
-		}
-	}
-	at := bytes.Index(rest, []byte("\n--"))
-	if at < 0 {
-		return rest
-	}
-	return bytes.TrimRight(rest[:at], "\r")
 }
 
 // charsetOf finds what a type says of its letters, however bad the rest of it is.
@@ -85,7 +130,7 @@ func partCharsets(b Body, body []byte) (all []string) {
 	if !b.HasParts() {
 		return nil
 	}
-	for _, found := range partType.FindAllSubmatch(body, maxParts) {
+	for _, found := range partType.FindAllSubmatch(body, -1) {
 		all = append(all, charsetsOf([]string{string(found[1])})...)
 	}
 	return all

@@ -1,0 +1,45 @@
+package reading_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/reading"
+)
+
+// TestEveryPartIsRead: a part that is encoded is read however many are before it, whatever ends its head, and however many heads
+// have one end. The control has nothing before it.
+func TestEveryPartIsRead(t *testing.T) {
+	t.Parallel()
+	const secret = "what a server reads"
+	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+	head := func(end string) string { return "Content-Transfer-Encoding: base64" + end + encoded }
+	many := func(n int, of string) string { return strings.Repeat(of, n) }
+	var names strings.Builder
+	for n := range 100 {
+		fmt.Fprintf(&names, "Content-Transfer-Encoding: x%d\n", n)
+	}
+	for what, c := range map[string]struct{ kind, body string }{
+		"control":                             {"multipart/form-data", "--x\r\n" + head("\r\n\r\n") + "\r\n--x--"},
+		"bare line ends":                      {"multipart/form-data", "--x\n" + head("\n\n") + "\n--x--"},
+		"bare line ends, and a proper later":  {"multipart/form-data", "--x\n" + head("\n\n") + "\n--x\r\nA: b\r\n\r\nc\r\n--x--"},
+		"carriage returns":                    {"multipart/form-data", "--x\r" + head("\r\r") + "\n--x--"},
+		"a bare end in a head that goes on":   {"multipart/form-data", "--x\r\nContent-Transfer-Encoding: base64\n\n--no\r\n\r\n" + encoded + "\r\n--x--"},
+		"behind twenty thousand":              {"multipart/form-data", many(20_000, "--x\r\nContent-Transfer-Encoding: 7bit\r\n\r\na\r\n") + "--x\r\n" + head("\r\n\r\n") + "\r\n--x--"},
+		"behind others of the same head":      {"multipart/form-data", "--x\r\n" + many(3, "Content-Transfer-Encoding: 8bit\r\n") + head("\r\n\r\n") + "\r\n--x--"},
+		"behind unknown ones of the same end": {"application/octet-stream", names.String() + head("\n\n") + "\n--x--"},
+	} {
+		found := false
+		unread := reading.BodyOf(http.Header{"Content-Type": {c.kind + "; boundary=x"}}).Each([]byte(c.body), func(read []byte) bool {
+			found = found || bytes.Contains(read, []byte(secret))
+			return true
+		})
+		if !found || unread != "" {
+			t.Errorf("%s: found %v, %q", what, found, unread)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -25,35 +26,36 @@ const reviewedName = "reviewed"
 
 // Bounds on what a review keeps.
 const (
-	mostAlarms    = 10_000
-	mostAlarmRuns = 20
-	mostShares    = 1_000 // owners who are told of an alarm by a record of their own
+	mostAlarms    = 10_000 // of one way through the log: there is another for the rest
+	mostAlarmRuns = 20     // that an answer names; each has an alarm of its own
 )
 
-// sighting is one release, one advisory, and when it was let in.
+// sighting is one release, one advisory, and one sandbox that it was let into, with its run and its owner.
 type sighting struct {
 	release  pkgref.Ref
 	advisory string
+	of       place
+}
+
+// place is where a release was let in, as the records say.
+type place struct{ user, token, run, sandbox string }
+
+func placeOf(r audit.Record) place { return place{r.User, r.OwnerToken(), r.Run, r.Sandbox} }
+
+// seen is what the records say of a sighting.
+type seen struct {
+	records     int
+	first, last time.Time
+	sha256      []string
 }
 
 // review is one way through the log.
 type review struct {
 	facts   *generation
 	verdict verdict
-	alarms  map[sighting]*api.AdvisoryAlarm
+	alarms  map[sighting]*seen
 	order   []sighting
-	shares  map[sighting][]*share // of each alarm, by owner
-	more    bool                  // than could be kept
-}
-
-// owner is whose a run is, as its records say.
-type owner struct{ user, token string }
-
-// share is what of an alarm is one owner's, who is told of that by a record of his own.
-type share struct {
-	owner
-	runs    []string // the first of them
-	records int
+	more    bool // than could be kept
 }
 
 // ReviewDue reports whether malware was imported that the log was not reviewed
@@ -70,7 +72,8 @@ func (db *DB) ReviewDue() bool {
 // Review reads the whole log, record by record, for releases that were served
 // or found installed and are known to be malicious now. For each, and each
 // advisory, that no alarm tells of yet it appends one; these are returned. What
-// is let in while it reads was judged by the facts of that moment.
+// is let in while it reads was judged by the facts of that moment. Each sandbox has an alarm of its own, with its run and
+// owner, so that whoever asks about any of these finds it; an answer has one for all of a release's.
 func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, error) {
 	db.reviews.Lock()
 	defer db.reviews.Unlock()
@@ -82,25 +85,24 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 	if err != nil {
 		return nil, err
 	}
-	alarms := []api.AdvisoryAlarm{}
+	alarms := &raised{all: []api.AdvisoryAlarm{}, at: map[sighting]int{}}
 	for more := true; more; {
-		r := &review{facts: g, verdict: v, alarms: map[sighting]*api.AdvisoryAlarm{}, shares: map[sighting][]*share{}}
+		r := &review{facts: g, verdict: v, alarms: map[sighting]*seen{}}
 		if err := r.read(ctx, log); err != nil {
-			return alarms, err
+			return alarms.all, err
 		}
-		raised, err := r.raise(ctx, log)
-		alarms, more = append(alarms, raised...), r.more
-		if err != nil {
-			return alarms, err
+		if err := r.raise(ctx, log, alarms); err != nil {
+			return alarms.all, err
 		}
+		more = r.more
 	}
 	if len(g.tables) == 0 {
-		return alarms, nil
+		return alarms.all, nil
 	}
 	if err := replace(db.options.disk, filepath.Join(db.dir, reviewedName), []byte(g.malware)); err != nil {
-		return alarms, fault.Wrap(fault.ErrUnavailable, err, "the advisory database can't be written")
+		return alarms.all, fault.Wrap(fault.ErrUnavailable, err, "the advisory database can't be written")
 	}
-	return alarms, nil
+	return alarms.all, nil
 }
 
 func (r *review) read(ctx context.Context, log audit.Log) error {
@@ -122,10 +124,8 @@ func (r *review) read(ctx context.Context, log audit.Log) error {
 func (r *review) take(record audit.Record) error {
 	release := pkgref.Ref{Ecosystem: pkgref.Ecosystem(record.Ecosystem), Name: record.Package, Version: record.InstalledVersion}
 	if record.Outcome == audit.Alarm {
-		if record.Detail["event"] == alarmEvent && record.Detail[detailMore] == "" {
-			s := sighting{release, record.Detail["advisory"]}
-			delete(r.alarms, s)
-			delete(r.shares, s)
+		if record.Detail["event"] == alarmEvent {
+			r.forget(release, record)
 		}
 		return nil
 	}
@@ -135,10 +135,25 @@ func (r *review) take(record audit.Record) error {
 	}
 	for _, m := range known {
 		if r.verdict.affects(release, m) {
-			r.see(sighting{release, m.ID}, record)
+			r.see(sighting{release, m.ID, placeOf(record)}, record)
 		}
 	}
 	return nil
+}
+
+// forget leaves out what an alarm tells of already. One of an earlier version is of all sandboxes of the runs that it names.
+func (r *review) forget(release pkgref.Ref, alarm audit.Record) {
+	told := sighting{release, alarm.Detail["advisory"], placeOf(alarm)}
+	delete(r.alarms, told)
+	runs := strings.Fields(alarm.Detail[audit.DetailRuns])
+	if len(runs) == 0 {
+		return
+	}
+	for s := range r.alarms {
+		if s.release == told.release && s.advisory == told.advisory && s.of.user == told.of.user && s.of.token == told.of.token && slices.Contains(runs, s.of.run) {
+			delete(r.alarms, s)
+		}
+	}
 }
 
 func (r *review) see(s sighting, record audit.Record) {
@@ -148,84 +163,79 @@ func (r *review) see(s sighting, record audit.Record) {
 			r.more = true // the next way through finds it, when these have their alarms
 			return
 		}
-		a = &api.AdvisoryAlarm{
-			Ecosystem: string(s.release.Ecosystem), Name: s.release.Name, Version: s.release.Version, Advisory: s.advisory, First: record.Time,
-		}
+		a = &seen{first: record.Time}
 		r.alarms[s] = a
 		r.order = append(r.order, s)
 	}
-	a.Records++
-	a.Last = record.Time
-	if record.Run != "" && len(a.Runs) < mostAlarmRuns && !slices.Contains(a.Runs, record.Run) {
-		a.Runs = append(a.Runs, record.Run)
-	}
-	r.share(s, record)
-	if record.SHA256 != "" && len(a.SHA256) < mostAlarmRuns && !slices.Contains(a.SHA256, record.SHA256) {
-		a.SHA256 = append(a.SHA256, record.SHA256)
-	}
+	a.records++
+	a.last = record.Time
+	a.sha256 = addTo(a.sha256, record.SHA256)
 }
 
-// share counts a record for whose run it is of.
-func (r *review) share(s sighting, record audit.Record) {
-	of := owner{record.User, record.OwnerToken()}
-	i := slices.IndexFunc(r.shares[s], func(one *share) bool { return one.owner == of })
-	if i < 0 {
-		if len(r.shares[s]) == mostShares {
-			of = owner{} // of all others
-			i = slices.IndexFunc(r.shares[s], func(one *share) bool { return one.owner == of })
-		}
-		if i < 0 {
-			r.shares[s] = append(r.shares[s], &share{owner: of})
-			i = len(r.shares[s]) - 1
-		}
+// addTo adds a word that is not among the few that are kept; "" is none.
+func addTo(words []string, word string) []string {
+	if word == "" || len(words) == mostAlarmRuns || slices.Contains(words, word) {
+		return words
 	}
-	one := r.shares[s][i]
-	one.records++
-	if record.Run != "" && len(one.runs) < mostAlarmRuns && !slices.Contains(one.runs, record.Run) {
-		one.runs = append(one.runs, record.Run)
-	}
+	return append(words, word)
 }
 
-// detailMore is of all records of an alarm but the last: others follow. Where they do not, since
-// the daemon was killed in between, the next review raises the alarm once more.
-const detailMore = "more"
-
-// raise appends the alarms, in the order in which the releases were let in: of each a record
-// for every owner of runs that it was let into.
-func (r *review) raise(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, error) {
-	raised := []api.AdvisoryAlarm{}
+// raise appends the alarms, in the order in which the releases were let in, and adds them to an answer.
+func (r *review) raise(ctx context.Context, log audit.Log, answer *raised) error {
 	for _, s := range r.order {
 		a := r.alarms[s]
 		if a == nil {
 			continue
 		}
 		delete(r.alarms, s) // an alarm between two sightings puts it in the order twice
-		for i, one := range r.shares[s] {
-			record := alarmRecord(*a, one)
-			if i < len(r.shares[s])-1 {
-				record.Detail[detailMore] = "true"
-			}
-			if _, err := log.Append(ctx, record); err != nil {
-				return raised, err
-			}
+		if _, err := log.Append(ctx, alarmRecord(s, a)); err != nil {
+			return err
 		}
-		raised = append(raised, *a)
+		answer.add(s, a)
 	}
-	return raised, nil
+	return nil
 }
 
-func alarmRecord(a api.AdvisoryAlarm, of *share) audit.Record {
+func alarmRecord(s sighting, a *seen) audit.Record {
 	record := audit.Record{
-		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: a.Ecosystem, Package: a.Name, InstalledVersion: a.Version,
-		User: of.user, Token: of.token, ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + a.Advisory,
-		Reason: fmt.Sprintf("This release was let in before %s said that it is malicious.", a.Advisory),
-		Detail: map[string]string{"event": alarmEvent, "advisory": a.Advisory, audit.DetailRuns: strings.Join(of.runs, " "), "records": strconv.Itoa(of.records)},
+		Kind: audit.KindPackage, Outcome: audit.Alarm, Ecosystem: string(s.release.Ecosystem), Package: s.release.Name, InstalledVersion: s.release.Version,
+		User: s.of.user, Token: s.of.token, Run: s.of.run, Sandbox: s.of.sandbox, ResolvedBy: string(policy.ByAdvisory), Rule: "advisory." + s.advisory,
+		Reason: fmt.Sprintf("This release was let in before %s said that it is malicious.", s.advisory),
+		Detail: map[string]string{"event": alarmEvent, "advisory": s.advisory, "records": strconv.Itoa(a.records)},
 	}
-	if len(a.SHA256) == 1 {
-		record.SHA256 = a.SHA256[0]
-	}
-	if len(of.runs) == 1 {
-		record.Run = of.runs[0]
+	if len(a.sha256) == 1 {
+		record.SHA256 = a.sha256[0]
 	}
 	return record
+}
+
+// raised are the alarms of a review, by release and advisory.
+type raised struct {
+	all []api.AdvisoryAlarm
+	at  map[sighting]int // by a sighting without its place
+}
+
+func (r *raised) add(s sighting, a *seen) {
+	run := s.of.run
+	s.of = place{}
+	i, known := r.at[s]
+	if !known {
+		i = len(r.all)
+		r.at[s] = i
+		r.all = append(r.all, api.AdvisoryAlarm{
+			Ecosystem: string(s.release.Ecosystem), Name: s.release.Name, Version: s.release.Version, Advisory: s.advisory, First: a.first, Last: a.last,
+		})
+	}
+	one := &r.all[i]
+	one.Records += a.records
+	one.Runs = addTo(one.Runs, run)
+	if a.first.Before(one.First) {
+		one.First = a.first
+	}
+	if a.last.After(one.Last) {
+		one.Last = a.last
+	}
+	for _, sum := range a.sha256 {
+		one.SHA256 = addTo(one.SHA256, sum)
+	}
 }

@@ -25,16 +25,33 @@ func (c *cutShort) Append(ctx context.Context, r audit.Record) (audit.Record, er
 	return c.Log.Append(ctx, r)
 }
 
-// TestEveryOwnerIsTold: each owner of runs into which malware was let has an alarm of his own,
-// with his own runs and no other's; a review that was cut short between them is made up for.
-func TestEveryOwnerIsTold(t *testing.T) {
+// TestEverySandboxHasItsAlarm: each sandbox into which malware was let has an alarm of its own, with its run, user and token,
+// however many there are; a review that was cut short between them is made up for, and none is told twice, also
+// where an earlier version told of several runs in one.
+func TestEverySandboxHasItsAlarm(t *testing.T) {
 	log := openLog(t)
-	for _, of := range []struct{ run, user, token string }{{"one", "ann", "tk1"}, {"two", "bob", "tk2"}, {"three", "ann", "tk1"}, {"four", "", ""}} {
-		r := audit.Record{Kind: audit.KindPackage, Outcome: audit.Served, Run: of.run, User: of.user, Token: of.token, Ecosystem: "node", Package: "bad-name", InstalledVersion: "1.0.0", SHA256: "aa"}
+	let := func(run, sandbox, user, token string) {
+		t.Helper()
+		r := audit.Record{Kind: audit.KindPackage, Outcome: audit.Served, Run: run, Sandbox: sandbox, User: user, Token: token, Ecosystem: "node", Package: "bad-name", InstalledVersion: "1.0.0", SHA256: "aa"}
 		if _, err := log.Append(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
+	let("old-1", "sb-o1", "ann", "tk1")
+	let("old-2", "sb-o2", "ann", "tk1")
+	if _, err := log.Append(t.Context(), audit.Record{
+		Kind: audit.KindPackage, Outcome: audit.Alarm, User: "ann", Token: "tk1", Ecosystem: "node", Package: "bad-name", InstalledVersion: "1.0.0",
+		Detail: map[string]string{"event": alarmEvent, "advisory": "MAL-0000-1", audit.DetailRuns: "old-1 old-2"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const runs = 30 // of one owner: more than an answer names
+	for n := range runs {
+		let(fmt.Sprint("run-", n), fmt.Sprint("sb-", n), "ann", "tk1")
+	}
+	let("run-0", "sb-fork", "ann", "tk1")
+	let("two", "sb-bob", "bob", "tk2")
+	let("four", "sb-four", "", "")
 	db := open(t, filepath.Join(t.TempDir(), "db"))
 	mustImport(t, db, Job{Path: files(t, map[string]string{"a.json": burnt("MAL-0000-1", "npm", "bad-name")}), Label: "x"})
 	if _, err := db.Review(t.Context(), &cutShort{log, 2}); err == nil {
@@ -46,7 +63,9 @@ func TestEveryOwnerIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all[fmt.Sprintf("%s %s: %s, %s", r.User, r.Token, r.Detail["runs"], r.Detail["records"])]++
+			if r.Run != "" {
+				all[fmt.Sprintf("%s %s: %s, %s, %s", r.User, r.Token, r.Run, r.Sandbox, r.Detail["records"])]++
+			}
 		}
 		return all
 	}
@@ -54,7 +73,10 @@ func TestEveryOwnerIsTold(t *testing.T) {
 		t.Fatalf("INCONCLUSIVE: %v", told())
 	}
 	mustReview(t, db, log)
-	want := map[string]int{"ann tk1: one three, 2": 2, "bob tk2: two, 1": 2, " : four, 1": 1} // the first two were told before
+	want := map[string]int{"ann tk1: run-0, sb-fork, 1": 1, "bob tk2: two, sb-bob, 1": 1, " : four, sb-four, 1": 1}
+	for n := range runs {
+		want[fmt.Sprintf("ann tk1: run-%d, sb-%d, 1", n, n)] = 1
+	}
 	if diff := cmp.Diff(want, told()); diff != "" {
 		t.Error(diff)
 	}

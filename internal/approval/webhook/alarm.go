@@ -106,10 +106,14 @@ func alarmMessage(f Format, r audit.Record) message {
 
 // ownersOf is whose run a record is of; nil: it is of none.
 func ownersOf(r audit.Record) []string {
-	if r.Run == "" {
+	run := r.Run
+	if runs := strings.Fields(r.Detail[audit.DetailRuns]); run == "" && len(runs) > 0 {
+		run = runs[0] // all of one owner's
+	}
+	if run == "" {
 		return nil
 	}
-	return []string{approval.Asker{Run: r.Run, User: r.User, Token: r.OwnerToken()}.Owner()}
+	return []string{approval.Asker{Run: run, User: r.User, Token: r.OwnerToken()}.Owner()}
 }
 
 func viewAlarm(r audit.Record) Alarm {

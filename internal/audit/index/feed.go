@@ -270,7 +270,7 @@ func (b *batch) sum(ctx context.Context, r audit.Record, n *row) error {
 		return nil
 	}
 	s := shape{
-		n.outcome, n.ecosystem, n.project, n.requested, n.version, n.host, n.sha256, n.resolvedBy, n.approval, 0, n.flags &^ (FlagGuest | FlagAlarm),
+		n.outcome, n.ecosystem, n.project, n.requested, n.version, n.host, n.sha256, n.resolvedBy, n.approval, 0, n.flags &^ (FlagGuest | FlagAlarm | FlagErased),
 	}
 	if n.sandbox != 0 {
 		s.locks = b.boxes[n.sandbox].locks
@@ -319,6 +319,7 @@ func flags(r audit.Record) int {
 		{r.Detail["unaccounted"] == "true", FlagUnaccounted},
 		{brought(r), FlagBrought},
 		{r.IsAlarm(), FlagAlarm},
+		{r.Erased, FlagErased},
 	} {
 		if f.is {
 			set |= f.bit

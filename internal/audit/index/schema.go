@@ -5,7 +5,7 @@ import "fmt"
 // What tells our files from others, and this layout from earlier ones.
 const (
 	applicationID = 0x636f6664 // "cofd"
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 // The flags of a record.
@@ -15,6 +15,7 @@ const (
 	FlagUnaccounted             // on a disk, and nothing of it was served
 	FlagBrought                 // nothing of it had to be served: see brought
 	FlagAlarm                   // audit.Record.IsAlarm
+	FlagErased                  // personal data of it were erased: nobody knows whose it was
 )
 
 // schema makes the tables. A record is a row of numbers: each text is in texts
@@ -31,7 +32,7 @@ const (
 //     than records, so a report judges shapes and then finds their records. A
 //     record that was not served, installed or an alarm has the shape 0. first is
 //     the first record of the shape, locks is the sandbox's, flags are the
-//     record's but for FlagGuest and FlagAlarm, count is how many records have it.
+//     record's but for FlagGuest, FlagAlarm and FlagErased, count is how many records have it.
 func schema() []string {
 	return []string{
 		"CREATE TABLE texts (id INTEGER PRIMARY KEY, hash INTEGER NOT NULL, text TEXT NOT NULL)",

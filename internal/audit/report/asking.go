@@ -23,6 +23,8 @@ type asking struct {
 	narrowed     string // of it, what is not about numbers, with " AND " before
 	args         []any  // of terms, those of the numbers first
 
+	erased int // records that may be of the one who is asked for, and of which that was erased
+
 	texts     map[int64]string
 	baselines map[int64]Baseline
 }
@@ -48,6 +50,9 @@ func (a *asking) begin(ctx context.Context) error {
 		}
 		a.narrowed, a.args = a.narrowed+" AND policy IN "+index.Listed, append(a.args, index.List(ids))
 	}
+	if err := a.countErased(ctx); err != nil {
+		return err
+	}
 	for _, owner := range []struct{ column, text string }{{"user", a.question.User}, {"token", a.question.Token}} {
 		if owner.text == "" {
 			continue
@@ -60,6 +65,16 @@ func (a *asking) begin(ctx context.Context) error {
 	}
 	a.terms = "seq >= ? AND seq < ?" + a.narrowed
 	return a.span(ctx)
+}
+
+// countErased counts, where somebody's records are asked for, those of which nobody knows any more whose they were: they may
+// be that one's, so they are not judged.
+func (a *asking) countErased(ctx context.Context) error {
+	if a.question.User == "" && a.question.Token == "" {
+		return nil
+	}
+	_, err := a.view.Scan(ctx, "SELECT count(*) FROM records WHERE flags & ? <> 0 AND seq >= ? AND seq < ?"+a.narrowed, append([]any{index.FlagErased}, a.args...), &a.erased)
+	return err
 }
 
 func (a *asking) policies(ctx context.Context) ([]int64, error) {

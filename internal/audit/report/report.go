@@ -133,6 +133,9 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 				return err
 			}
 			a.head(known.asked)
+			if a.report.Unjudged += a.erased; a.erased > 0 {
+				a.report.Verdict += fmt.Sprintf(" Of %s it was erased whose they are, so that they are not judged.", of(a.erased, "record"))
+			}
 			a.report.Verified = verified(verdict, a.report)
 			report = a.report
 			return nil

@@ -25,6 +25,7 @@ type needle struct{ text, of string }
 type needles struct {
 	all         []needle
 	least, most int              // bytes of the shortest, and of the longest
+	foreign     bool             // one has other letters than ASCII
 	skip        []uint8          // by a hash; 0: a needle's first bytes may end here
 	ends        map[uint32][]int // which of all, by a hash
 	first       [256][]int       // which of all, by the first byte
@@ -242,6 +243,7 @@ func (n *needles) index() {
 	for i, one := range n.all {
 		n.least, n.most = min(n.least, len(one.text)), max(n.most, len(one.text))
 		n.first[one.text[0]] = append(n.first[one.text[0]], i)
+		n.foreign = n.foreign || strings.ContainsFunc(one.text, func(c rune) bool { return c >= utf8.RuneSelf })
 	}
 	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
 	farthest := min(n.least-block+1, 255)

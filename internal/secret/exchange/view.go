@@ -57,6 +57,7 @@ type looker struct {
 	keep    int    // from where on the next piece has to know it
 
 	views [maxDepth + 1]view  // whose memory is used again, by depth
+	texts [maxDepth + 1]view  // as above: what of the views is legible
 	runs  [maxDepth + 1]coded // as above
 }
 
@@ -79,6 +80,8 @@ type finder interface {
 	begun(b []byte) int
 	// shortest is the least number of bytes that one has.
 	shortest() int
+	// hides is the least number of bytes of a writing that is to be read anew, and is UTF-8; 0: there are others.
+	hides() int
 }
 
 // look looks through a piece. The result is to be forgotten.
@@ -95,6 +98,7 @@ func (l *looker) forget() {
 	l.needles = nil
 	for i := range l.views {
 		clear(l.views[i].b[:cap(l.views[i].b)])
+		clear(l.texts[i].b[:cap(l.texts[i].b)])
 		clear(l.runs[i].values[:cap(l.runs[i].values)])
 	}
 	lookers.Put(l)
@@ -112,6 +116,12 @@ func (l *looker) through(v view, depth int) {
 	}
 	if depth == maxDepth {
 		return
+	}
+	if least := l.needles.hides(); least > 0 {
+		ok := false
+		if v, ok = l.legible(v, least, depth); !ok {
+			return
+		}
 	}
 	if v.unescaped < maxUnescaped {
 		l.unescape(v, depth+1, readLeniently, false)

@@ -48,7 +48,7 @@ func hostname(location string) string {
 // Sentences about an upstream that says the credential which it was shown.
 const (
 	saysCredential     = "the upstream's answer has the credential in it by which it knows the gateway, so nothing of it is passed on; have the registry's operator see why, and give the gateway another credential"
-	redirectCredential = "the upstream redirects to a URL with the credential in it by which it knows the gateway, so it is not followed; have the registry's operator see why, and give the gateway another credential" //nolint:gosec // a sentence about one
+	redirectCredential = "the upstream redirects to a URL with the credential in it by which it knows the gateway, so it is not followed; have the registry's operator see why, and give the gateway another credential"
 )
 
 // lookAtHead takes the credentials out of the head of an answer. A redirect to a URL with one in it is

@@ -219,13 +219,13 @@ func TestEachWayToASink(t *testing.T) {
 	sinks := reflect.TypeFor[upstream.Sink]()
 	var ways []string
 	for m := range reflect.TypeFor[*upstream.Client]().Methods() {
-		for i := range m.Type.NumIn() {
-			if in := m.Type.In(i); in == sinks || in.Kind() == reflect.Interface && in.Implements(reflect.TypeFor[io.Writer]()) {
+		for in := range m.Type.Ins() {
+			if in == sinks || in.Kind() == reflect.Interface && in.Implements(reflect.TypeFor[io.Writer]()) {
 				ways = append(ways, m.Name)
 			}
 		}
-		for i := range m.Type.NumOut() {
-			if out := m.Type.Out(i); out.Implements(reflect.TypeFor[io.Reader]()) || out == reflect.TypeFor[*http.Response]() {
+		for out := range m.Type.Outs() {
+			if out.Implements(reflect.TypeFor[io.Reader]()) || out == reflect.TypeFor[*http.Response]() {
 				t.Errorf("%s gives what was not looked through", m.Name)
 			}
 		}

@@ -13,10 +13,12 @@ import (
 // secret of letters that are not ASCII, which has writings that are no UTF-8 either.
 func TestWritingsBetweenBytesThatAreNoText(t *testing.T) {
 	ways := map[string]func(string) string{
-		"a zero byte":    func(s string) string { return s[:5] + "\x00" + s[5:] },
-		"nothing seen":   func(s string) string { return s[:5] + "\u200b\u00ad" + s[5:] },
-		"base64":         func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s[:4] + "\x01" + s[4:])) },
-		"base64 in JSON": func(s string) string { return `"` + base64.StdEncoding.EncodeToString([]byte("\xff\xfe"+s+"\xff")) + `"` },
+		"a zero byte":  func(s string) string { return s[:5] + "\x00" + s[5:] },
+		"nothing seen": func(s string) string { return s[:5] + "\u200b\u00ad" + s[5:] },
+		"base64":       func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s[:4] + "\x01" + s[4:])) },
+		"base64 in JSON": func(s string) string {
+			return `"` + base64.StdEncoding.EncodeToString([]byte("\xff\xfe"+s+"\xff")) + `"`
+		},
 	}
 	every := maps.Clone(ways)
 	maps.Copy(every, escapes()) // which are those of ASCII

@@ -143,13 +143,14 @@ func (as *attachments) fetch(ctx context.Context, s *source, attacher ecosystem.
 	return got, nil
 }
 
-// small asks an upstream for an answer that is held in memory.
+// small asks an upstream for an answer that is held in memory, as it is: there is a digest or a signature of
+// most of them.
 func small(ctx context.Context, client *upstream.Client, ask ecosystem.Ask, most int64, about upstream.Subject) ([]byte, error) {
 	if ask.Most > 0 {
 		most = ask.Most
 	}
 	var body upstream.Memory
-	if _, err := client.Page(ctx, upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: most, Subject: about}, &body); err != nil {
+	if _, err := client.Page(ctx, upstream.PageAsk{URL: ask.URL, Accept: ask.Accept, Types: ask.Types, Most: most, Exact: true, Subject: about}, &body); err != nil {
 		return nil, err
 	}
 	return body.Bytes(), nil

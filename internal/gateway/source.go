@@ -69,7 +69,7 @@ func newSource(u upstream.Config, cfg Config, d door.Door, store *cache.Store, f
 			return nil, fault.Invalid("the upstream %s has an address and no name; sandboxes reach upstreams by name, so give it one", u.Index)
 		}
 	}
-	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Dial: cfg.Dial, Limits: cfg.Limits.Upstream, Recorder: recorder{d}}
+	options := upstream.Options{Version: cfg.Version, Resolver: cfg.Resolver, Dial: cfg.Dial, Limits: cfg.Limits.Upstream, Beside: cfg.Upstreams, Recorder: recorder{d}}
 	client, err := upstream.New(u, options)
 	if err != nil {
 		return nil, err

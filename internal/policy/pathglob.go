@@ -24,10 +24,11 @@ func parsePathGlob(s string) (pathGlob, string) {
 	if len(s) > maxGlob {
 		return nil, "is too long"
 	}
-	segments, wrong := splitPath(s)
+	sent, wrong := readPath(s)
 	if wrong != "" {
 		return nil, wrong
 	}
+	segments := sent.segments
 	for i, segment := range segments {
 		if strings.Contains(segment, "**") && segment != "**" {
 			return nil, "has a ** that does not stand alone between slashes"
@@ -40,6 +41,22 @@ func parsePathGlob(s string) (pathGlob, string) {
 		return append(segments[:last:last], anySegment, "**"), ""
 	}
 	return segments, ""
+}
+
+// matchesSent tells whether it has a path as it is sent, and has it up to an escaped #, too. A pattern that
+// has such an escape itself is then meant up to that.
+func (g pathGlob) matchesSent(p sentPath) bool {
+	return g.matches(p.segments) && (p.before == nil || g.beforeNumber().matches(p.before))
+}
+
+// beforeNumber is the pattern up to its first escaped #.
+func (g pathGlob) beforeNumber() pathGlob {
+	for i, segment := range g {
+		if before, _, has := strings.Cut(segment, numberSign); has {
+			return append(g[:i:i], before)
+		}
+	}
+	return g
 }
 
 // matches tells whether it has a path, by its segments. As with any pattern of stars,
@@ -113,9 +130,41 @@ func charactersMatch(pattern, segment string) bool {
 	return strings.Trim(pattern[at:], "*") == ""
 }
 
+// numberSign is an escaped #. Names have it (C#), and servers that decode a path before they part it take
+// it for the path's end. What stands behind it is lost to them, and not read as anything else, as
+// what stands behind a ? would be.
+const numberSign = "%23"
+
+// sentPath is a path of a request in the ways in which servers read it.
+type sentPath struct {
+	segments []string // as it is sent
+	before   []string // as a server reads it that takes an escaped # for its end; nil: it has none
+}
+
+// readPath reads a path as it is sent, or says why it could be read in another way than those.
+func readPath(path string) (p sentPath, wrong string) {
+	if p.segments, wrong = segmentsOf(path); wrong != "" {
+		return sentPath{}, wrong
+	}
+	if before, _, has := strings.Cut(path, numberSign); has {
+		if p.before, wrong = segmentsOf(before); wrong != "" {
+			return sentPath{}, wrong + " before an escaped #"
+		}
+	}
+	return p, ""
+}
+
 // splitPath gives the segments of a path as it is sent, or says why it could be read in
 // two ways: whoever answers must not find another place behind it than is judged here.
 func splitPath(path string) (segments []string, wrong string) {
+	if strings.Contains(path, numberSign) {
+		return nil, "escapes a #, at which a server that decodes first ends the path"
+	}
+	return segmentsOf(path)
+}
+
+// segmentsOf is splitPath of a path that may have an escaped #.
+func segmentsOf(path string) (segments []string, wrong string) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, "does not begin with a /"
 	}
@@ -161,8 +210,8 @@ func escapeProblem(s string) string {
 	switch c := byte(high<<4 | low); {
 	case c == '/' || c == '\\' || c == '.' || c == '%':
 		return "escapes a slash, a backslash, a dot or a %"
-	case c == '?' || c == '#':
-		return "escapes a ? or a #, at which a server that decodes first ends the path"
+	case c == '?':
+		return "escapes a ?, at which a server that decodes first ends the path"
 	case c < ' ' || c == 0x7f:
 		return "escapes a control character"
 	}

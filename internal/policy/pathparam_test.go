@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -25,6 +26,39 @@ func TestAPathParameterIsNoEndOfASegment(t *testing.T) {
 			"/reports/;a.txt;v=1":      Deny,
 			"/reports/a.txt%3bv=1;v=2": Deny,
 		},
+		"/pkgs/*": {
+			"/pkgs/C":        Allow,
+			"/pkgs/C%23":     Allow, // the name C#: whoever ends the path there comes to what is allowed as well
+			"/pkgs/C%23.net": Allow,
+			"/pkgs/C%3F":     Deny, // what stands behind it would be a query, which is judged by nobody
+			"/pkgs/C%3f":     Deny,
+			"/pkgs/C%2523":   Deny,
+			"/pkgs/..%23x":   Deny,
+			"/pkgs/%23x":     Deny, // the list of all
+			"/pkgs/C%23/x":   Deny,
+		},
+		"/pkgs/**": {
+			"/pkgs/C%23/x":        Allow,
+			"/pkgs/%23x":          Allow,
+			"/pkgs/a/..%23/x":     Deny,
+			"/pkgs/a/%2e%2e%23/x": Deny,
+			"/pkgs/C%23/../../x":  Deny,
+			"/pkgs/C%23/x%3Fy":    Deny,
+			"/pkgs/a//%23":        Deny,
+			"/other%23/../pkgs/a": Deny,
+			"/%23/pkgs/x":         Deny,
+			"/pkgs%23/x":          Deny,
+		},
+		"/langs/C%23/*": { // a pattern that has one itself
+			"/langs/C%23/x": Allow,
+			"/langs/C/x":    Deny,
+			"/langs/C%23x/": Deny,
+			"/langs/D%23/x": Deny,
+		},
+		"/langs/*/docs": {
+			"/langs/C/docs":    Allow,
+			"/langs/C%23/docs": Deny, // /langs/C is another place, which the policy does not have
+		},
 		"/users/*/keys": {
 			"/users/me/keys":   Allow,
 			"/users/me;a/keys": Allow, // the same place either way
@@ -46,6 +80,23 @@ func TestAPathParameterIsNoEndOfASegment(t *testing.T) {
 			if d.Effect != want {
 				t.Errorf("%s by %s: %s, want %s", path, glob, d.Effect, want)
 			}
+		}
+	}
+}
+
+// TestAtHostsOfGitNoPathEndsTwice: what a server that decodes first takes for a push is none of git's as it is
+// written, so at a host with rules for git an escaped # is refused in every path. The control: without it.
+func TestAtHostsOfGitNoPathEndsTwice(t *testing.T) {
+	p, err := Parse("p", []byte("network_allowlist:\n  - { host: code.example, git: { repos: [acme/*] } }\n  - { host: code.example, methods: [GET, POST], paths: [\"/acme/**\"] }\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]Effect{
+		"/acme/app/git-receive-pack%23x": Deny, "/acme/app%23/x": Deny, "/acme/C%23": Deny, "/acme/app/issues": Allow,
+	} {
+		d, _ := p.Requests().Judge("code.example", 443, Request{Method: "POST", Path: path})
+		if d.Effect != want || want == Deny && !strings.Contains(d.Reason, "escapes a #") {
+			t.Errorf("%s: %+v", path, d)
 		}
 	}
 }

@@ -141,8 +141,8 @@ func judgeRequest(entries []hostEntry, name string, r Request) (Decision, Reques
 	if d, terms, judged := judgeGit(entries, name, r); judged {
 		return d, terms
 	}
-	segments, wrong := splitPath(r.Path)
-	method, ambiguous := false, false
+	path, wrong := readPath(r.Path)
+	method, ambiguous := false, ""
 	for _, entry := range entries {
 		rules := entry.requests
 		if rules == nil || rules.git != nil || rules.methods != nil && !slices.Contains(rules.methods, r.Method) {
@@ -150,20 +150,23 @@ func judgeRequest(entries []hostEntry, name string, r Request) (Decision, Reques
 		}
 		method = true
 		if len(rules.paths) > 0 && wrong != "" {
-			ambiguous = true
+			ambiguous = wrong
 			continue
 		}
-		if len(rules.paths) == 0 || slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matches(segments) }) {
+		if len(rules.paths) == 0 || slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matchesSent(path) }) {
 			return Decision{
 				Effect: Allow, Rule: entry.rule(), ResolvedBy: ByNetwork,
 				Reason: reason("the policy's network_allowlist has such requests to %s", plain(name, 253)),
 			}, RequestTerms{MaxBody: rules.maxBody, Patterns: rules.patterns, ByMethod: rules.methods != nil}
 		}
+		if ambiguous == "" && slices.ContainsFunc(rules.paths, func(g pathGlob) bool { return g.matches(path.segments) }) {
+			ambiguous = "escapes a #, at which a server that decodes first ends it, and the policy does not have what stands before it"
+		}
 	}
 	refused := Decision{Effect: Deny, Rule: ruleRequest, ResolvedBy: ByNetwork}
 	switch {
-	case ambiguous:
-		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plain(name, 253), wrong)
+	case ambiguous != "":
+		refused.Reason = reason("the path of a request to %s %s, so it could be read in two ways", plain(name, 253), ambiguous)
 		return refused, RequestTerms{}
 	case method:
 		refused.Reason = reason("the policy's network_allowlist has %s, and not %s requests to %s of it", plain(name, 253), plain(r.Method, 20), plain(r.Path, 200))

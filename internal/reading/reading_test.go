@@ -93,6 +93,8 @@ func TestReadings(t *testing.T) {
 		"what is no message of Connect's": {h: in("application/vnd.connect.v1+json"), body: "{the word}"},
 		"a message of Connect's":          {h: in("application/connect+json"), body: "\x00\x00\x00\x00\x08the word"},
 		"a pair in UTF-16":                {h: in("text/plain"), body: "\xff\xfe\x3d\xd8\x00\xde" + spread(word, 2, 0)},
+		"no base64 behind some":           {h: in("application/grpc-web-text"), body: b64([]byte("\x00\x00\x00\x00\x08the word")) + "!!!!", unread: true},
+		"no base64 at all":                {h: in("application/grpc-web-text"), body: "{}", unread: true},
 		"two things called deflate":       {h: in("", "Content-Encoding", "deflate"), body: bothDeflates(), unread: true},
 		"br":                              {h: in("", "Content-Encoding", "br"), body: "x", unread: true},
 		"a lie":                           {h: in("", "Content-Encoding", "gzip"), body: word, unread: true},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -19,7 +20,8 @@ import (
 )
 
 // How spans are handed to a receiver: a batch that it does not take after some
-// tries is lost, and nothing waits for that but the next batch.
+// tries is lost, and nothing waits for that but the next batch. The receiver is shown keys, in headers or in its
+// URL; nothing of its answer is kept but the status' number.
 const (
 	sendTries    = 3
 	sendTimeout  = 10 * time.Second
@@ -36,7 +38,11 @@ func newExporter(cfg Config) (sdktrace.SpanExporter, error) {
 	)
 	switch {
 	case cfg.Traces.URL != "":
-		client := &http.Client{Timeout: sendTimeout}
+		client := &http.Client{
+			Timeout: sendTimeout,
+			// A redirect is not followed: it would take the spans, and the headers that have a key, elsewhere.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
 		send = func(ctx context.Context, batch []byte) error { return post(ctx, client, cfg.Traces, batch) }
 		done = func() error { client.CloseIdleConnections(); return nil }
 	case cfg.Traces.File != "":
@@ -100,11 +106,11 @@ func (e *exporter) Shutdown(context.Context) error { return e.done() }
 
 // errLater: the receiver wants the batch later.
 type errLater struct {
-	status string
+	status int
 	after  time.Duration
 }
 
-func (e errLater) Error() string { return "the receiver answers " + e.status }
+func (e errLater) Error() string { return fmt.Sprintf("the receiver answers %d", e.status) }
 
 // post sends a batch, again if the receiver can't take it now.
 func post(ctx context.Context, client *http.Client, to Traces, batch []byte) error {
@@ -131,9 +137,9 @@ func post(ctx context.Context, client *http.Client, to Traces, batch []byte) err
 }
 
 // errRefused: the receiver will never take the batch.
-type errRefused struct{ status string }
+type errRefused struct{ status int }
 
-func (e errRefused) Error() string { return "the receiver refuses them: " + e.status }
+func (e errRefused) Error() string { return fmt.Sprintf("the receiver refuses them: %d", e.status) }
 
 func postOnce(ctx context.Context, client *http.Client, to Traces, batch []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(batch))
@@ -146,6 +152,9 @@ func postOnce(ctx context.Context, client *http.Client, to Traces, batch []byte)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := client.Do(req)
 	if err != nil {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // without the URL, which may have a key in it
+		}
 		return fmt.Errorf("the receiver can't be reached: %w", err)
 	}
 	defer resp.Body.Close()
@@ -155,8 +164,8 @@ func postOnce(ctx context.Context, client *http.Client, to Traces, batch []byte)
 		return nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return errLater{resp.Status, time.Duration(seconds) * time.Second}
+		return errLater{resp.StatusCode, time.Duration(seconds) * time.Second}
 	default:
-		return errRefused{resp.Status}
+		return errRefused{resp.StatusCode}
 	}
 }

@@ -44,8 +44,12 @@ type hop struct {
 
 // retry runs attempts at a question until one succeeds or fails for good. It takes a
 // turn out of the shares of those for whom it is done, has the question put on record, and
-// tells the breaker of the host how it went.
+// tells the breaker of the host how it went. Its errors have no credential in them.
 func (c *Client) retry(ctx context.Context, q question, attempt func(ctx context.Context, at *hop) error) error {
+	return c.silence(c.attempts(ctx, q, attempt))
+}
+
+func (c *Client) attempts(ctx context.Context, q question, attempt func(ctx context.Context, at *hop) error) error {
 	u, err := url.Parse(q.location)
 	if err != nil {
 		return fault.Wrap(fault.ErrInvalid, err, "the upstream's URL can't be read")
@@ -152,7 +156,7 @@ func (c *Client) once(ctx context.Context, at *hop, u *url.URL, header http.Head
 	if err != nil {
 		return nil, transportFault(ctx, err)
 	}
-	return resp, nil
+	return resp, c.lookAtHead(resp)
 }
 
 // transportFault sorts what went wrong below HTTP. A refused address is a lie

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
@@ -22,6 +23,9 @@ type Options struct {
 	// Dial connects to an IP address and a port; default: this process does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Limits Limits
+	// Beside are all upstreams: what one of them was shown is looked for in the answers of another at the
+	// same host.
+	Beside []Config
 	// Recorder puts on record what is asked because of a sandbox, before it leaves.
 	Recorder Recorder
 }
@@ -98,6 +102,7 @@ type Client struct {
 	breakers *breakers
 	shares   *turns.Shares
 	recorder Recorder
+	sought   *exchange.Sought // what no answer may have in it; nil: nothing
 }
 
 // New makes a client. FileHosts of the configuration are taken as learnt;
@@ -141,6 +146,7 @@ func New(cfg Config, o Options) (*Client, error) {
 		breakers: &breakers{after: limits.BreakAfter, pause: limits.BreakFor, byHost: map[string]*breaker{}},
 		shares:   turns.New(limits.Turns),
 		recorder: o.Recorder,
+		sought:   soughtIn(cfg, o.Beside),
 	}, nil
 }
 

@@ -3,6 +3,12 @@
 // re-checks each hop of a redirect, limits everything, and believes nothing
 // that it has not verified.
 //
+// What an upstream was shown to let this installation in, a password or a token, is in nothing of what it
+// gives back: answers are looked through for it by the reader that looks through those of hosts that get
+// a secret. What may be changed has it masked, and all else is refused. What is not found is what that
+// reader does not find (see package exchange), what is compressed inside of a file, and a credential of
+// fewer than 8 bytes, which is found in what is something else.
+//
 // Vocabulary: an *upstream* is a registry that this installation uses, found by
 // discovery or configured; a *learnt host* is a file host that its index links
 // to; an *address class* is loopback, link-local, private or public.

@@ -48,7 +48,8 @@ type FileAsk struct {
 }
 
 // File fetches a file into a sink, as it is: neither packed nor in part. What
-// the bytes are is for the caller to verify.
+// the bytes are is for the caller to verify. One that has the upstream's credential in it
+// is refused.
 func (c *Client) File(ctx context.Context, ask FileAsk, sink Sink) error {
 	return c.retry(ctx, question{location: ask.URL, about: ask.Subject}, func(ctx context.Context, at *hop) error {
 		if err := sink.Reset(); err != nil {
@@ -82,7 +83,11 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	n, err := io.Copy(tagged{sink}, body)
+	to := c.receive(sink, true)
+	n, err := io.Copy(to, body)
+	if err == nil {
+		err = to.end()
+	}
 	if refused, ok := errors.AsType[*sinkError](err); ok {
 		return refused.err
 	}
@@ -95,18 +100,7 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at
 	return nil
 }
 
-// tagged tells the sink's own errors from the network's.
-type tagged struct{ sink Sink }
-
-// Write implements io.Writer.
-func (t tagged) Write(p []byte) (int, error) {
-	n, err := t.sink.Write(p)
-	if err != nil {
-		return n, &sinkError{err}
-	}
-	return n, nil
-}
-
+// sinkError tells the sink's own errors from the network's.
 type sinkError struct{ err error }
 
 func (e *sinkError) Error() string { return e.err.Error() }

@@ -27,6 +27,9 @@ type PageAsk struct {
 	Types  []string // media types that the answer may have; empty: any
 	ETag   string   // of the page that we have; then it may be NotModified
 	Most   int64    // bytes after inflating; 0 or more than the client's limit: that limit
+	// Exact tells that the bytes are verified, by a digest or a signature: an answer with the upstream's
+	// credential in it is refused then, and has it masked otherwise.
+	Exact bool
 	// Subject is for the record that the question leaves, unless Receipt says that there is one.
 	Subject Subject
 	Receipt Receipt
@@ -38,6 +41,7 @@ type Page struct {
 	URL         string
 	ContentType string
 	ETag        string
+	Masked      bool // the upstream's credential was in it, and is not in what the sink has
 }
 
 // Page fetches a page, whole and inflated, into a sink. It never
@@ -84,7 +88,12 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	if err := inflate(tagged{sink}, body, resp.Header.Values("Content-Encoding"), c.most(ask)); err != nil {
+	to := c.receive(sink, ask.Exact)
+	err = inflate(to, body, resp.Header.Values("Content-Encoding"), c.most(ask))
+	if err == nil {
+		err = to.end()
+	}
+	if err != nil {
 		if refused, ok := errors.AsType[*sinkError](err); ok {
 			return Page{}, refused.err
 		}
@@ -94,6 +103,7 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 		URL:         resp.Request.URL.String(),
 		ContentType: resp.Header.Get("Content-Type"),
 		ETag:        resp.Header.Get("ETag"),
+		Masked:      to.masked(),
 	}, nil
 }
 

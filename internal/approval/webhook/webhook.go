@@ -14,6 +14,10 @@
 //
 // where v1 is the hex HMAC-SHA256, under the hook's secret, of the digits after
 // t=, a dot, and the body. Who checks it also refuses an old t.
+//
+// A hook is shown its URL, which may be a secret, and never the key of the signature. Nothing of its answer is read but
+// the status' number, which goes into the daemon's log, and no redirect is followed; so nothing that it says
+// comes to a sandbox or a record.
 package webhook
 
 import (

@@ -7,6 +7,8 @@
 // What is published must lie where whoever can write the log can't: only then
 // does it prove anything. Nothing waits for it, and a target that fails is tried
 // again, later and later.
+//
+// A URL may have a password in it, which its target is shown. Nothing of the answer is kept but the status' number.
 package publish
 
 import (

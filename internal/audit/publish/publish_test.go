@@ -103,7 +103,16 @@ func TestEveryKindOfTarget(t *testing.T) {
 }
 
 func TestFailuresAreSaid(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, password, _ := r.BasicAuth()
+		_, _ = io.WriteString(conn, "HTTP/1.1 404 "+password+"\r\nContent-Length: 0\r\n\r\n") // what it was shown
+		_ = conn.Close()
+	}))
 	defer server.Close()
 	for name, c := range map[string]struct {
 		config Config
@@ -111,7 +120,7 @@ func TestFailuresAreSaid(t *testing.T) {
 	}{
 		"no directory": {Config{File: "/nonexistent/kept", Written: noTrees}, "no such file"},
 		"a command":    {Config{Written: noTrees, Command: []string{"/bin/sh", "-c", "echo the vault is shut >&2; exit 3"}}, "the vault is shut"},
-		"an answer":    {Config{URL: server.URL}, "404"},
+		"an answer":    {Config{URL: strings.Replace(server.URL, "://", "://user:password@", 1)}, "404"},
 		"nobody there": {Config{URL: "http://user:password@127.0.0.1:1/"}, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,7 +124,7 @@ func (u urlTarget) publish(ctx context.Context, note []byte) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("it answered %s", resp.Status)
+		return fmt.Errorf("it answered %d", resp.StatusCode) // its words may be what it was shown
 	}
 	return nil
 }

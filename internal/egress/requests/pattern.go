@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ import (
 // bytes, for a simple pattern takes half of it on a slow machine.
 const searchTime = time.Minute
 
+// errSearchTime is why a search ends that takes longer. A request's own end is another cause.
+var errSearchTime = errors.New("searchTime is over")
+
 // patternSearch looks for patterns, as long as its context lasts.
 type patternSearch struct {
 	ctx      context.Context //nolint:containedctx // of the one request that is searched
@@ -24,7 +28,7 @@ type patternSearch struct {
 
 // searchFor begins to look for patterns in a request. end is to be called.
 func searchFor(r *http.Request, patterns []*expression.Expression) (s patternSearch, end func()) {
-	ctx, end := context.WithTimeout(r.Context(), searchTime)
+	ctx, end := context.WithTimeoutCause(r.Context(), searchTime, errSearchTime)
 	return patternSearch{ctx, patterns}, end
 }
 
@@ -93,7 +97,7 @@ func (s patternSearch) findValid(text string) *Refusal {
 	for i, pattern := range s.patterns {
 		found, _, givenUp := pattern.FindUntil(text, over)
 		switch {
-		case givenUp && context.Cause(s.ctx) == context.DeadlineExceeded: //nolint:errorlint // the one that WithTimeout sets
+		case givenUp && errors.Is(context.Cause(s.ctx), errSearchTime):
 			return &Refusal{Rule: door.RuleHostBody, Reason: "to look for the policy's deny_patterns in a request takes longer than " + searchTime.String() + "; send less at a time", Status: http.StatusRequestEntityTooLarge}
 		case givenUp:
 			return &Refusal{Reason: "the connection has ended"}

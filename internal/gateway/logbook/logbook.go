@@ -121,7 +121,7 @@ func (b *Book) Remote(ctx context.Context, path string) ([]byte, error) {
 // remote is Remote for a question that may be on record already.
 func (b *Book) remote(ctx context.Context, path string, receipt upstream.Receipt) ([]byte, error) {
 	var body upstream.Memory
-	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.at(path), Accept: "*/*", Most: maxLogAnswer, Receipt: receipt}, &body)
+	_, err := b.client.Page(ctx, upstream.PageAsk{URL: b.at(path), Accept: "*/*", Most: maxLogAnswer, Exact: true, Receipt: receipt}, &body)
 	switch {
 	case err == nil:
 		return body.Bytes(), nil

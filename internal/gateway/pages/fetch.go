@@ -117,6 +117,9 @@ func (ps *Pages) fetch(ctx context.Context, s Source, project string, have *Page
 	if err != nil {
 		return nil, err
 	}
+	if got.Masked {
+		ps.cfg.Log.Warn("an index page has the credential in it by which the upstream knows the gateway; it is masked there, so what the page links to by it can't be had", "index", s.Index, "project", project)
+	}
 	if whole && got.NotModified {
 		return ps.confirm(s, project, have, have.etag), nil
 	}

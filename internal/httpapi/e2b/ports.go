@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,7 +140,8 @@ func portTransport(sandboxes backend.Sandboxes) http.RoundTripper {
 // servePort passes a request to a server inside: any method, streams, and what is
 // upgraded (WebSockets). The policy is asked with each connection.
 func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sandbox, to target) {
-	if token := d.cfg.Access.Traffic(to.sandbox); token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) != 1 {
+	traffic := d.cfg.Access.Traffic(to.sandbox)
+	if traffic != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(traffic)) != 1 {
 		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
 		return
 	}
@@ -156,7 +155,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		return
 	}
 	r = r.WithContext(httphead.With(ctx, backend.Account(ctx)))
-	own := d.cfg.Access.Token(to.sandbox)
+	access := []string{d.cfg.Access.Token(to.sandbox), traffic, d.cfg.Access.Contexts(to.sandbox)}
 	proxy := &httputil.ReverseProxy{
 		Transport:     d.ports,
 		FlushInterval: -1,
@@ -165,7 +164,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 			p.Out.URL.Host = to.sandbox + portHost + ":" + strconv.Itoa(to.port)
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // as it came: what it means is the server's affair
 			p.Out.Host = p.In.Host
-			stripSecrets(p.Out.Header, own)
+			takeTokens(p.Out, access)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { d.portError(w, r, to, err) },
 		ErrorLog:     slog.NewLogLogger(d.cfg.Log.Handler(), slog.LevelDebug),
@@ -179,34 +178,6 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 func writeFull(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusTooManyRequests, fmt.Sprintf("the visits of this sandbox's ports that are under way hold as much of the daemon's memory as they may (%d MiB with those of all sandboxes of its owner); try again", backend.RoomEach>>20))
-}
-
-// apiKey is the form of this daemon's own tokens.
-var apiKey = regexp.MustCompile(`^e2b_[0-9a-f]{40}$`)
-
-// stripSecrets takes out of a request what is for the daemon: nothing inside is to
-// have it.
-func stripSecrets(h http.Header, own string) {
-	for _, name := range []string{headerSandbox, headerPort, headerTraffic} {
-		h.Del(name)
-	}
-	if own != "" && slices.Contains(h.Values("X-Access-Token"), own) { // whichever of several it is
-		h.Del("X-Access-Token")
-	}
-	for _, name := range []string{"X-API-Key", "Authorization"} {
-		if slices.ContainsFunc(h.Values(name), hasKey) {
-			h.Del(name)
-		}
-	}
-}
-
-// hasKey tells whether a header is one of this daemon's tokens, as the control plane
-// reads it.
-func hasKey(value string) bool {
-	if scheme, key, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "Bearer") {
-		value = key
-	}
-	return apiKey.MatchString(strings.TrimSpace(value))
 }
 
 // portError answers where no server inside did.

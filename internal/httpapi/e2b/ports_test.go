@@ -2,6 +2,8 @@ package e2b
 
 import (
 	"bufio"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // serves lets a handler be a server on a port of the box.
@@ -229,11 +232,68 @@ func TestWhatIsNoHTTP(t *testing.T) {
 	}
 }
 
-// TestOwnTokenOfSeveral: the sandbox's own token is for the daemon, whichever of several it is.
-func TestOwnTokenOfSeveral(t *testing.T) {
-	h := http.Header{"X-Access-Token": {"another", "own"}}
-	stripSecrets(h, "own")
-	if len(h) != 0 {
-		t.Errorf("the server inside gets %v", h)
+// TestNoServerInsideGetsATokenOfTheDaemon: wherever in the head of a visit a client has one, and however it is
+// written there. The controls: all else comes as it was sent, and so does what only looks like one.
+func TestNoServerInsideGetsATokenOfTheDaemon(t *testing.T) {
+	key := "e2b_" + strings.Repeat("0a", 20)
+	s := newDataStage(t)
+	s.access[boxID] = "the-traffic-token-of-the-box"
+	own := s.access.Token(boxID)
+	gets := make(chan *http.Request, 1)
+	s.serves(3000, func(w http.ResponseWriter, r *http.Request) {
+		gets <- r
+		w.WriteHeader(http.StatusNoContent)
+	})
+	basic := func(user, password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
+	for _, token := range []string{key, own, s.access[boxID]} {
+		found := exchange.Finder(token)
+		for name, put := range map[string]func(r *http.Request){
+			"X-Api-Key":          func(r *http.Request) { r.Header["X-Api-Key"] = []string{"another", token} },
+			"X-Access-Token":     func(r *http.Request) { r.Header["X-Access-Token"] = []string{"another", token} },
+			"in a list":          func(r *http.Request) { r.Header.Set("X-Access-Token", "another, "+token) },
+			"Bearer":             func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) },
+			"bearer, blanks":     func(r *http.Request) { r.Header.Set("Authorization", "bearer   "+token) },
+			"another scheme":     func(r *http.Request) { r.Header.Set("Authorization", "token "+token) },
+			"Basic, user":        func(r *http.Request) { r.Header.Set("Authorization", basic(token, "")) },
+			"Basic, password":    func(r *http.Request) { r.Header.Set("Authorization", basic("x", token)) },
+			"another header":     func(r *http.Request) { r.Header.Set("X-Supabase-Token", token) },
+			"a cookie":           func(r *http.Request) { r.Header.Set("Cookie", "a=1; session="+token+"; b=2") },
+			"a subprotocol":      func(r *http.Request) { r.Header.Set("Sec-Websocket-Protocol", "bearer, "+token) },
+			"a URL before":       func(r *http.Request) { r.Header.Set("Referer", "https://h.example/?key="+token) },
+			"the query":          func(r *http.Request) { r.URL.RawQuery = "access_token=" + token + "&a=b" },
+			"the query, escaped": func(r *http.Request) { r.URL.RawQuery = "t=%" + fmt.Sprintf("%02x", token[0]) + token[1:] },
+			"the path":           func(r *http.Request) { r.URL.Path = "/a/" + token + "/b" },
+		} {
+			if token == own && strings.HasPrefix(name, "Basic") {
+				continue // a stand-in's token is too short to be found in base64
+			}
+			r := s.port("3000", "/")
+			r.Header.Set(headerTraffic, s.access[boxID])
+			r.Header.Set("X-Other", "stays")
+			put(r)
+			if status, body := s.do(r); status != http.StatusNoContent {
+				t.Fatalf("%s: %d %s", name, status, body)
+			}
+			got := <-gets
+			head := fmt.Sprint(got.RequestURI, got.Header)
+			if found([]byte(head)) || strings.Contains(head, token) {
+				t.Errorf("%s: the server inside gets %s", name, head)
+			}
+			if got.Header.Get("X-Other") != "stays" || name == "a cookie" && !strings.Contains(got.Header.Get("Cookie"), "a=1; session=") {
+				t.Errorf("%s: what is beside it: %s", name, head)
+			}
+		}
+	}
+	r := s.port("3000", "/a%2Fb?c=d;e&k=e2b_0a")
+	r.Header.Set(headerTraffic, s.access[boxID])
+	r.Header.Set("Authorization", "Bearer e2b_short")
+	r.Header.Set("X-Access-Token", "another")
+	if status, body := s.do(r); status != http.StatusNoContent {
+		t.Fatalf("%d %s", status, body)
+	}
+	if got := <-gets; got.RequestURI != "/a%2Fb?c=d;e&k=e2b_0a" || got.Header.Get("Authorization") != "Bearer e2b_short" || got.Header.Get("X-Access-Token") != "another" {
+		t.Errorf("the control: %s %v", got.RequestURI, got.Header)
 	}
 }

@@ -58,6 +58,7 @@ func examples() map[string][]string {
 		"aws-access-key-id":    {"AKIA" + "Q2W3E4R5T6Y7U2I3"},
 		"aws-secret-key":       {letters(40)},
 		"gitlab-token":         {"glpat-" + letters(20)},
+		"e2b-key":              {"e2b_" + hexed(40)},
 		"docker-token":         {"dckr_pat_" + letters(27)},
 		"google-client-secret": {"GOCSPX-" + letters(28)},
 		"jwt":                  {part(`{"alg":"HS256"}`) + "." + part(`{"sub":"somebody"}`) + "." + letters(43)},

@@ -22,6 +22,7 @@ func own() []scan.Rule {
 			Alphabet: scan.AlphabetOf(scan.Letters, scan.Digits, "+/_=: \t\"'\\"), Most: 100, Match: awsSecret(),
 		},
 		form("gitlab-token", tokens, `glpat-[0-9A-Za-z_-]{20,300}`, 307, "glpat-"),
+		form("e2b-key", tokens, `e2b_[0-9a-f]{40}`, 45, "e2b_"), // the daemon's own tokens, too: see package token
 		form("docker-token", tokens, `dckr_pat_[0-9A-Za-z_-]{27}`, 37, "dckr_pat_"),
 		form("google-client-secret", tokens, `GOCSPX-[0-9A-Za-z_-]{28}`, 36, "GOCSPX-"),
 		form("slack-token", tokens, `xox[bpars]-[0-9]{8,14}-[0-9]{8,14}-[0-9A-Za-z-]{20,80}`, 130, "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-"),

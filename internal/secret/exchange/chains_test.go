@@ -98,7 +98,7 @@ func TestChainsOfWritings(t *testing.T) {
 	if s, err := strconv.ParseUint(os.Getenv("CHAINS_SEED"), 10, 64); err == nil {
 		seed = s
 	}
-	rounds := 1500
+	rounds := chainRounds
 	if n, err := strconv.Atoi(os.Getenv("CHAINS_ROUNDS")); err == nil {
 		rounds = n
 	}

@@ -60,7 +60,7 @@ func unframed(b []byte) (messages []string, controls []string, ok bool) {
 // TestFramesOfAnySize: a message's secret is found however it lies in frames, and nothing else changes.
 func TestFramesOfAnySize(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for round := range 4000 {
+	for round := range frameRounds {
 		secret := junk(r, alnum, 24)
 		n := newNeedles(map[string][]string{"it": {secret}})
 		f := frames{scan: scan{needles: n}}

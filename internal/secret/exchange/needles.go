@@ -25,6 +25,7 @@ type needle struct{ text, of string }
 type needles struct {
 	all         []needle
 	least, most int              // bytes of the shortest, and of the longest
+	foreign     bool             // one has other letters than ASCII
 	skip        []uint8          // by a hash; 0: a needle's first bytes may end here
 	ends        map[uint32][]int // which of all, by a hash
 	first       [256][]int       // which of all, by the first byte
@@ -68,8 +69,10 @@ func meanings(text string) []string {
 	all := append([]string{text, strings.ReplaceAll(text, " ", "+")}, charsets(text)...) // as forms write a space
 	// Lists and queries double a quote, shells leave it for a moment. An equals sign at the end may be part of a line's end.
 	all = append(all, strings.ReplaceAll(text, `"`, `""`), strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.TrimRight(text, "="))
-	// An escape that the text begins at its end takes in what stands behind it.
-	all = append(all, beginsAtEnd.ReplaceAllString(text, ""))
+	// An escape that the text begins at its end takes in what stands behind it, and a terminal's sequence that
+	// begins before it and has no end takes in its first letter.
+	all = append(all, beginsAtEnd.ReplaceAllString(text, ""), endsASequence.ReplaceAllString(text, ""))
+	all = append(all, inBasicForm(text)...)
 	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]))
 	}
@@ -77,7 +80,7 @@ func meanings(text string) []string {
 	for i := 0; i < len(all) && len(all) < maxMeanings; i++ {
 		all = distinct(all, readings(all[i]))
 	}
-	all = all[:min(len(all), maxMeanings)]
+	all = distinct(all[:min(len(all), maxMeanings)], readingsApart(text))
 	for before := range 3 { // a part of a text in base64, of which the decoder makes other letters
 		std := aligned(text, before)
 		all = append(all, std, urlLetters(std))
@@ -97,6 +100,10 @@ func distinct(all, more []string) []string {
 
 // beginsAtEnd finds the beginning of an escape at a text's end.
 var beginsAtEnd = regexp.MustCompile(`(%(?:[0-9A-Fa-f]?|[uU][0-9A-Fa-f]{0,3})|&#?[0-9A-Za-z]{0,8}|\\+[0-9A-Za-z]{0,4})$`)
+
+// endsASequence finds what a terminal takes for the end of a sequence that begins before a text: see
+// controlSequence.
+var endsASequence = regexp.MustCompile(`^[ -?]*[@-~]`)
 
 // The kinds of escapes, by the byte with which one begins.
 const (
@@ -141,6 +148,64 @@ func readings(text string) (all []string) {
 	return all
 }
 
+// Bounds of how escapes of one text are told apart: of a few each set of them is one that is read while the
+// others stay; of more, each one alone, and all but each one.
+const (
+	maxApart    = 4
+	maxSingular = 16
+)
+
+// readingsApart are what is read in a text of which a writer has escaped some escapes once more than
+// others, so that a reader of escapes comes to the latter first.
+func readingsApart(text string) (all []string) {
+	var parts []string // between the escapes, which are the odd ones
+	var meant []string // of each escape
+	begin := 0
+	for b := []byte(text); ; {
+		at := nextEscape(b, begin)
+		if at == len(b) {
+			parts = append(parts, text[len(text)-len(b):])
+			break
+		}
+		is, size, n := escapeIn(readLeniently, b[at:], true)
+		if n <= 0 {
+			begin = at + 1
+			continue
+		}
+		parts = append(parts, string(b[:at]), string(b[at:at+n]))
+		meant = append(meant, string(is[:size]))
+		b, begin = b[at+n:], 0
+	}
+	for _, some := range setsOf(len(meant)) {
+		var read strings.Builder
+		for i, part := range parts {
+			if i%2 == 1 && some>>(i/2)&1 == 1 {
+				part = meant[i/2]
+			}
+			read.WriteString(part)
+		}
+		all = append(all, read.String())
+	}
+	return all
+}
+
+// setsOf are sets of so many things that have not all of them, and not none; a bit stands for each.
+func setsOf(many int) (sets []uint64) {
+	all := uint64(1)<<min(many, maxSingular) - 1
+	switch {
+	case many < 2 || many > maxSingular:
+	case many <= maxApart:
+		for some := uint64(1); some < all; some++ {
+			sets = append(sets, some)
+		}
+	default:
+		for i := range many {
+			sets = append(sets, 1<<i, all&^(1<<i))
+		}
+	}
+	return sets
+}
+
 // charsets are a text as it is written where letters are not those of UTF-8, or are taken for
 // others: in UTF-16, in Latin-1, as such a text read by one who does not know, with marks for
 // what is no text, and in quoted-printable.
@@ -178,6 +243,7 @@ func (n *needles) index() {
 	for i, one := range n.all {
 		n.least, n.most = min(n.least, len(one.text)), max(n.most, len(one.text))
 		n.first[one.text[0]] = append(n.first[one.text[0]], i)
+		n.foreign = n.foreign || strings.ContainsFunc(one.text, func(c rune) bool { return c >= utf8.RuneSelf })
 	}
 	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
 	farthest := min(n.least-block+1, 255)

@@ -79,7 +79,7 @@ func (p *presented) isPair(coded string) bool {
 	case slices.Contains(p.placeholders, password):
 		return slices.Contains(p.placeholders, user) || isIdentity(user) && !p.holds(user)
 	}
-	return slices.Contains(p.placeholders, user) && slices.Contains([]string{"", "x-oauth-basic", "x", "X", "api_token", "_", "-", "unused"}, password)
+	return slices.Contains(p.placeholders, user) && saysNothing(password)
 }
 
 // wordsOf are a value's words. A blank within quotes parts none.

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,76 @@ func TestAnEscapeBehindASequencesBeginning(t *testing.T) {
 				}
 				got, _ := s.take(nil, true)
 				if out += string(got); len(out) != len(text) || strings.Contains(out, write(secret)) {
+					t.Errorf("%s behind %q, by %d: %q", name, begins, size, out)
+				}
+			}
+		}
+	}
+}
+
+// TestPiecesBehindASequencesBeginning: whole sequences between the letters of a secret that stands behind
+// the beginning of one. A terminal takes the first letter for that one's end, and shows the rest.
+func TestPiecesBehindASequencesBeginning(t *testing.T) {
+	for _, secret := range []string{"sk-secret/value+1", "0123-secret-value", "correct horse battery"} {
+		sought := seek(secret)
+		for _, begins := range []string{"", "\x1b", "\x1b[", "\x1b[ ", "\x1b[1;31", "\x1b[1 ", "\x1b[?"} {
+			for _, between := range []string{"\x1b[31m", "\x1b[m", "\x1b[0m\x1b[1m", "\x1b[2 q"} {
+				for every := range 6 {
+					pieces := ""
+					for part := range slices.Chunk([]byte(secret), every+1) {
+						pieces += string(part) + between
+					}
+					text := "a " + begins + pieces + " b"
+					for _, size := range []int{1, 7, len(text)} {
+						if out := scanned(sought, text, size); len(out) != len(text) || shown(out) > len("0123s") {
+							t.Errorf("%q by %d: %q", text, size, out)
+						}
+					}
+				}
+			}
+		}
+		harmless := "a \x1b[" + strings.ReplaceAll(secret, "e", "\x1b[31mE") + " b"
+		if out := scanned(sought, harmless, len(harmless)); out != harmless {
+			t.Errorf("the control: %q came as %q", harmless, out)
+		}
+	}
+}
+
+// shown is how many letters a text has that are not masked, without sequences and what the tests set around.
+func shown(text string) int {
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "a "), " b")
+	bare := regexp.MustCompile(`\x1b\[[ -?]*[@-w y-~]?|\x1b|x`).ReplaceAllString(text, "")
+	return len(strings.ReplaceAll(bare, " ", ""))
+}
+
+// scanned is what comes of a text of which so many bytes come at a time.
+func scanned(sought *needles, text string, size int) string {
+	s, out := scan{needles: sought}, ""
+	for part := range slices.Chunk([]byte(text), size) {
+		got, _ := s.take(slices.Clone(part), false)
+		out += string(got)
+	}
+	got, _ := s.take(nil, true)
+	return out + string(got)
+}
+
+// TestAnEscapedLetterBehindASequencesBeginning: the first letter is escaped, and whole sequences stand between
+// the others. The sequence that has no end takes nothing of the escape: all letters are found.
+func TestAnEscapedLetterBehindASequencesBeginning(t *testing.T) {
+	const secret = "sk-secret/value+1"
+	sought := seek(secret)
+	for name, write := range escapes() {
+		if strings.HasPrefix(name, "base64") {
+			continue // is none of one letter
+		}
+		for _, begins := range []string{"", "\x1b[", "\x1b[1;31", "\x1b[?"} {
+			first := write(secret[:1])
+			text := "a " + begins + first + "k-sec\x1b[31mret/val\x1b[0mue+1 b"
+			if out := sought.masked(text); strings.Contains(out, "k-sec") || first != secret[:1] && strings.Contains(out, first) {
+				t.Errorf("%s behind %q: %q", name, begins, out)
+			}
+			for _, size := range []int{1, 7} { // up to three letters may have passed before the rest comes: see hush
+				if out := scanned(sought, text, size); strings.Contains(out, "k-se") {
 					t.Errorf("%s behind %q, by %d: %q", name, begins, size, out)
 				}
 			}

@@ -157,7 +157,8 @@ func TestWritings(t *testing.T) {
 					t.Errorf("%s of %q in pieces of %d: %q", name, value, most, out)
 				}
 			}
-			harmless := around(write("b" + value[1:]))
+			middle := len(value) / 2 // its first letter alone may be lost: see endsASequence
+			harmless := around(write(value[:middle] + "Q" + value[middle+1:]))
 			if out := sought.masked(harmless); out != harmless && value[0] != '\\' {
 				t.Errorf("%s: what is harmless came as %q", name, out)
 			}

@@ -35,13 +35,23 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 	if err != nil {
 		return door.CredentialsAnswer{}, err
 	}
-	all := policy.Credentials(t.policy())
-	answer := door.CredentialsAnswer{Placeholders: t.run.Placeholders, Seek: len(all) > 0 || t.secrets.Any()}
+	p := t.policy()
+	ofHost := policy.SecretsOfHost(p, ask.Name)
+	answer := door.CredentialsAnswer{
+		Placeholders: t.run.Placeholders, Seek: len(policy.SecretsOf(p)) > 0 || t.secrets.Any(), Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
+	}
 	if !ask.TLS {
-		answer.Withheld = onlyTLS(all, ask.Name)
+		answer.Withheld = onlyTLS(ofHost, ask.Name)
 		return answer, nil
 	}
-	for _, cred := range policy.CredentialsAt(t.policy(), ask.Name, ask.Port) {
+	for _, cred := range ofHost {
+		how := exchange.Manner{Header: cred.Header}
+		if d, err := i.secrets.Find(cred.Secret, ask.Name); err == nil {
+			how = d.How
+		}
+		answer.OfHost = append(answer.OfHost, exchange.Credential{Secret: cred.Secret, Git: cred.Git, Manner: how})
+	}
+	for _, cred := range policy.CredentialsAt(p, ask.Name, ask.Port) {
 		d, err := i.secrets.Find(cred.Secret, ask.Name)
 		if err != nil {
 			return door.CredentialsAnswer{}, err
@@ -53,18 +63,17 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 
 // onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
 // secret. Who gets a secret over TLS may show it to whoever asks without.
-func onlyTLS(all []policy.Credential, host string) string {
-	i := slices.IndexFunc(all, func(c policy.Credential) bool { return c.Host == host })
-	if i < 0 {
+func onlyTLS(ofHost []policy.Credential, host string) string {
+	if len(ofHost) == 0 {
 		return ""
 	}
-	return "the policy gives " + host + " the secret " + masking.Cut(all[i].Secret, 128) + ", so plain HTTP to it is refused; use https"
+	return "the policy gives " + host + " the secret " + masking.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
 }
 
 // others adds what the answer of a host must not have beside what its request gets.
 func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *door.SecretsAnswer) error {
 	var wants []secret.Want
-	for _, c := range policy.Credentials(t.policy()) {
+	for _, c := range policy.SecretsOf(t.policy()) {
 		wants = append(wants, secret.Want{Name: c.Secret, Host: c.Host})
 	}
 	had, err := t.secrets.Had(ctx, wants)

@@ -23,6 +23,11 @@ type CredentialsAsk struct {
 // CredentialsAnswer is what the requests on a connection get, without any secret.
 type CredentialsAnswer struct {
 	Credentials []exchange.Credential `json:"credentials,omitempty"`
+	// OfHost are all that are for the host on any port, by any policy that the run is judged by,
+	// whether requests here get them or not; they have no placeholders.
+	OfHost []exchange.Credential `json:"of_host,omitempty"`
+	// Alone tells that requests may have no credential of the client's own.
+	Alone bool `json:"alone,omitempty"`
 	// Placeholders are all that the sandbox has, by their secrets' names.
 	Placeholders map[string]string `json:"placeholders,omitempty"`
 	// Seek tells that the run has secrets, so that the answers of each host are looked

@@ -37,12 +37,16 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	if err != nil {
 		return nil, withheld(err)
 	}
-	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 && !given.Seek && given.Withheld == "" {
+	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 && !given.Seek && !given.Alone && given.Withheld == "" {
 		return nil, nil //nolint:nilnil // there is nothing to see to
 	}
 	x := exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})
 	if e.runs != nil {
 		x.Of(e.runs, of.Sandbox)
+	}
+	x.OfHost(given.OfHost)
+	if given.Alone {
+		x.Alone()
 	}
 	if given.Seek {
 		x.Seek()

@@ -54,6 +54,19 @@ type SecretsAnswer struct {
 	Others map[string][]string `json:"others,omitempty"`
 }
 
+// LentAsk asks which values of a run's secrets were lent since a moment, to whichever run. The first
+// moment is 0; the others are what the answers say.
+type LentAsk struct {
+	Sandbox string `json:"sandbox"`
+	Since   uint64 `json:"since,omitempty"`
+}
+
+// LentAnswer has them by their secrets' names, as SecretsAnswer.Others has.
+type LentAnswer struct {
+	Values map[string][]string `json:"values,omitempty"`
+	Moment uint64              `json:"moment"` // it is complete up to here
+}
+
 // DeclinedAsk tells that a host answered a request with 401 that had got secrets.
 type DeclinedAsk struct {
 	HostPort

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -207,6 +208,19 @@ func (e *Exchange) know(uses []Use, given Given) error {
 	}
 	e.runs.know(e.run, given)
 	return nil
+}
+
+// hear has all be sought that may be in what has come of an answer by now. An error is a Refused, unless
+// the client has gone.
+func (e *Exchange) hear(ctx context.Context) error {
+	if !e.seeks {
+		return nil
+	}
+	err := e.runs.hear(ctx, e.run)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &Refused{Sentence: "it can't be found out which credentials were lent meanwhile, so nobody can see whether one is in the answer", Cause: err}
 }
 
 // sought are the values that must not be in an answer, as of now.

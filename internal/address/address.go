@@ -93,6 +93,19 @@ func classOf(a netip.Addr) Class {
 	return Public
 }
 
+// Carried are the IPv4 addresses to which an IPv6 one may lead by carrying them: as itself where it is
+// translated or tunnelled (NAT64, 6to4, ISATAP), and mapped (::ffff:0:0/96). Of an IPv4 address there are none.
+func Carried(a netip.Addr) []netip.Addr {
+	if a.Is4In6() {
+		return []netip.Addr{a.Unmap()}
+	}
+	translated, all := carried(a.WithZone(""))
+	if translated.IsValid() {
+		all = append(all, translated)
+	}
+	return all
+}
+
 // carried are the IPv4 addresses that an IPv6 one carries. A packet to one that is translated
 // (NAT64, 64:ff9b::/96; 6to4, 2002::/16) goes to that alone; a router at the prefix sends what
 // is for one that is tunnelled (ISATAP, an interface of 0:5efe or 200:5efe and the address) there.

@@ -15,11 +15,7 @@ import (
 // that carries an IPv4 one of this host's (see ClassOf) is its own, too: it comes back here.
 func Own(a netip.Addr) bool {
 	a = a.Unmap()
-	translated, all := carried(a)
-	if translated.IsValid() {
-		all = append(all, translated)
-	}
-	return slices.ContainsFunc(append(all, a), own)
+	return slices.ContainsFunc(append(Carried(a), a), own)
 }
 
 // own is Own of an address by itself.

@@ -35,13 +35,23 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 	if err != nil {
 		return door.CredentialsAnswer{}, err
 	}
-	all := policy.Credentials(t.policy())
-	answer := door.CredentialsAnswer{Placeholders: t.run.Placeholders, Seek: len(all) > 0 || t.secrets.Any()}
+	p := t.policy()
+	ofHost := policy.SecretsOfHost(p, ask.Name)
+	answer := door.CredentialsAnswer{
+		Placeholders: t.run.Placeholders, Seek: len(i.wants(t)) > 0 || t.secrets.Any(), Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
+	}
 	if !ask.TLS {
-		answer.Withheld = onlyTLS(all, ask.Name)
+		answer.Withheld = onlyTLS(ofHost, ask.Name)
 		return answer, nil
 	}
-	for _, cred := range policy.CredentialsAt(t.policy(), ask.Name, ask.Port) {
+	for _, cred := range ofHost {
+		how := exchange.Manner{Header: cred.Header}
+		if d, err := i.secrets.Find(cred.Secret, ask.Name); err == nil {
+			how = d.How
+		}
+		answer.OfHost = append(answer.OfHost, exchange.Credential{Secret: cred.Secret, Git: cred.Git, Manner: how})
+	}
+	for _, cred := range policy.CredentialsAt(p, ask.Name, ask.Port) {
 		d, err := i.secrets.Find(cred.Secret, ask.Name)
 		if err != nil {
 			return door.CredentialsAnswer{}, err
@@ -53,21 +63,52 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 
 // onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
 // secret. Who gets a secret over TLS may show it to whoever asks without.
-func onlyTLS(all []policy.Credential, host string) string {
-	i := slices.IndexFunc(all, func(c policy.Credential) bool { return c.Host == host })
-	if i < 0 {
+func onlyTLS(ofHost []policy.Credential, host string) string {
+	if len(ofHost) == 0 {
 		return ""
 	}
-	return "the policy gives " + host + " the secret " + masking.Cut(all[i].Secret, 128) + ", so plain HTTP to it is refused; use https"
+	return "the policy gives " + host + " the secret " + masking.Cut(ofHost[0].Secret, 128) + ", so plain HTTP to it is refused; use https"
+}
+
+// wants are the secrets that the run may be given, or might have been before it was narrowed.
+func (i *Injection) wants(t *tenant) (all []secret.Want) {
+	for _, c := range policy.SecretsOf(t.policy()) {
+		all = append(all, secret.Want{Name: c.Secret, Host: c.Host})
+	}
+	for _, one := range i.tenants.ofRun(t) {
+		for _, name := range one.former.names() {
+			all = append(all, secret.Want{Name: name}) // to find out whether it is still the same
+		}
+	}
+	return all
+}
+
+// Lent implements Door.
+func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, error) {
+	t, err := i.tenants.get(ask.Sandbox)
+	if err != nil {
+		return door.LentAnswer{}, err
+	}
+	lent, now := t.secrets.Since(ask.Since, i.wants(t))
+	answer := door.LentAnswer{Values: map[string][]string{}, Moment: now}
+	for name, values := range lent {
+		for _, v := range values {
+			if text := i.shown(name, v); text != "" {
+				answer.Values[name] = append(answer.Values[name], text)
+			}
+		}
+	}
+	return answer, nil
 }
 
 // others adds what the answer of a host must not have beside what its request gets.
 func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *door.SecretsAnswer) error {
-	var wants []secret.Want
-	for _, c := range policy.Credentials(t.policy()) {
-		wants = append(wants, secret.Want{Name: c.Secret, Host: c.Host})
+	had, err := t.secrets.Had(ctx, i.wants(t))
+	for _, one := range i.tenants.ofRun(t) {
+		if err == nil {
+			err = one.former.find(had, one.secrets)
+		}
 	}
-	had, err := t.secrets.Had(ctx, wants)
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s; without it nobody can see whether it is in what %s answers", fault.Sentence(err, "a secret can't be had"), host)
 	}
@@ -109,7 +150,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 		return door.SecretsAnswer{}, err
 	}
 	for _, use := range ask.Uses {
-		if err := recordUse(ctx, t, ask, use); err != nil {
+		if err := i.recordUse(ctx, t, ask, use); err != nil {
 			return door.SecretsAnswer{}, err
 		}
 	}
@@ -117,11 +158,17 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 }
 
 // recordUse puts on record that a request gets a secret.
-func recordUse(ctx context.Context, t *tenant, ask door.SecretsAsk, use exchange.Use) error {
+func (i *Injection) recordUse(ctx context.Context, t *tenant, ask door.SecretsAsk, use exchange.Use) error {
+	detail := requestDetail(ask.HostPort, ask.Request, use.Secret, use.Where)
+	values, confirm := t.former.fresh(use.Secret, t.secrets.Held(use.Secret), func(v secret.Value) bool { return i.shown(use.Secret, v) != "" })
+	detail[detailValues] = values
 	_, err := t.book.Append(ctx, audit.Record{
-		Kind: audit.KindNetwork, Outcome: audit.Used, ResolvedBy: string(policy.ByNetwork), Rule: "credentials." + use.Secret,
-		Reason: "the request got the secret " + use.Secret, Detail: requestDetail(ask.HostPort, ask.Request, use.Secret, use.Where),
+		Kind: audit.KindNetwork, Outcome: audit.Used, ResolvedBy: string(policy.ByNetwork), Rule: ruleUse + use.Secret,
+		Reason: "the request got the secret " + use.Secret, Detail: detail,
 	})
+	if err == nil {
+		confirm()
+	}
 	return err
 }
 

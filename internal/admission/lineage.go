@@ -93,7 +93,7 @@ func (c *Controller) inherit(ctx context.Context, t *tenant) error {
 		for _, r := range list {
 			t.inherit(r, c.config.Limits)
 		}
-		if of, err := c.tenants.get(a.Sandbox); err == nil { // of one that has ended nobody knows any value
+		if of, err := c.tenants.get(a.Sandbox); err == nil { // of one that has ended its records tell: see former
 			t.secrets.Inherit(of.secrets)
 		}
 	}
@@ -107,6 +107,7 @@ func (t *tenant) inherit(r audit.Record, limits Limits) {
 	switch r.Kind {
 	case audit.KindPackage, audit.KindNetwork:
 		t.inheritAsk(r)
+		t.former.replay(r)
 	case audit.KindCommand:
 		switch r.Outcome { //nolint:exhaustive // how it ended is its sandbox's own
 		case audit.Started:

@@ -53,6 +53,7 @@ func (t *tenant) replay(r audit.Record, limits Limits) {
 		t.replayAsk(r)
 		hostAsker{t}.replay(r, limits)
 		t.requests.replay(r)
+		t.former.replay(r)
 		if r.Kind == audit.KindNetwork {
 			t.lookups.replay(r, limits)
 		}

@@ -37,6 +37,7 @@ type tenant struct {
 	requests  requests      // to hosts, that have a record; has a lock of its own
 	trusts    trusts        // the authority that it was told of later; has a lock of its own
 	secrets   *secret.Lease // those that it uses
+	former    *former       // those of before; has a lock of its own
 	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
 	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
@@ -77,7 +78,7 @@ func newTenant(r Run, config *Config, shared *ledger.Budget, earlier *inventory.
 	if r.Plan {
 		t.shown, t.verdicts, t.run.Policy = planning.NewShown(), r.Policy, r.Policy.Planning()
 	}
-	t.secrets = config.Secrets.Lease()
+	t.secrets, t.former = config.Secrets.Lease(), newFormer(config.FindingsKey)
 	t.law.begin(t.run.Policy)
 	t.known = knowledge{config: config, run: &t.run, law: &t.law}
 	t.ledger = ledger.New(ledger.Limits{
@@ -159,6 +160,19 @@ func (s *tenants) remove(sandbox string) {
 	if gone.book.Unsummarised() {
 		s.left(gone.book)
 	}
+}
+
+// ofRun are a sandbox and those that work for the same run beside it.
+func (s *tenants) ofRun(t *tenant) []*tenant {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := []*tenant{t}
+	for _, other := range s.by {
+		if other != t && other.run.Run == t.run.Run {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 func (s *tenants) all() []*tenant {

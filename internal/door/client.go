@@ -236,6 +236,11 @@ func (c *Client) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, er
 	return askFor[SecretsAnswer](ctx, c, ask.Sandbox, callSecrets, ask)
 }
 
+// Lent implements Door.
+func (c *Client) Lent(ctx context.Context, ask LentAsk) (LentAnswer, error) {
+	return askFor[LentAnswer](ctx, c, ask.Sandbox, callLent, ask)
+}
+
 // Declined implements Door.
 func (c *Client) Declined(ctx context.Context, ask DeclinedAsk) error {
 	return c.tell(ctx, ask.Sandbox, callDeclined, ask)

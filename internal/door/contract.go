@@ -133,6 +133,11 @@ type Door interface {
 	// Whoever asks keeps none.
 	Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer, error)
 
+	// Lent tells which values of the run's secrets came to be known since a moment, whichever run
+	// was lent them, or was shown them to get one that is. Nobody is sent a value before it is told
+	// here, so whoever asks once a part of an answer has come knows all that can be in it.
+	Lent(ctx context.Context, ask LentAsk) (LentAnswer, error)
+
 	// Declined has secrets fetched anew at their next use that a host does not take. So that
 	// no sandbox has a source asked as often as it likes, that is done once in a while.
 	Declined(ctx context.Context, ask DeclinedAsk) error

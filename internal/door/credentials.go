@@ -23,6 +23,11 @@ type CredentialsAsk struct {
 // CredentialsAnswer is what the requests on a connection get, without any secret.
 type CredentialsAnswer struct {
 	Credentials []exchange.Credential `json:"credentials,omitempty"`
+	// OfHost are all that are for the host on any port, by any policy that the run is judged by,
+	// whether requests here get them or not; they have no placeholders.
+	OfHost []exchange.Credential `json:"of_host,omitempty"`
+	// Alone tells that requests may have no credential of the client's own.
+	Alone bool `json:"alone,omitempty"`
 	// Placeholders are all that the sandbox has, by their secrets' names.
 	Placeholders map[string]string `json:"placeholders,omitempty"`
 	// Seek tells that the run has secrets, so that the answers of each host are looked
@@ -47,6 +52,19 @@ type SecretsAnswer struct {
 	// Others are by their names what the answer must not have either: all values that the
 	// run has had, and those that it has not used yet.
 	Others map[string][]string `json:"others,omitempty"`
+}
+
+// LentAsk asks which values of a run's secrets were lent since a moment, to whichever run. The first
+// moment is 0; the others are what the answers say.
+type LentAsk struct {
+	Sandbox string `json:"sandbox"`
+	Since   uint64 `json:"since,omitempty"`
+}
+
+// LentAnswer has them by their secrets' names, as SecretsAnswer.Others has.
+type LentAnswer struct {
+	Values map[string][]string `json:"values,omitempty"`
+	Moment uint64              `json:"moment"` // it is complete up to here
 }
 
 // DeclinedAsk tells that a host answered a request with 401 that had got secrets.

@@ -303,6 +303,7 @@ func hostHandlers(d Door) map[method]handler {
 		callCredentials:  answering(d.Credentials),
 		callSecrets:      answering(d.Secrets),
 		callLeaked:       answering(d.Leaked),
+		callLent:         answering(d.Lent),
 		callDeclined:     noting(d.Declined),
 
 		callScans:          answering(d.Scans),

@@ -35,7 +35,7 @@ func (m method) class() class {
 		return classRecord
 	case callIndex, callJudge, callName, callEdges, callRefusals, callTrust, callOwner, callEdgesOfIndex, callPropose, callShow, callReach,
 		callOutline, callPreview, callWalk, callServe, callConnect, callReached, callStopReaching, callTools, callLeaf, callRequest,
-		callCredentials, callScans, callReadBuilt, callAsking, callResolving:
+		callCredentials, callScans, callReadBuilt, callAsking, callResolving, callLent:
 	}
 	return classQuestion
 }

@@ -71,6 +71,7 @@ const (
 	callReadBuilt
 	callAsking
 	callResolving
+	callLent
 )
 
 // limit is the largest message of a call, in bytes. Only an index, with a
@@ -83,7 +84,7 @@ func (m method) limit() int {
 		return 4 << 20
 	case callName, callFailed, callAborted, callSent, callShow, callRefusals, callTrust, callOwner, callReach,
 		callReached, callStopReaching, callTools, callCallTool, callConnect, callDisconnected, callHostRefused, callStanding, callAwaitHost,
-		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt, callAsking, callResolving:
+		callLeaf, callRequest, callRequested, callCredentials, callSecrets, callLeaked, callDeclined, callScans, callFoundInRequest, callAwaitPush, callReadBuilt, callAsking, callResolving, callLent:
 	}
 	return smallMessage
 }

@@ -176,6 +176,11 @@ func (d *plainDoor) Secrets(ctx context.Context, ask SecretsAsk) (SecretsAnswer,
 	return SecretsAnswer{}, nil
 }
 
+func (d *plainDoor) Lent(ctx context.Context, ask LentAsk) (LentAnswer, error) {
+	d.note(ctx, ask.Sandbox)
+	return LentAnswer{}, nil
+}
+
 func (d *plainDoor) Declined(ctx context.Context, ask DeclinedAsk) error {
 	d.note(ctx, ask.Sandbox)
 	return nil

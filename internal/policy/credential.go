@@ -53,3 +53,46 @@ func CredentialsAt(p *Policy, host string, port int) []Credential {
 		return !c.at(host, port)
 	})
 }
+
+// SecretsOf are all credentials that a policy or any that narrows it has, also those that a narrower
+// one takes away or has for another port, header or operation: what was given once may be with its
+// host, and a narrowing opens nothing. Which requests get one is Credentials' to say.
+func SecretsOf(p *Policy) []Credential {
+	var all []Credential
+	for _, l := range p.layers() {
+		all = append(all, l.credentials...)
+	}
+	return all
+}
+
+// SecretsOfHost are those of SecretsOf that are for a host, on whatever port.
+func SecretsOfHost(p *Policy, host string) []Credential {
+	return slices.DeleteFunc(SecretsOf(p), func(c Credential) bool { return c.Host != host })
+}
+
+// RefusesOwn tells whether requests to a host on a port may have no credential of the sandbox's own:
+// a secret is for the host, be it on another port or by a policy that is narrowed, and
+// one of the policies that have one for it does not allow it.
+func RefusesOwn(p *Policy, host string, port int) bool {
+	given := CredentialsAt(p, host, port)
+	return len(given) > 0 && !slices.ContainsFunc(given, func(c Credential) bool { return c.Own }) ||
+		slices.ContainsFunc(p.layers(), func(l *Policy) bool { return l.refusesOwn(host, port) })
+}
+
+// refusesOwn is RefusesOwn of a policy by itself. Those that it has for the port decide; if it has none
+// there, all that it has for the host have to allow it.
+func (p *Policy) refusesOwn(host string, port int) bool {
+	var here, elsewhere []Credential
+	for _, c := range p.credentials {
+		switch {
+		case c.at(host, port):
+			here = append(here, c)
+		case c.Host == host:
+			elsewhere = append(elsewhere, c)
+		}
+	}
+	if len(here) > 0 {
+		return !slices.ContainsFunc(here, func(c Credential) bool { return c.Own })
+	}
+	return slices.ContainsFunc(elsewhere, func(c Credential) bool { return !c.Own })
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/address"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -95,7 +96,18 @@ func parsePrefix(s string) (netip.Prefix, bool) {
 }
 
 // closed reports whether everything is denied that Allow does not have.
-func (n Narrowing) closed() bool { return slices.Contains(n.Deny, Everything) }
+func (n Narrowing) closed() bool { return slices.ContainsFunc(n.Deny, isEverything) }
+
+// isEverything tells whether a range is Everything, whichever of its addresses it is written with.
+func isEverything(entry string) bool {
+	p, ok := parsePrefix(entry)
+	return ok && p.Bits() == 0 && p.Addr().Is4()
+}
+
+// closes tells whether a denied range has an address, or is one that leads to it.
+func closes(p netip.Prefix, a netip.Addr) bool {
+	return p.Contains(a) || p.IsSingleIP() && slices.Contains(address.Carried(p.Addr()), a)
+}
 
 // IsZero reports whether it takes nothing away.
 func (n Narrowing) IsZero() bool { return len(n.Allow) == 0 && len(n.Deny) == 0 }
@@ -120,10 +132,9 @@ func (n Narrowing) Address(host string, addr netip.Addr) (open bool, reason stri
 	if n.allows(host) {
 		return true, ""
 	}
-	addr = addr.Unmap().WithZone("")
+	leads := append(address.Carried(addr), addr.Unmap().WithZone(""))
 	for _, entry := range n.Deny {
-		p, ok := parsePrefix(entry)
-		if !ok || p.Contains(addr) || (entry == Everything && addr.Is6()) {
+		if p, ok := parsePrefix(entry); !ok || isEverything(entry) || slices.ContainsFunc(leads, func(a netip.Addr) bool { return closes(p, a) }) {
 			return false, "the sandbox's own client closed " + plain(entry, 60) + ", which has " + plain(host, 253) + "'s address"
 		}
 	}

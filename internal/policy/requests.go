@@ -83,9 +83,10 @@ func (p *Policy) Requests() Requests { return Requests{p.layers()} }
 // secret, if it gets one on another. Only what passes unread there by tcp: true still does.
 func (r Requests) Judged(name string, port int) bool {
 	return slices.ContainsFunc(r.layers, func(l *Policy) bool {
-		return slices.ContainsFunc(l.network.deciding(name, port), hostEntry.judged)
-	}) || slices.ContainsFunc(r.layers[0].credentials, func(c Credential) bool {
-		return c.at(name, port) || c.Host == name && !slices.ContainsFunc(r.layers[0].network.deciding(name, port), func(e hostEntry) bool { return e.tcp })
+		deciding := l.network.deciding(name, port)
+		return slices.ContainsFunc(deciding, hostEntry.judged) || slices.ContainsFunc(l.credentials, func(c Credential) bool {
+			return c.at(name, port) || c.Host == name && !slices.ContainsFunc(deciding, func(e hostEntry) bool { return e.tcp })
+		})
 	})
 }
 
@@ -106,9 +107,9 @@ func (r Requests) Hosts() []string {
 				hosts[NetworkPattern{Host: entry.Host, Wildcard: entry.Wildcard}.String()] = true
 			}
 		}
-	}
-	for _, c := range r.layers[0].credentials { // a narrower policy gives none
-		hosts[c.Host] = true
+		for _, c := range l.credentials { // of a narrower policy: it gives none, and the host takes no other
+			hosts[c.Host] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(hosts))
 }

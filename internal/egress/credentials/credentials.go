@@ -28,7 +28,12 @@ type Exchanges struct {
 }
 
 // New makes the exchanges by a door.
-func New(d door.Door) Exchanges { return Exchanges{d, exchange.NewRuns()} }
+func New(d door.Door) Exchanges {
+	return Exchanges{d, exchange.NewRuns().Asking(func(ctx context.Context, sandbox string, since uint64) (map[string][]string, uint64, error) {
+		a, err := d.Lent(ctx, door.LentAsk{Sandbox: sandbox, Since: since})
+		return a.Values, a.Moment, err
+	})}
+}
 
 // Exchange implements requests.Exchanges.
 func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (requests.Exchange, error) {
@@ -37,12 +42,16 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	if err != nil {
 		return nil, withheld(err)
 	}
-	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 && !given.Seek && given.Withheld == "" {
+	if len(given.Credentials) == 0 && len(given.Placeholders) == 0 && !given.Seek && !given.Alone && given.Withheld == "" {
 		return nil, nil //nolint:nilnil // there is nothing to see to
 	}
 	x := exchange.New(given.Credentials, given.Placeholders, keeper{e.Door, at})
 	if e.runs != nil {
 		x.Of(e.runs, of.Sandbox)
+	}
+	x.OfHost(given.OfHost)
+	if given.Alone {
+		x.Alone()
 	}
 	if given.Seek {
 		x.Seek()
@@ -67,8 +76,9 @@ func (v visit) Outgoing(r *http.Request) error {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body{r.Body}
 	}
+	ctx := r.Context()
 	early := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
-		v.exchange.Informational(http.Header(h))
+		v.exchange.Informational(ctx, http.Header(h))
 		return nil
 	}}
 	*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), early)) // it is called before the one that passes them on

@@ -35,6 +35,11 @@ func (d *renewingDoor) Secrets(context.Context, door.SecretsAsk) (door.SecretsAn
 	return door.SecretsAnswer{Values: map[string]string{"one": d.values[len(d.values)-1]}, Others: map[string][]string{"one": d.values}}, nil
 }
 
+// Lent implements door.Door.
+func (d *renewingDoor) Lent(context.Context, door.LentAsk) (door.LentAnswer, error) {
+	return door.LentAnswer{}, nil
+}
+
 func (d *renewingDoor) renew(value string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -65,6 +65,9 @@ func (e *Exchange) Incoming(a *http.Response) error {
 	if a.StatusCode == http.StatusUnauthorized && len(asked.secrets) > 0 {
 		e.keeper.Declined(a.Request.Context(), asked.secrets)
 	}
+	if err := e.hear(contextOf(a)); err != nil {
+		return err
+	}
 	sought, why := e.sought(), ""
 	if e.seeks {
 		why = unreadable(a, asked.signed)
@@ -81,8 +84,16 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		a.Body = e.messages(a, both)
 		return nil
 	}
-	a.Body = &incoming{from: a.Body, answer: a, unreadable: why, scan: scan{live: e.sought}}
+	a.Body = &incoming{from: a.Body, answer: a, exchange: e, unreadable: why, scan: scan{live: e.sought}}
 	return nil
+}
+
+// contextOf is that of an answer's request.
+func contextOf(a *http.Response) context.Context {
+	if a.Request == nil {
+		return context.Background()
+	}
+	return a.Request.Context()
 }
 
 func unreadableAnswer(why string) error {
@@ -123,8 +134,14 @@ func codings(values []string) []string {
 	return all
 }
 
-// Informational takes the secrets out of the head of an answer before the answer.
-func (e *Exchange) Informational(h http.Header) { maskHeader(e.sought(), h) }
+// Informational takes the secrets out of the head of an answer before the answer. It empties one of which
+// nobody can see whether a secret is in it.
+func (e *Exchange) Informational(ctx context.Context, h http.Header) {
+	if e.hear(ctx) != nil {
+		clear(h)
+	}
+	maskHeader(e.sought(), h)
+}
 
 // maskHeader masks values. A field whose name has a secret goes: no name can be masked that
 // somebody still knows.

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -23,11 +24,15 @@ const readable = "identity"
 // Exchange is what goes between a sandbox and one host. It is safe for concurrent use.
 type Exchange struct {
 	credentials []Credential
-	strays      *needles // placeholders of the run, as they must not leave
-	caseless    *needles // the same, where capitals are not kept
-	seeks       bool
-	withheld    string // why nothing is sent; "": it is
-	keeper      Keeper
+	// ofHost are those of the host on any of its ports, credentials among them, and alone tells that
+	// no other credential may go to it.
+	ofHost   []Credential
+	alone    bool
+	strays   *needles // placeholders of the run, as they must not leave
+	caseless *needles // the same, where capitals are not kept
+	seeks    bool
+	withheld string // why nothing is sent; "": it is
+	keeper   Keeper
 	// reading is asked before a body is read whole; nil: nobody is.
 	reading func(*http.Request) error
 	// runs has what must not be in an answer, and run is whose it is there.
@@ -42,7 +47,7 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 	for secret, text := range placeholders {
 		strays[secret] = []string{text}
 	}
-	e := &Exchange{credentials: credentials, keeper: keeper, runs: NewRuns(), strays: newNeedles(strays), seeks: len(credentials) > 0}
+	e := &Exchange{credentials: credentials, ofHost: credentials, keeper: keeper, runs: NewRuns(), strays: newNeedles(strays), seeks: len(credentials) > 0}
 	e.caseless = e.strays.caseless()
 	return e
 }
@@ -50,6 +55,20 @@ func New(credentials []Credential, placeholders map[string]string, keeper Keeper
 // Seek has the answers looked through for the run's secrets although the host gets none.
 func (e *Exchange) Seek() *Exchange {
 	e.seeks = true
+	return e
+}
+
+// OfHost adds credentials that are for the host, and that requests on this connection may not get: those
+// of its other ports, and those that a narrower policy has taken away.
+func (e *Exchange) OfHost(all []Credential) *Exchange {
+	e.ofHost = slices.Concat(e.credentials, all)
+	return e
+}
+
+// Alone has the host take no credential of the client's own, whether its requests get one here or
+// not. Without it, the host takes none if it gets one that does not allow it.
+func (e *Exchange) Alone() *Exchange {
+	e.alone = true
 	return e
 }
 
@@ -101,7 +120,7 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 	if err := p.own(); err != nil {
 		return err
 	}
-	form := signedFormOf(r, credentials)
+	form := signedFormOf(r, e.ofHost)
 	if err := form.refuse(body); err != nil {
 		return err
 	}
@@ -153,7 +172,7 @@ func encoded(r *http.Request) bool {
 // bounded reads a body in which a placeholder may have to be swapped. whole is false if it
 // is none, or too large: it is still the request's, then.
 func (e *Exchange) bounded(r *http.Request, credentials []Credential) (body []byte, whole bool, err error) {
-	wanted := false
+	wanted := e.alone && bodyForm(r.Header) != otherBody && slices.ContainsFunc(e.ofHost, func(c Credential) bool { return c.swaps(Body) })
 	for _, c := range credentials {
 		wanted = wanted || c.swaps(Body) && bodyForm(r.Header) != otherBody || c.signs(r) && sigv4.NeedsBody(r.Header)
 	}
@@ -189,6 +208,19 @@ func (e *Exchange) know(uses []Use, given Given) error {
 	}
 	e.runs.know(e.run, given)
 	return nil
+}
+
+// hear has all be sought that may be in what has come of an answer by now. An error is a Refused, unless
+// the client has gone.
+func (e *Exchange) hear(ctx context.Context) error {
+	if !e.seeks {
+		return nil
+	}
+	err := e.runs.hear(ctx, e.run)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &Refused{Sentence: "it can't be found out which credentials were lent meanwhile, so nobody can see whether one is in the answer", Cause: err}
 }
 
 // sought are the values that must not be in an answer, as of now.

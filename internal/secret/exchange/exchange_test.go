@@ -334,7 +334,7 @@ func TestAHostThatGivesTheSecretBack(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 		early := http.Header{"Link": {truth}}
-		if e.Informational(early); early.Get("Link") == truth {
+		if e.Informational(t.Context(), early); early.Get("Link") == truth {
 			t.Errorf("%s: before the answer: %v", name, early)
 		}
 	}

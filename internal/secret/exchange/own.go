@@ -17,7 +17,8 @@ import (
 type presented struct {
 	draft
 	credentials  []Credential // that this request gets
-	placeholders []string     // of all of the host's
+	ofHost       []Credential // that the host gets by any request, on any of its ports
+	placeholders []string     // of all that requests on this connection get
 	signed       bool         // it is signed anew
 	// Names, folded, that hold a credential at this host, whatever they are called elsewhere: those
 	// that the credentials have, and those under which the client has put a placeholder.
@@ -79,14 +80,16 @@ func ownCredential(where string) error {
 
 // present gives what a request presents; nil: nobody minds.
 func (e *Exchange) present(d draft, credentials []Credential, signed bool) *presented {
-	if len(e.credentials) == 0 || slices.ContainsFunc(e.credentials, func(c Credential) bool { return c.Own }) {
+	if !e.alone && (len(e.credentials) == 0 || slices.ContainsFunc(e.credentials, func(c Credential) bool { return c.Own })) {
 		return nil
 	}
-	p := &presented{draft: d, credentials: credentials, signed: signed, fields: map[string]bool{}, parameters: map[string]bool{}}
+	p := &presented{draft: d, credentials: credentials, ofHost: e.ofHost, signed: signed, fields: map[string]bool{}, parameters: map[string]bool{}}
 	for _, c := range e.credentials {
 		if c.Placeholder != "" {
 			p.placeholders = append(p.placeholders, c.Placeholder)
 		}
+	}
+	for _, c := range e.ofHost {
 		if c.Header != "" {
 			p.fields[foldField(c.Header)] = true
 		}

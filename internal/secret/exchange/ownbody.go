@@ -18,7 +18,7 @@ import (
 // read and that is not read here is an error: of other kinds only files pass. Elsewhere a body is
 // not looked at.
 func (p *presented) readContent() error {
-	if p.Body == nil || p.Body == http.NoBody || !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Body) }) {
+	if p.Body == nil || p.Body == http.NoBody || !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swaps(Body) }) {
 		return nil
 	}
 	kind, boundary, err := bodyKind(p.Header)

@@ -58,7 +58,7 @@ func (p *presented) declare(all []parameter) {
 // inPath looks for a key in a path where a placeholder is swapped, also beside it: the place has no
 // name, so it goes by how keys look, and no host says which of two it takes.
 func (p *presented) inPath() string {
-	if !slices.ContainsFunc(p.credentials, func(c Credential) bool { return c.swaps(Path) }) {
+	if !slices.ContainsFunc(p.ofHost, func(c Credential) bool { return c.swaps(Path) }) {
 		return ""
 	}
 	before, behind := p.aroundKey(p.URL.EscapedPath())

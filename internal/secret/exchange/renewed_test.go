@@ -32,6 +32,13 @@ func (v *renewing) Secrets(_ context.Context, _ Request, uses []Use) (Given, err
 	return given, nil
 }
 
+// lent is a Lent that counts values.
+func (v *renewing) lent(_ context.Context, _ string, since uint64) (map[string][]string, uint64, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return map[string][]string{"one": v.values[since:]}, uint64(len(v.values)), nil
+}
+
 func (v *renewing) renew(value string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,9 +94,12 @@ func lates() map[string]late {
 func TestRenewedWhileAnAnswerComes(t *testing.T) {
 	const first, second, like = "first-secret-value-000001", "second-secret-value-00002", "second-public-value-00003"
 	for name, way := range lates() {
-		for _, by := range []string{"the same connection", "another connection"} {
+		for _, by := range []string{"the same connection", "another connection", "another run"} {
 			for _, known := range []bool{true, false} { // false: there was nothing to look for when it began
 				v, runs := &renewing{}, NewRuns()
+				if by == "another run" { // whose requests are none of this one's
+					runs.Asking(v.lent)
+				}
 				if known {
 					v.renew(first)
 				}
@@ -124,8 +134,10 @@ func TestRenewedWhileAnAnswerComes(t *testing.T) {
 					t.Fatalf("%s: %q, %v", name, begun, err)
 				}
 				v.renew(second)
-				if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {
-					t.Fatalf("%s: the host gets %v", name, r.Header)
+				if by != "another run" {
+					if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {
+						t.Fatalf("%s: the host gets %v", name, r.Header)
+					}
 				}
 				go func() {
 					_, _ = io.WriteString(out, way.write("so "+second+" "+like+" "+first+".", a))
@@ -201,6 +213,58 @@ func TestWhatAnotherRequestBringsMeanwhile(t *testing.T) {
 	}
 	if one.sought().in("second-secret-value-00002") == "" {
 		t.Error("the other request's value is forgotten")
+	}
+}
+
+// TestWhatIsLentCanNotBeFoundOut: of an answer nothing more comes, in its head and its body, over a WebSocket
+// and before it. The control: it comes as long as that can be found out.
+func TestWhatIsLentCanNotBeFoundOut(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusSwitchingProtocols} {
+		for _, from := range []string{"never", "its head", "its body"} {
+			var mu sync.Mutex
+			broken := false
+			fail := func() {
+				mu.Lock()
+				defer mu.Unlock()
+				broken = true
+			}
+			runs := NewRuns().Asking(func(context.Context, string, uint64) (map[string][]string, uint64, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if broken {
+					return nil, 0, errors.New("nobody answers")
+				}
+				return nil, 0, nil
+			})
+			e := New([]Credential{setting()}, all(), &renewing{values: []string{"first-secret-value-000001"}}).Seek().Of(runs, "run")
+			r := post(t, "/v1", "", "")
+			if err := e.Outgoing(r); err != nil {
+				t.Fatal(err)
+			}
+			if from == "its head" {
+				fail()
+			}
+			early := http.Header{"Link": {"</a>"}}
+			if e.Informational(t.Context(), early); len(early) > 0 != (from != "its head") {
+				t.Errorf("%d, unknown from %s: early: %v", status, from, early)
+			}
+			body := io.NopCloser(strings.NewReader("\x81\x02hi"))
+			a := &http.Response{StatusCode: status, Header: http.Header{}, Request: r, Body: both{body, io.Discard}}
+			err := e.Incoming(a)
+			if refused, is := errors.AsType[*Refused](err); is != (from == "its head") || is && !strings.Contains(refused.Sentence, "lent meanwhile") {
+				t.Errorf("%d, unknown from %s: head: %v", status, from, err)
+			}
+			if err != nil {
+				continue
+			}
+			if from == "its body" {
+				fail()
+			}
+			got, err := io.ReadAll(a.Body)
+			if _, is := errors.AsType[*Refused](err); is != (from == "its body") || (len(got) > 0) == is {
+				t.Errorf("%d, unknown from %s: body: %q, %v", status, from, got, err)
+			}
+		}
 	}
 }
 

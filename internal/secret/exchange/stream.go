@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 )
@@ -71,8 +72,9 @@ func (o *outgoing) inTrailer() string {
 
 // incoming is the body of an answer, without secrets.
 type incoming struct {
-	from   io.ReadCloser
-	answer *http.Response
+	from     io.ReadCloser
+	answer   *http.Response
+	exchange *Exchange
 	// unreadable is why nothing could be found in it; "": it could be. It matters once there is
 	// something to look for.
 	unreadable string
@@ -85,6 +87,10 @@ type incoming struct {
 func (i *incoming) Read(p []byte) (int, error) {
 	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
 		n, err := i.from.Read(p)
+		if wrong := i.exchange.hearOf(i.answer, n, err); wrong != nil {
+			i.err = wrong
+			return 0, wrong
+		}
 		i.ready, _ = i.scan.take(p[:n], err != nil)
 		if i.unreadable != "" && len(i.scan.needles.all) > 0 {
 			i.ready, i.err = nil, unreadableAnswer(i.unreadable)
@@ -100,6 +106,14 @@ func (i *incoming) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, i.err
+}
+
+// hearOf is hear for what was read of an answer: so many bytes, and at its end what comes behind them.
+func (e *Exchange) hearOf(a *http.Response, n int, read error) error {
+	if n == 0 && !errors.Is(read, io.EOF) {
+		return nil
+	}
+	return e.hear(contextOf(a))
 }
 
 // Close implements io.Closer.

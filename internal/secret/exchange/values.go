@@ -13,8 +13,22 @@ import (
 // value that one request brings is looked for in the answers of all others from then on, also
 // in those that have begun. It is safe for concurrent use.
 type Runs struct {
+	lent Lent // nil: requests alone bring values
+
 	mu  sync.Mutex // guards all below
 	all map[string]*values
+}
+
+// Lent tells which values of a run's secrets were lent since a moment, to whichever run, by their secrets'
+// names, and the moment up to which it tells. The first moment is 0.
+type Lent func(ctx context.Context, run string, since uint64) (values map[string][]string, now uint64, err error)
+
+// Asking has each part of an answer looked through for what Lent tells once it has come, beside what the
+// run's own requests have brought: a value that another run is lent, or the daemon's own tools, comes to
+// the hosts by no request of this one.
+func (r *Runs) Asking(lent Lent) *Runs {
+	r.lent = lent
+	return r
 }
 
 // NewRuns makes one without values.
@@ -25,6 +39,10 @@ type values struct {
 	underway int                 // requests that have secrets and have not ended
 	texts    map[string][]string // by their secrets' names
 	sought   *needles            // of texts; another one, once they have grown
+
+	asking       chan struct{} // whoever asks Lent has it; one at a time
+	begun, heard uint64        // the asks that have begun, and the last of these that was answered
+	moment       uint64        // up to which Lent has told
 }
 
 // begin has a run's request count as under way until its context ends. It comes before the
@@ -35,7 +53,7 @@ func (r *Runs) begin(request context.Context, run string) {
 	defer r.mu.Unlock()
 	v := r.all[run]
 	if v == nil {
-		v = &values{texts: map[string][]string{}, sought: &needles{}}
+		v = &values{texts: map[string][]string{}, sought: &needles{}, asking: make(chan struct{}, 1)}
 		r.all[run] = v
 	}
 	v.underway++
@@ -61,18 +79,59 @@ func (r *Runs) know(run string, given Given) {
 	if v == nil {
 		return // the request has ended, and is not sent
 	}
-	grown := false
-	add := func(name, text string) {
-		if text != "" && !slices.Contains(v.texts[name], text) {
-			v.texts[name], grown = append(v.texts[name], text), true
-		}
-	}
+	own := map[string][]string{}
 	for name, text := range given.Secrets {
-		add(name, text)
+		own[name] = []string{text}
 	}
-	for name, texts := range given.Others {
-		for _, text := range texts {
-			add(name, text)
+	v.add(own, given.Others)
+}
+
+// hear asks Lent, for what has come of an answer by now. Many answers of a run share an ask that begins when
+// they wait for it. The caller does not hold mu.
+func (r *Runs) hear(ctx context.Context, run string) error {
+	r.mu.Lock()
+	v := r.all[run]
+	if r.lent == nil || v == nil {
+		r.mu.Unlock()
+		return nil
+	}
+	before := v.begun
+	r.mu.Unlock()
+	select {
+	case v.asking <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-v.asking }()
+	r.mu.Lock()
+	if v.heard > before {
+		r.mu.Unlock()
+		return nil
+	}
+	v.begun++
+	ask, since := v.begun, v.moment
+	r.mu.Unlock()
+	texts, now, err := r.lent(ctx, run, since)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v.heard, v.moment = ask, now
+	v.add(texts)
+	return nil
+}
+
+// add has more be sought. The Runs' mutex is held.
+func (v *values) add(all ...map[string][]string) {
+	grown := false
+	for _, more := range all {
+		for name, texts := range more {
+			for _, text := range texts {
+				if text != "" && !slices.Contains(v.texts[name], text) {
+					v.texts[name], grown = append(v.texts[name], text), true
+				}
+			}
 		}
 	}
 	if grown {

@@ -40,6 +40,9 @@ type websocket struct {
 func (w *websocket) Read(p []byte) (int, error) {
 	for len(w.ready) == 0 && w.err == nil && len(p) > 0 {
 		n, err := w.ReadWriteCloser.Read(p)
+		if w.err = w.exchange.hearOf(w.answer, n, err); w.err != nil {
+			return 0, w.err
+		}
 		out, _, wrong := w.in.take(p[:n], err != nil)
 		if w.ready = out; wrong != nil {
 			err = wrong

@@ -1,0 +1,137 @@
+package secret
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// known are all values of secrets that were lent, or shown to get one that is, and that may still be good:
+// a host that has one can give it to any run that gets the same secret, also when the run that brought it
+// has ended. Each is here before anybody is sent it. What a living run has had stays; of the others the
+// last are kept. It is safe for concurrent use.
+type known struct {
+	now func() time.Time
+
+	mu     sync.Mutex // guards all below
+	moment uint64     // counts what became known
+	values map[string][]*lent
+}
+
+// lent is a value that is known.
+type lent struct {
+	had
+	at      uint64 // the moment at which it became known
+	holders int    // living leases that have it
+}
+
+// learn keeps a value of a secret.
+func (k *known) learn(name string, one had) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.add(name, one)
+	k.trim(name, one.value.own)
+}
+
+// hold keeps a value as long as a lease has it.
+func (k *known) hold(name string, one had) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.add(name, one).holders++
+	k.trim(name, one.value.own)
+}
+
+// release ends a hold.
+func (k *known) release(name string, one had) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.find(name, one.value.text); e != nil && e.holders > 0 {
+		e.holders--
+	}
+	k.trim(name, one.value.own)
+}
+
+// crowded tells whether a value is one more than living leases may have.
+func (k *known) crowded(name string, one had) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.find(name, one.value.text); e != nil && e.holders > 0 {
+		return false
+	}
+	count := 0
+	for _, e := range k.values[name] {
+		if e.holders > 0 && e.value.own == one.value.own {
+			count++
+		}
+	}
+	return count >= maxHeld
+}
+
+// since are the values of secrets that became known after a moment, and the moment of now.
+func (k *known) since(moment uint64, names []string) (values map[string][]Value, now uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	values = map[string][]Value{}
+	if moment == k.moment {
+		return values, moment
+	}
+	for _, name := range names {
+		for _, e := range k.values[name] {
+			if e.at > moment {
+				values[name] = append(values[name], e.value)
+			}
+		}
+	}
+	return values, k.moment
+}
+
+// until is when a value is worth nothing any more; zero: nobody knows.
+func (k *known) until(name, text string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.find(name, text); e != nil {
+		return e.until
+	}
+	return time.Time{}
+}
+
+// find is a known value; nil: it is not known. The caller holds mu.
+func (k *known) find(name, text string) *lent {
+	if i := slices.IndexFunc(k.values[name], func(e *lent) bool { return e.value.text == text }); i >= 0 {
+		return k.values[name][i]
+	}
+	return nil
+}
+
+// add has a value be the newest one. The caller holds mu.
+func (k *known) add(name string, one had) *lent {
+	e := k.find(name, one.value.text)
+	if e == nil {
+		k.moment++
+		e = &lent{at: k.moment}
+	}
+	e.had = one
+	k.values[name] = append(slices.DeleteFunc(k.values[name], func(o *lent) bool { return o == e }), e)
+	return e
+}
+
+// trim forgets values of a secret that no living lease has: those that are worth nothing any more, and past
+// maxKnown of a kind the oldest; what was shown takes no place of what is lent. The caller holds mu.
+func (k *known) trim(name string, own bool) {
+	now, count := k.now(), 0
+	all := slices.DeleteFunc(k.values[name], func(e *lent) bool {
+		return e.holders == 0 && !e.until.IsZero() && now.After(e.until)
+	})
+	for _, e := range all {
+		if e.value.own == own {
+			count++
+		}
+	}
+	k.values[name] = slices.DeleteFunc(all, func(e *lent) bool {
+		if count <= maxKnown || e.holders > 0 || e.value.own != own {
+			return false
+		}
+		count--
+		return true
+	})
+}

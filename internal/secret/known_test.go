@@ -1,0 +1,109 @@
+package secret_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+)
+
+// TestOtherRunsDoNotPushAValueOut: a value that a run has which lives, and which it goes on to use, is
+// looked for by every other run of the same secret, however many have had one of their own since. The
+// control: as long as they are few, it is.
+func TestOtherRunsDoNotPushAValueOut(t *testing.T) {
+	for _, others := range []int{200, 300} {
+		clock := &at{time.Unix(1e9, 0)}
+		b := broker(&counted{}, clock)
+		first := b.Lease()
+		if v, err := first.Value(t.Context(), "one", "api.example"); err != nil || v.Reveal() != "the-secret-1" {
+			t.Fatalf("%q, %v", v.Reveal(), err)
+		}
+		for range others {
+			one := b.Lease()
+			if _, err := one.Value(t.Context(), "one", "api.example"); err != nil {
+				t.Fatal(err)
+			}
+			one.End()
+		}
+		if v, err := first.Value(t.Context(), "one", "api.example"); err != nil || v.Reveal() != "the-secret-1" {
+			t.Fatalf("INCONCLUSIVE: the first run uses %q, %v", v.Reveal(), err)
+		}
+		if had := texts(t, b.Lease(), secret.Want{Name: "one", Host: "api.example"}); !slices.Contains(had, "the-secret-1") {
+			t.Errorf("after %d other runs a new one does not look for the value that the first one uses (%d values are known)", others, len(had))
+		}
+	}
+}
+
+// TestLivingRunsHaveABound: past it a run is told so and gets none, and none of the others' is forgotten. Once
+// one has ended the next gets its own.
+func TestLivingRunsHaveABound(t *testing.T) {
+	const most = 4_096
+	b := broker(&counted{}, &at{time.Unix(1e9, 0)})
+	first := b.Lease()
+	get := func(l *secret.Lease) error {
+		_, err := l.Value(t.Context(), "one", "api.example")
+		return err
+	}
+	for i := range most {
+		l := first
+		if i > 0 {
+			l = b.Lease()
+		}
+		if err := get(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := get(b.Lease()); err == nil || !strings.Contains(fault.Sentence(err, ""), "the runs that live have had 4096 values") {
+		t.Errorf("one more: %v", err)
+	}
+	second := b.Lease()
+	second.Inherit(first)
+	first.End()
+	if err := get(b.Lease()); err == nil {
+		t.Error("one more, and a copy of the one that has ended has its value")
+	}
+	second.End()
+	if err := get(b.Lease()); err != nil {
+		t.Errorf("once one has ended: %v", err)
+	}
+}
+
+// TestSince: whoever has heard up to a moment hears of what is lent later, once, whichever run is lent it, and of
+// its secrets alone.
+func TestSince(t *testing.T) {
+	b := broker(&counted{}, &at{time.Unix(1e9, 0)})
+	one, other, wants := b.Lease(), b.Lease(), []secret.Want{{Name: "one", Host: "api.example"}}
+	heard := func(since uint64, wants []secret.Want) (all []string, now uint64) {
+		values, now := one.Since(since, wants)
+		for _, v := range values["one"] {
+			all = append(all, v.Reveal())
+		}
+		return all, now
+	}
+	if all, now := heard(0, wants); len(all) > 0 || now != 0 {
+		t.Errorf("before any: %q, %d", all, now)
+	}
+	if _, err := other.Value(t.Context(), "one", "api.example"); err != nil {
+		t.Fatal(err)
+	}
+	all, now := heard(0, wants)
+	if !slices.Equal(all, []string{"the-secret-1"}) {
+		t.Errorf("%q", all)
+	}
+	if all, _ := heard(0, nil); len(all) > 0 {
+		t.Errorf("of a secret that it does not get: %q", all)
+	}
+	if all, again := heard(now, wants); len(all) > 0 || again != now {
+		t.Errorf("heard before: %q", all)
+	}
+	other.End()
+	if _, err := b.Lease().Value(t.Context(), "one", "api.example"); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := heard(now, wants); !slices.Equal(all, []string{"the-secret-2"}) {
+		t.Errorf("since then: %q", all)
+	}
+}

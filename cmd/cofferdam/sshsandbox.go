@@ -11,6 +11,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/secureshell"
 )
 
@@ -33,10 +34,23 @@ func newSSHSandbox(c *client.Client, id string) sshSandbox {
 	}}
 }
 
-// Start implements secureshell.Sandbox.
+// Start implements secureshell.Sandbox. Where ctx ends meanwhile, the daemon's answer is waited for a
+// moment all the same: a command that has started is returned, so that it is hung up. One whose start
+// takes longer is killed by the daemon, which finds that nobody waits for it.
 func (s sshSandbox) Start(ctx context.Context, c secureshell.Command) (secureshell.Process, error) {
 	news := s.alarms(ctx)
-	command, err := s.client.StartCommand(ctx, s.id, api.StartCommand{
+	whole, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer errand.When(ctx, func() {
+		limit := time.NewTimer(hangUpTime)
+		defer limit.Stop()
+		select {
+		case <-limit.C:
+			end()
+		case <-whole.Done():
+		}
+	})()
+	command, err := s.client.StartCommand(whole, s.id, api.StartCommand{
 		Argv: c.Argv, Env: c.Env, User: c.User, Rows: c.Rows, Cols: c.Cols, Stdin: true,
 	})
 	if err != nil {
@@ -96,11 +110,14 @@ func (p sshProcess) Signal(ctx context.Context, name string) {
 	go p.session.signal(ctx, name)
 }
 
-// HangUp implements secureshell.Process.
+// HangUp implements secureshell.Process. It waits for no attachment: of a command whose client went while
+// it started there is none.
 func (p sshProcess) HangUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hangUpTime)
 	defer cancel()
-	p.session.signal(ctx, "HUP")
+	if p.session.beside(ctx, "HUP") != nil {
+		p.session.signal(ctx, "HUP")
+	}
 }
 
 // oddInVersion is what has no place in the line by which SSH begins.

@@ -32,6 +32,7 @@ type command struct {
 	ended    chan struct{} // closed when its first process has ended
 	over     chan struct{} // closed when the host has its exit, or never will
 	done     <-chan unix.WaitStatus
+	doomed   bool // guarded by reaper.mu: it was killed, and gets no process any more
 	timedOut atomic.Bool
 	killed   atomic.Bool  // the agent killed the first process while it lived
 	stuck    atomic.Int64 // processes that SIGKILL did not end
@@ -58,7 +59,7 @@ func (a *Agent) exec(ctx context.Context, stream *channel.Conn, exec *channel.Ex
 // do runs the command to its end.
 func (c *command) do(ctx context.Context, stream *channel.Conn) channel.Exit {
 	if failed := c.start(); failed != nil {
-		return channel.Exit{Code: failed.code, Error: failed.sentence}
+		return channel.Exit{Code: failed.code, Signal: failed.signal, Error: failed.sentence}
 	}
 	close(c.runs)
 	return c.run(ctx, stream)
@@ -153,6 +154,9 @@ func (c *command) fork(p program) error {
 	var told *os.File
 	var root process.ID
 	done, err := c.agent.reaper.start(func() (process.ID, error) {
+		if c.doomed {
+			return process.ID{}, errKilled
+		}
 		pid, reading, err := p.begin()
 		if err != nil {
 			return process.ID{}, err

@@ -47,14 +47,17 @@ func (c *commands) find(id string) *command {
 
 // pid is that of a command's first process; 0 until it runs.
 func (c *commands) pid(cmd *command) int {
-	select {
-	case <-cmd.runs:
-	default:
+	if !cmd.isRunning() {
 		return 0
 	}
+	return c.rootOf(cmd).Pid
+}
+
+// rootOf is a command's first process; zero until it is forked.
+func (c *commands) rootOf(cmd *command) process.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmd.root.Pid
+	return cmd.root
 }
 
 // release gives an id back.

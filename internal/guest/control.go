@@ -21,6 +21,9 @@ func (a *Agent) control(ctx context.Context, stream *channel.Conn, c *channel.Co
 		return reply(stream, errors.New("a control call needs a signal or a size, one of both"))
 	}
 	cmd := a.commands.find(c.Command)
+	if cmd != nil && c.Signal != nil && signalNumber(*c.Signal) == unix.SIGKILL {
+		return reply(stream, cmd.signal(*c.Signal)) // whoever holds up a start would hold up its kill
+	}
 	if cmd == nil || !cmd.awaitStart(ctx) {
 		return stream.WriteJSON(channel.FrameReply, channel.Reply{
 			Error: fmt.Sprintf("no command with the id %.80q runs here", c.Command), Code: channel.CodeNotFound,
@@ -34,10 +37,8 @@ func (a *Agent) control(ctx context.Context, stream *channel.Conn, c *channel.Co
 
 // awaitStart returns when the command's program has been started; false if it never is.
 func (c *command) awaitStart(ctx context.Context) bool {
-	select {
-	case <-c.runs:
+	if c.isRunning() {
 		return true
-	default:
 	}
 	select {
 	case <-c.runs:
@@ -49,13 +50,20 @@ func (c *command) awaitStart(ctx context.Context) bool {
 	}
 }
 
+// signalNumber is a signal by its name, with or without SIG; 0: there is none of that name.
+func signalNumber(signal channel.Signal) unix.Signal {
+	return unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
+}
+
 // signal sends a signal by its name to the command's group or its whole tree. One that
-// kills is done when it returns.
+// kills is done when it returns, and is the only one for which the command need not have started.
 func (c *command) signal(signal channel.Signal) error {
-	number := unix.SignalNum("SIG" + strings.TrimPrefix(signal.Name, "SIG"))
+	number := signalNumber(signal)
 	switch {
 	case number == 0:
 		return fmt.Errorf("there is no signal %.20q", signal.Name)
+	case number == unix.SIGKILL && !c.doom():
+		return nil // it has no process, and gets none
 	case number == unix.SIGKILL && signal.Tree:
 		c.kill()
 	case number == unix.SIGKILL:
@@ -70,22 +78,54 @@ func (c *command) signal(signal channel.Signal) error {
 	return c.awaitKilled()
 }
 
+// doom notes that the command was killed: from then on none of its programs is started. It tells whether
+// the command has a process, which is to be killed: one whose start is held up has one, too.
+func (c *command) doom() (hasProcess bool) {
+	r := c.agent.reaper
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.doomed = true
+	return c.agent.commands.rootOf(c).Pid != 0
+}
+
 // kill ends the whole tree, and throws away what waits for its input.
 func (c *command) kill() {
-	c.stuck.Store(int64(c.tree().kill()))
-	c.stdio.input.stop()
+	if t := c.tree(); t.root.Pid != 0 {
+		c.stuck.Store(int64(t.kill()))
+	}
+	c.dropInput()
 }
 
 // killGroup ends the group of the command's first process.
 func (c *command) killGroup() {
-	r := c.agent.reaper
+	r, root := c.agent.reaper, c.agent.commands.rootOf(c)
 	r.mu.Lock()
-	if p, err := process.Read(c.root.Pid); err == nil && p.ID == c.root && !p.Dead {
+	if p, err := process.Read(root.Pid); err == nil && p.ID == root && !p.Dead {
 		c.killed.Store(true)
 	}
-	r.signalHeld(c.root, unix.SIGKILL)
+	r.signalHeld(root, unix.SIGKILL)
+	if !c.isRunning() {
+		_ = root.Signal(unix.SIGKILL) // it may lead no group yet, or have ended by itself
+	}
 	r.mu.Unlock()
-	c.stdio.input.stop()
+	c.dropInput()
+}
+
+// dropInput throws away what waits for the command's input; before its start there is none.
+func (c *command) dropInput() {
+	if c.isRunning() {
+		c.stdio.input.stop()
+	}
+}
+
+// isRunning tells whether the command's program has been started.
+func (c *command) isRunning() bool {
+	select {
+	case <-c.runs:
+		return true
+	default:
+		return false
+	}
 }
 
 // awaitKilled returns when the command's first process, which was killed, has ended.
@@ -94,6 +134,7 @@ func (c *command) awaitKilled() error {
 	defer limit.Stop()
 	select {
 	case <-c.ended:
+	case <-c.over: // it was killed before it had become its program
 	case <-limit.C:
 		return fmt.Errorf("the command's process did not end %s after it was killed", sweepLimit)
 	}

@@ -22,8 +22,12 @@ const (
 // startError is why a command did not start, with a shell's code for it.
 type startError struct {
 	code     int
+	signal   string // that ended it before it began; "": none did
 	sentence string
 }
+
+// errKilled is why the program of a command is not started that was killed before.
+var errKilled = errors.New("the command was killed")
 
 func (e *startError) Error() string { return e.sentence }
 
@@ -133,8 +137,11 @@ func launch(name, path, dir string, try func(file string) error) *startError {
 	files, denied := candidates(name, path, dir)
 	for _, file := range files {
 		err := try(file)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case errors.Is(err, errKilled):
+			return &startError{code: 128 + int(unix.SIGKILL), signal: "KILL", sentence: "it was killed before it had started"}
 		}
 		if errors.Is(err, unix.EACCES) && !strings.Contains(name, "/") {
 			denied = true

@@ -114,6 +114,9 @@ func (p *place) start(ctx context.Context, host Starter, env map[string]string) 
 		maps.Copy(all, layer)
 	}
 	kernel, err := host.StartKernel(ctx, commands.Kernel{Argv: p.argv(), Env: all, Dir: p.Dir})
+	if err != nil && kernel != "" { // it may run: nobody else knows of it
+		err = errors.Join(err, p.kill(context.WithoutCancel(ctx), host, kernel))
+	}
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,8 @@ import (
 
 // Starter is what starts kernels; commands.Unclaimed is one, too.
 type Starter interface {
-	// StartKernel starts a kernel that waits for its program, and returns its id.
+	// StartKernel starts a kernel that waits for its program, and returns its id: with an error, too,
+	// if the kernel may run all the same, as when ctx ended meanwhile.
 	StartKernel(ctx context.Context, k commands.Kernel) (string, error)
 	// Attach returns a connection with a kernel's frames, which takes input and signals.
 	Attach(ctx context.Context, kernel string, offset int64) (net.Conn, error)

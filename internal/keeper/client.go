@@ -58,7 +58,19 @@ func (l *link) failed(err error) error {
 	if errors.Is(err, fault.ErrInvalid) {
 		return fmt.Errorf("keeper: %w", err)
 	}
-	return fault.Wrap(fault.ErrUnavailable, err, "the keeper broke the connection off")
+	return &unanswered{fault.Wrap(fault.ErrUnavailable, err, "the keeper broke the connection off")}
+}
+
+// unanswered is the error of a request that was sent, and whose answer did not come.
+type unanswered struct{ error }
+
+func (u *unanswered) Unwrap() error { return u.error }
+
+// Unanswered tells of an error of a Client whether it says nothing of what was asked: the keeper may have
+// done it, as it does what it was asked for whoever still waits.
+func Unanswered(err error) bool {
+	_, is := errors.AsType[*unanswered](err)
+	return is || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // send writes a request, and the guest's frame if there is one. A keeper that

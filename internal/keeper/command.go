@@ -43,6 +43,7 @@ type command struct {
 
 	mu     sync.Mutex    // guards what follows
 	stream *channel.Conn // nil until the guest has said yes
+	kept   *controlFrame // a kill that came before that; nil: none did
 	pid    int           // the guest's claim
 	ended  time.Time
 	exit   *channel.Exit

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -31,20 +32,55 @@ func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameTyp
 	}
 	within, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
+	call := controlFrame{kind: kind, payload: payload, first: first}
+	if kills(kind, payload) {
+		c.keepKill(call) // whatever becomes of who waits for it
+	}
 	if err := c.awaitAnswer(within); err != nil {
 		return s.unconfirmed(ctx, c, err)
 	}
-	reply, err := s.exchangeControl(within, first)
+	return s.unconfirmed(ctx, c, s.passControl(within, c, call))
+}
+
+// controlFrame is a client's frame for a command, beside its stream.
+type controlFrame struct {
+	kind    channel.FrameType
+	payload []byte
+	first   []byte // the guest's first frame for it
+}
+
+// passControl has the guest do what a frame asks for.
+func (s *sandbox) passControl(ctx context.Context, c *command, f controlFrame) error {
+	reply, err := s.exchangeControl(ctx, f.first)
 	if err == nil && reply.Error == channel.UnknownCall(channel.CallControl) {
 		// An agent of before this call, in a copy that came up as it was: it takes signals
 		// behind input alone, and says nothing of them.
-		if err = c.send(within, kind, payload); err == nil && kills(kind, payload) {
-			err = c.awaitEnd(within)
+		if err = c.send(ctx, f.kind, f.payload); err == nil && kills(f.kind, f.payload) {
+			err = c.awaitEnd(ctx)
 		}
 	} else if err == nil {
 		return controlResult(c, reply)
 	}
-	return s.unconfirmed(ctx, c, err)
+	return err
+}
+
+// keepKill keeps a kill for a command that the guest has not said yes to: the command is killed as soon
+// as it has, though nobody waits for that any more.
+func (c *command) keepKill(kill controlFrame) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stream == nil {
+		c.kept = &kill
+	}
+}
+
+// passKill passes on a kill that came before the guest's yes.
+func (s *sandbox) passKill(c *command, kill controlFrame) {
+	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+	defer cancel()
+	if err := s.passControl(ctx, c, kill); err != nil && c.running() {
+		s.log.Warn("a command was killed before its start was answered, and the kill is not confirmed", slog.String("sandbox", s.id), slog.String("command", c.id), slog.Any("error", err))
+	}
 }
 
 // controlCall is the guest's first frame for one of a client's.

@@ -193,8 +193,12 @@ func (s *sandbox) follow(c *command, o opened) error {
 	}
 	c.mu.Lock()
 	c.stream = o.stream
+	kill := c.kept
 	c.mu.Unlock()
 	close(c.answered)
+	if kill != nil {
+		errand.Go(func() { s.passKill(c, *kill) })
+	}
 	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
 	errand.Go(func() {
 		defer o.release()

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -19,11 +20,13 @@ from cofferdam import (
     AsyncClient,
     AsyncSandbox,
     Client,
+    CommandResult,
     Conflict,
     ConnectionLost,
     DaemonNotFound,
     InstallAlarm,
     InvalidRequest,
+    Process,
     ProtocolError,
     QuotaExceeded,
     Sandbox,
@@ -611,3 +614,24 @@ def test_nobody_listens(tmp_path: Path) -> None:
                 await client.version()
 
     asyncio.run(same())
+
+
+@pytest.mark.parametrize("how", [None, KeyboardInterrupt(), ConnectionLost("it broke off")])
+def test_an_execution_that_nobody_follows_is_killed(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch, how: BaseException | None
+) -> None:
+    from cofferdam.agt._session import Session
+    from cofferdam.agt._translate import Limits
+
+    client, answers, heads = stub
+    result = CommandResult(exit_code=0, stdout="", stderr="")
+    monkeypatch.setattr(Process, "wait", Mock(return_value=result, side_effect=how))
+    session = Session("a", "s", box(client), limits=Limits(1, 1), asked={})
+    answers += [STARTED, says(204, "")]
+    if how is None:
+        assert session.execute(["x"], session.limits).success
+    else:
+        with pytest.raises(KeyboardInterrupt if isinstance(how, KeyboardInterrupt) else RuntimeError):
+            session.execute(["x"], session.limits)
+    killed = [head for head in heads[1:] if head.startswith("POST ") and "/commands/c/signal" in head]
+    assert len(killed) == (how is not None)

@@ -41,9 +41,10 @@ const (
 )
 
 // Start starts a command: judged and recorded first. A refusal is
-// fault.ErrForbidden with the rule's reason.
+// fault.ErrForbidden with the rule's reason. A command whose ctx ends before it has
+// started does not start, or is killed, and its real end is on record.
 func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
-	id, info := t.place.Info.ID, t.place.Info
+	info := t.place.Info
 	cmd, err := t.admit(ctx, c)
 	if err != nil {
 		return keeper.Command{}, err
@@ -57,12 +58,18 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	faultpoint.Hit(faultpoint.ExecJudged)
 	t.place.Inventory.AsRoot(c.User)
 	t.hold(cmd)
-	if err := t.cfg.Keeper.Exec(ctx, id, exec, keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true}); err != nil {
-		t.settleFailed(ctx, cmd, err)
+	_, err = t.begin(ctx, start{
+		exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true},
+		began: func(unwanted bool) {
+			cmd.unwanted = unwanted
+			faultpoint.Hit(faultpoint.ExecStarted)
+			errand.In(t.group, func() { t.follow(cmd, timeout) })
+		},
+		failed: func(err error) { t.settleFailed(t.life, cmd, err) },
+	})
+	if err != nil {
 		return keeper.Command{}, err
 	}
-	faultpoint.Hit(faultpoint.ExecStarted)
-	errand.In(t.group, func() { t.follow(cmd, timeout) })
 	return keeper.Command{ID: cmd.id, Argv: c.Argv, Started: time.Now().UTC(), Terminal: c.PTY != nil}, nil
 }
 

@@ -36,6 +36,9 @@ func (t *Table) follow(c *command, timeout time.Duration) {
 			exit.Error = "the sandbox did not end the command at its timeout, and could not be destroyed: the command may run on; destroy the sandbox"
 		}
 	}
+	if c.unwanted && exit.Signal == "KILL" && exit.Error == "" {
+		exit.Error = "whoever asked for it did not wait until it had started, so it was killed"
+	}
 	faultpoint.Hit(faultpoint.ExecEnded)
 	t.settle(t.life, c, exit)
 }

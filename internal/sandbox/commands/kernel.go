@@ -26,7 +26,8 @@ const kernelPrefix = "krn-"
 // IsKernel tells the commands that are kernels by their ids.
 func IsKernel(id string) bool { return strings.HasPrefix(id, kernelPrefix) }
 
-// StartKernel starts a kernel and returns its id. Its output is kept until somebody attaches.
+// StartKernel starts a kernel and returns its id. Its output is kept until somebody attaches. An id that
+// comes with an error is that of a kernel that may run, and is being killed.
 func (t *Table) StartKernel(ctx context.Context, k Kernel) (string, error) {
 	if err := checkCommand(Command{Argv: k.Argv, Env: k.Env, Dir: k.Dir}); err != nil {
 		return "", err
@@ -36,7 +37,10 @@ func (t *Table) StartKernel(ctx context.Context, k Kernel) (string, error) {
 	}
 	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: k.Env, Dir: k.Dir, User: t.place.Info.Account.User(""), Stdin: true}
 	t.place.Inventory.AsRoot(exec.User)
-	err := t.cfg.Keeper.Exec(ctx, t.place.Info.ID, exec, keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true})
+	mayRun, err := t.begin(ctx, start{exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, AwaitReader: true}})
+	if !mayRun {
+		return "", err
+	}
 	return exec.ID, err
 }
 

@@ -9,8 +9,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -20,9 +18,6 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
-	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -74,8 +69,9 @@ type Table struct {
 
 	elevating atomic.Bool // one at a time: each waits until nothing inside has rights
 
-	mu   sync.Mutex // guards byID
-	byID map[string]*command
+	mu       sync.Mutex // guards what follows
+	byID     map[string]*command
+	starting int // starts that the keeper has not answered
 }
 
 // In makes the table of a sandbox, without commands.
@@ -91,6 +87,8 @@ type command struct {
 	argv    []string
 	env     map[string]string
 	dir     string
+	// unwanted: it is killed because nobody waited for its start to the end. Set before it is followed.
+	unwanted bool
 }
 
 // hold makes a command known to those who wait for it to be settled.
@@ -156,26 +154,11 @@ func (t *Table) Attach(ctx context.Context, cmd string, offset int64) (net.Conn,
 	attach := func(ctx context.Context, offset int64) (net.Conn, error) {
 		return t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, offset)
 	}
-	kill := func() { errand.In(t.group, func() { t.killBlocked(cmd) }) }
+	kill := func() { t.killSurely(cmd, "its output is blocked") } // nobody reads what it writes
 	conn, err := t.cfg.Outgoing.Output(ctx, t.place.Info.ID, cmd, offset, attach, kill)
 	if err != nil {
 		return nil, err
 	}
 	over, gone := t.place.Clients.attach()
 	return attachment{Connection: Count(conn, over), gone: gone}, nil
-}
-
-// killBlocked ends a command whose output is blocked: nobody reads what it writes.
-func (t *Table) killBlocked(cmd string) {
-	signal, err := json.Marshal(channel.Signal{Name: "KILL", Tree: true})
-	if err == nil {
-		err = t.cfg.Keeper.Send(t.life, t.place.Info.ID, cmd, channel.FrameSignal, signal)
-	}
-	switch {
-	case err == nil:
-	case errors.Is(err, fault.ErrNotFound), errors.Is(err, fault.ErrConflict):
-		t.cfg.Log.Debug("a command whose output is blocked was not killed", "sandbox", t.place.Info.ID, "command", cmd, "err", err) // it has ended
-	default:
-		t.cfg.Log.Error("a command whose output is blocked was killed, and nobody confirmed that: it may run on; destroy its sandbox", "sandbox", t.place.Info.ID, "command", cmd, "err", err)
-	}
 }

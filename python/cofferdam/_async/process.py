@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,9 +19,11 @@ from .. import _frames
 from .._compat import AsyncPump, async_sleep
 from .._decode import decode
 from .._models import Alarm, CommandResult, Exit
-from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
+from ..errors import Conflict, ConnectionLost, DaemonNotFound, NotFound, ProtocolError
 from .alarms import AsyncAlarmNews, warn
 from .transport import AsyncTransport
+
+logger = logging.getLogger("cofferdam")
 
 Output = Callable[[str], object]
 
@@ -199,6 +202,21 @@ class AsyncProcess:
         except Conflict:
             if (await self._transport.call("GET", path)).get("exit") is None:
                 raise
+
+    async def abandon(self, why: BaseException) -> None:
+        """Ends a command that nobody follows any more because of ``why``, which says if that is not confirmed."""
+        try:
+            await self.kill()
+        except NotFound:  # it is gone, and the sandbox perhaps, too
+            pass
+        except Exception as e:
+            note = (
+                f"the command {self.id} was killed, and that is not confirmed ({e}): it may run on;"
+                f" kill the sandbox {self._sandbox} to be sure"
+            )
+            logger.warning("%s", note)
+            if hasattr(why, "add_note"):  # since Python 3.11
+                why.add_note(note)
 
     async def _write(self, data: bytes) -> None:
         stream = self._stream

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 #: A command line as its words, or as one text for the shell.
 CommandLine = str | Sequence[str]
-
-logger = logging.getLogger("cofferdam")
 
 
 def _argv(command: CommandLine) -> list[str]:
@@ -335,23 +332,8 @@ class AsyncSandbox:
         try:
             return await process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
         except BaseException as e:
-            await self._end(process, e)
+            await process.abandon(e)
             raise
-
-    async def _end(self, process: AsyncProcess, why: BaseException) -> None:
-        """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
-        try:
-            await process.kill()
-        except NotFound:  # it is gone, and the sandbox perhaps, too
-            pass
-        except Exception as e:
-            note = (
-                f"the command {process.id} was killed, and that is not confirmed ({e}): it may run on;"
-                f" kill the sandbox {self.id} to be sure"
-            )
-            logger.warning("%s", note)
-            if hasattr(why, "add_note"):  # since Python 3.11
-                why.add_note(note)
 
     # Packages.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import logging
 from collections.abc import Iterator, Callable
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,9 +20,11 @@ from .. import _frames
 from .._compat import Pump, sleep
 from .._decode import decode
 from .._models import Alarm, CommandResult, Exit
-from ..errors import Conflict, ConnectionLost, DaemonNotFound, ProtocolError
+from ..errors import Conflict, ConnectionLost, DaemonNotFound, NotFound, ProtocolError
 from .alarms import AlarmNews, warn
 from .transport import Transport
+
+logger = logging.getLogger("cofferdam")
 
 Output = Callable[[str], object]
 
@@ -200,6 +203,21 @@ class Process:
         except Conflict:
             if (self._transport.call("GET", path)).get("exit") is None:
                 raise
+
+    def abandon(self, why: BaseException) -> None:
+        """Ends a command that nobody follows any more because of ``why``, which says if that is not confirmed."""
+        try:
+            self.kill()
+        except NotFound:  # it is gone, and the sandbox perhaps, too
+            pass
+        except Exception as e:
+            note = (
+                f"the command {self.id} was killed, and that is not confirmed ({e}): it may run on;"
+                f" kill the sandbox {self._sandbox} to be sure"
+            )
+            logger.warning("%s", note)
+            if hasattr(why, "add_note"):  # since Python 3.11
+                why.add_note(note)
 
     def _write(self, data: bytes) -> None:
         stream = self._stream

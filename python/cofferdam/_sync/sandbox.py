@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 #: A command line as its words, or as one text for the shell.
 CommandLine = str | Sequence[str]
-
-logger = logging.getLogger("cofferdam")
 
 
 def _argv(command: CommandLine) -> list[str]:
@@ -336,23 +333,8 @@ class Sandbox:
         try:
             return process.wait(input=data, on_stdout=on_stdout, on_stderr=on_stderr, max_output=max_output)
         except BaseException as e:
-            self._end(process, e)
+            process.abandon(e)
             raise
-
-    def _end(self, process: Process, why: BaseException) -> None:
-        """Ends a command that nobody follows any more. The error that is under way says if that is not confirmed."""
-        try:
-            process.kill()
-        except NotFound:  # it is gone, and the sandbox perhaps, too
-            pass
-        except Exception as e:
-            note = (
-                f"the command {process.id} was killed, and that is not confirmed ({e}): it may run on;"
-                f" kill the sandbox {self.id} to be sure"
-            )
-            logger.warning("%s", note)
-            if hasattr(why, "add_note"):  # since Python 3.11
-                why.add_note(note)
 
     # Packages.
 

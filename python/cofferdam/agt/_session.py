@@ -159,15 +159,18 @@ class Session:
                     f"No active session: the sandbox of '{self.session_id}' is gone or can't be used: {e}"
                 ) from e
             return SandboxResult(success=False, exit_code=127, stderr=str(e), duration_seconds=time.monotonic() - began)
-        if handle is not None:
-            with self.lock:
-                handle.status = ExecutionStatus.RUNNING
-                self.running[handle.execution_id] = process
-        process.asks = False  # first of all it is asked why it was killed: a sandbox that ends can't be asked long
         try:
+            if handle is not None:
+                with self.lock:
+                    handle.status = ExecutionStatus.RUNNING
+                    self.running[handle.execution_id] = process
+            process.asks = False  # first of all it is asked why it was killed: a sandbox that ends can't be asked long
             result = process.wait(max_output=limits.output_max_bytes)
-        except CofferdamError as e:
-            raise RuntimeError(f"No active session: the sandbox of '{self.session_id}' was lost: {e}") from e
+        except BaseException as e:
+            process.abandon(e)
+            if isinstance(e, CofferdamError):
+                raise RuntimeError(f"No active session: the sandbox of '{self.session_id}' was lost: {e}") from e
+            raise
         finally:
             if handle is not None:
                 with self.lock:

@@ -1,0 +1,93 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+)
+
+// withGuest is a sandbox in this process, and its guest's end of the channel.
+func withGuest(t *testing.T) (*sandbox, *channel.Session) {
+	t.Helper()
+	near, file, err := channel.SocketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := net.FileConn(file)
+	_ = file.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := channel.NewHostSession(near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest, err := channel.NewGuestSession(far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = guest.Close(), session.Close()
+		_, _ = near.Close(), far.Close()
+	})
+	return &sandbox{id: "box", log: slog.New(slog.DiscardHandler), session: session, calls: make(chan struct{}, 1), controls: make(chan struct{}, 1)}, guest
+}
+
+// TestAKillBeforeTheStartIsAnswered is kept: whoever sent it may have gone when the guest says yes to the
+// command. The control is another signal, of which nothing is kept.
+func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
+	for _, name := range []string{"KILL", "TERM"} {
+		t.Run(name, func(t *testing.T) {
+			box, guest := withGuest(t)
+			begun := make(chan error, 1)
+			c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+			go func() { begun <- box.begin(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
+			exec, err := guest.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := exec.ReadFrame(); err != nil { // it takes its time to answer
+				t.Fatal(err)
+			}
+			gone, leave := context.WithCancel(t.Context())
+			leave()
+			if err := box.control(gone, c, channel.FrameSignal, []byte(`{"name":"`+name+`","tree":true}`)); !errors.Is(err, context.Canceled) {
+				t.Fatalf("whoever does not wait is told %v", err)
+			}
+			if err := exec.WriteJSON(channel.FrameReply, channel.Reply{OK: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-begun; err != nil {
+				t.Fatal(err)
+			}
+			if name == "KILL" {
+				control, err := guest.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var call channel.Call
+				if err := control.ReadJSON(channel.FrameOpen, &call); err != nil || call.Control == nil || call.Control.Command != "it" ||
+					call.Control.Signal == nil || call.Control.Signal.Name != "KILL" || !call.Control.Signal.Tree {
+					t.Errorf("the guest is asked for %+v, %v", call, err)
+				}
+				if err := control.WriteJSON(channel.FrameReply, channel.Reply{OK: true}); err != nil {
+					t.Fatal(err)
+				}
+				_ = control.Close()
+			}
+			if err := exec.WriteJSON(channel.FrameExit, channel.Exit{Code: 137}); err != nil {
+				t.Fatal(err)
+			}
+			<-c.done
+			_ = exec.Close()
+			_ = box.session.Close()
+			if _, err := guest.Accept(); err == nil {
+				t.Error("the guest is asked for something else")
+			}
+		})
+	}
+}

@@ -127,7 +127,7 @@ func keepCommand(r *audit.Record, argv []string) {
 			continue
 		}
 		sum := sha256.Sum256([]byte(strings.Join(argv, "\x00")))
-		r.Command = append(r.Command, arg[:max(0, min(len(arg), maxCommand-size))])
+		r.Command = append(r.Command, masking.Cut(arg, max(0, maxCommand-size)))
 		r.Detail["command_sha256"] = hex.EncodeToString(sum[:])
 		r.Detail["arguments_left_out"] = strconv.Itoa(len(argv) - i - 1)
 		return

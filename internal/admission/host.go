@@ -255,20 +255,19 @@ func (c *Controller) Disconnected(ctx context.Context, d door.Disconnection) err
 	if began.Detail[detailRequests] != "" {
 		how[detailRequests] = strconv.FormatInt(d.Requests, 10)
 	}
-	if d.Unreached { // first, or the end would not be told again if this fails
+	var unreached error
+	if d.Unreached {
 		port, _ := strconv.Atoi(began.Detail[records.DetailPort]) // written by hostDetail
 		refused := policy.Decision{Effect: policy.Deny, Rule: door.RuleHostUnreached, ResolvedBy: policy.ByNetwork, Reason: d.Problem}
-		if _, err = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port); !records.Kept(err) {
-			t.hosts.Resume(d.Seq)
-			return err
-		}
+		_, unreached = t.refuseHost(ctx, refused, audit.Failed, began.Detail[records.DetailName], port)
 	}
-	ended := t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how)
-	if records.Kept(ended) {
-		t.hosts.Carry(d.BytesOut)
-		t.hosts.Carry(d.BytesIn)
+	// Whatever became of that, which the quota of records may refuse, the end comes on record.
+	if err = t.endConnection(ctx, began, masking.Cut(d.Problem, 1_024), how); !records.Kept(err) {
+		return err
 	}
-	return errors.Join(err, ended)
+	t.hosts.Carry(d.BytesOut)
+	t.hosts.Carry(d.BytesIn)
+	return errors.Join(unreached, err)
 }
 
 // endConnection puts on record that a connection has ended, and how. If that can neither be

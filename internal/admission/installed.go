@@ -26,9 +26,6 @@ func (c *Controller) Installed(ctx context.Context, sandbox string, disk invento
 	if t.run.Plan {
 		return Accounted{}, nil // what a resolver unpacked to read it is no installation
 	}
-	if _, err := c.admit(ctx, sandbox); err != nil {
-		return Accounted{}, err
-	}
 	err = t.disk.Record(ctx, disk)
 	return Accounted{End: t.disk.End()}, err
 }

@@ -88,7 +88,7 @@ func (d *Distribution) ServeSystem(ctx context.Context, sandbox, build string, p
 // SystemInstalled records that the sandbox says that a package is installed, which was
 // brought.
 func (d *Distribution) SystemInstalled(ctx context.Context, sandbox, build string, p SystemPackage) error {
-	t, err := d.open(ctx, sandbox)
+	t, err := d.tenants.get(sandbox) // also of a run that is cut: it has happened
 	if err != nil {
 		return err
 	}

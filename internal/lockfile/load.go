@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -84,6 +85,15 @@ func (g *Given) Set() (*Set, error) {
 		files = append(files, f)
 	}
 	return NewSet(policy.LockRules{Mode: g.Mode, Trust: g.Trust}, files)
+}
+
+// KeptBytes is about how many bytes Encode writes: the lockfiles are in it in base64.
+func (g *Given) KeptBytes() int64 {
+	n := int64(0)
+	for _, s := range g.Sources {
+		n += int64(len(s.Name)) + int64(base64.StdEncoding.EncodedLen(len(s.Data)))
+	}
+	return n
 }
 
 // Encode writes what was given, for Decode.

@@ -53,6 +53,7 @@ func (a *adopter) Lost(ctx context.Context, id, reason string) {
 func (a *adopter) Tidy(ctx context.Context) {
 	a.assembly.inventory.Sweep(a.registry.knows)
 	a.remover.blueprints.Sweep(a.registry.knows)
+	a.remover.sweepLocks(ctx)
 	for _, s := range a.registry.list() {
 		a.tracker.catchUp(ctx, s)
 	}

@@ -34,6 +34,7 @@ func (m *Manager) Keep(ctx context.Context, id string, keep Keep) (_ Snapshot, e
 	if err != nil {
 		return Snapshot{}, err
 	}
+	defer m.documents.holdLock(s.info.LockDigest)() // the sandbox may be gone before the snapshot is there
 	return m.copies.Keep(ctx, m.sourceOf(s), keep)
 }
 
@@ -64,7 +65,11 @@ func (m *Manager) Snapshots(context.Context) ([]Snapshot, error) { return m.copi
 // is the Unix socket's, which may remove all by id. fault.ErrConflict while a sandbox
 // is being made from it.
 func (m *Manager) RemoveSnapshot(ctx context.Context, owner, ref string) error {
-	return m.copies.Remove(ctx, owner, ref)
+	if err := m.copies.Remove(ctx, owner, ref); err != nil {
+		return err
+	}
+	m.remover.sweepLocks(context.WithoutCancel(ctx))
+	return nil
 }
 
 const (
@@ -97,6 +102,7 @@ func (m *Manager) Fork(ctx context.Context, id string, count int, l Lifetime) (_
 	if err := m.cfg.Door.Recheck(ctx, id); err != nil { // before anything is written for copies that can't start
 		return nil, copies.CantUse("the sandbox "+id+" can't be forked", err)
 	}
+	defer m.documents.holdLock(s.info.LockDigest)()
 	draft, from, err := m.copies.Write(ctx, m.sourceOf(s), journal.NewID("fork", 8), engine.ContentsMemory, false)
 	if err != nil {
 		return nil, err

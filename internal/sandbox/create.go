@@ -243,48 +243,66 @@ func (c *creator) takeUp(ctx context.Context, s *Sandbox, from *copies.Origin) (
 }
 
 // creation is a sandbox that is being made: its owner's share is taken, the sweeps
-// leave its id alone, and the journal knows of it.
+// leave its id and its lockfiles alone, and the journal knows of it.
 type creation struct {
 	*creator
 	entry Entry
 	leave func()
 }
 
+// reserve takes what a sandbox's owner has a share of, and only then keeps what it was sent: what a quota
+// refuses leaves nothing. giveBack is for a sandbox that is not to be; release, of a documents.keep, for
+// one that others know of.
+func (c *creator) reserve(ctx context.Context, p *plan, req Request) (giveBack, release func(), err error) {
+	quotas := c.tracker.quotas
+	if err := quotas.Take(p.info.ID, shareOf(p.info), req.Owner.Quota); err != nil {
+		return nil, nil, err
+	}
+	if err := c.cfg.Homes.Take(p.info.Home, p.info.ID); err != nil {
+		quotas.Drop(p.info.ID)
+		return nil, nil, err
+	}
+	release, err = c.documents.keep(req, p.lock)
+	giveBack = func() { // by the id that it has then
+		if release != nil {
+			c.remover.dropLock(ctx, p.info, release)
+		}
+		c.cfg.Homes.Drop(p.info.ID)
+		quotas.Drop(p.info.ID)
+	}
+	if err != nil {
+		giveBack()
+		return nil, nil, err
+	}
+	return giveBack, release, nil
+}
+
 // start takes what a sandbox needs before anything of it is made. Whoever has a
 // creation ends it with commit or abort.
 func (c *creator) start(ctx context.Context, p *plan, req Request, digest string) (*creation, error) {
-	if err := c.documents.keepPolicy(req.Policy.Digest(), req.PolicyText); err != nil {
-		return nil, err
-	}
-	if err := c.documents.keepLock(req.Lock, p.lock); err != nil {
-		return nil, err
-	}
-	faultpoint.Hit(faultpoint.CreatePlanned)
 	if req.Lifetime.Then.Pauses() {
 		if err := c.planner.engines.canPause(ctx, p.info.Engine); err != nil {
 			return nil, err
 		}
 	}
-	own, quotas := p.info.ID, c.tracker.quotas
-	if err := quotas.Take(own, shareOf(p.info), req.Owner.Quota); err != nil {
+	own := p.info.ID
+	giveBack, release, err := c.reserve(ctx, p, req)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.cfg.Homes.Take(p.info.Home, own); err != nil {
-		quotas.Drop(own)
-		return nil, err
-	}
+	faultpoint.Hit(faultpoint.CreatePlanned)
 	c.ready.claim(ctx, p) // the plan may have another id now
-	quotas.Rename(own, p.info.ID)
+	c.tracker.quotas.Rename(own, p.info.ID)
 	c.cfg.Homes.Rename(own, p.info.ID)
+	occupied := c.registry.occupy(p.info.ID)
 	begun := &creation{
-		creator: c, leave: c.registry.occupy(p.info.ID),
+		creator: c, leave: func() { occupied(); release() },
 		entry: Entry{Info: p.info, State: Creating, Key: req.IdempotencyKey, Request: digest},
 	}
 	c.registry.discharge(p.info.ID)
 	if err := c.tracker.journal.Enter(ctx, begun.entry, "", ""); err != nil {
 		c.ready.unclaim(ctx, p)
-		quotas.Drop(p.info.ID)
-		c.cfg.Homes.Drop(p.info.ID)
+		giveBack()
 		begun.leave()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "no sandbox can be made, because the journal of sandboxes can't be written")
 	}
@@ -311,7 +329,7 @@ func (c *creation) commit(ctx context.Context, s *Sandbox) {
 func (c *creation) abort(ctx context.Context, cause error) {
 	id, log := c.entry.Info.ID, c.cfg.Log.With("sandbox", c.entry.Info.ID, "run", c.entry.Info.Run)
 	ctx = context.WithoutCancel(ctx)
-	defer c.leave()
+	defer c.remover.dropLock(ctx, c.entry.Info, c.leave)
 	c.tracker.quotas.Drop(id)
 	defer c.cfg.Homes.Drop(id) // nothing of it is there any more
 	c.remover.forgetFiles(id)

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +14,21 @@ import (
 // documents are the policies and lockfiles that sandboxes were made with, in files by
 // their digests, so that a restarted daemon holds its sandboxes to the same ones and
 // `policy suggest` finds them.
-type documents struct{ dir string }
+type documents struct {
+	*keptLocks
+
+	dir string
+}
+
+func newDocuments(dir string) documents { return documents{newKeptLocks(dir), dir} }
+
+// keep stores what a sandbox is to be made with, for the create of which it is held: see keptLocks.
+func (d documents) keep(req Request, set *lockfile.Set) (release func(), err error) {
+	if err := d.keepPolicy(req.Policy.Digest(), req.PolicyText); err != nil {
+		return nil, err
+	}
+	return d.keepLock(req.Owner.Token, req.Lock, set)
+}
 
 // keepPolicy stores a document under its policy's digest.
 func (d documents) keepPolicy(digest string, text []byte) error {
@@ -62,67 +75,4 @@ func (d documents) policyFrom(source, digest string) (*policy.Policy, []byte, er
 		return nil, nil, fault.New(fault.ErrConflict, "the kept policy %s has another digest now", digest)
 	}
 	return p, text, nil
-}
-
-// readLock reads a run's lockfiles; nil for a run without.
-func readLock(given *lockfile.Given) (*lockfile.Set, error) {
-	if given == nil {
-		return nil, nil //nolint:nilnil // no lockfiles is a good answer
-	}
-	return given.Set()
-}
-
-// keepLock stores the lockfiles as they were given under the set's digest.
-func (d documents) keepLock(given *lockfile.Given, set *lockfile.Set) error {
-	if set == nil {
-		return nil
-	}
-	path := d.lockPath(set.Digest())
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	data, err := given.Encode()
-	if err == nil {
-		err = wholefile.Replace(path, data, 0o600)
-	}
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the lockfiles can't be kept in %s", d.dir)
-	}
-	return nil
-}
-
-func (d documents) lockPath(digest string) string {
-	return filepath.Join(d.dir, strings.TrimPrefix(digest, "sha256:")+".lock.json")
-}
-
-// lock reads the kept lockfiles of a digest; nil for "".
-func (d documents) lock(digest string) (*lockfile.Set, error) {
-	if digest == "" {
-		return nil, nil //nolint:nilnil // no lockfiles is a good answer
-	}
-	data, err := os.ReadFile(d.lockPath(digest))
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrNotFound, err, "the lockfiles %s are not kept any more", digest)
-	}
-	set, err := lockfile.Decode(data)
-	if err != nil {
-		return nil, err
-	}
-	if set.Digest() != digest {
-		return nil, fault.New(fault.ErrConflict, "the kept lockfiles %s have another digest now", digest)
-	}
-	return set, nil
-}
-
-// givenLock reads the kept lockfiles of a digest as they were given.
-func (d documents) givenLock(digest string) (*lockfile.Given, error) {
-	if _, err := d.lock(digest); err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(d.lockPath(digest))
-	if err != nil {
-		return nil, fault.Wrap(fault.ErrNotFound, err, "the lockfiles %s are not kept any more", digest)
-	}
-	given := &lockfile.Given{}
-	return given, json.Unmarshal(data, given)
 }

@@ -54,14 +54,14 @@ func TestLockfilesAreGuarded(t *testing.T) {
 // TestLockfilesAreKept: a restarted daemon holds a sandbox to the same lockfiles,
 // or does not take it back.
 func TestLockfilesAreKept(t *testing.T) {
-	d := documents{t.TempDir()}
+	d := newDocuments(t.TempDir())
 	g := given("/project/requirements.txt")
 	set, err := readLock(g)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := d.keepLock(g, set); err != nil {
+		if _, err := d.keepLock("", g, set); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestLockfilesAreKept(t *testing.T) {
 	if none, err := d.lock(""); none != nil || err != nil {
 		t.Errorf("a run without lockfiles: %v, %v", none, err)
 	}
-	if err := d.keepLock(nil, nil); err != nil {
+	if _, err := d.keepLock("", nil, nil); err != nil {
 		t.Errorf("a run without lockfiles: %v", err)
 	}
 
@@ -131,5 +131,53 @@ func TestAPlanWritesNoMount(t *testing.T) {
 				t.Errorf("plan %v: %+v", planned, mount)
 			}
 		}
+	}
+}
+
+// TestOnlyTokensLockfilesAreSwept: of those only what nobody holds or names; and none while it is not known
+// who has them, or before the mark is there that tells whose they are.
+func TestOnlyTokensLockfilesAreSwept(t *testing.T) {
+	unknown := errors.New("the journal can't be read")
+	for what, c := range map[string]struct {
+		owners []string // who keeps it, one after the other
+		held   bool
+		named  bool
+		err    error
+		stays  bool
+	}{
+		"a token's":                      {owners: []string{"tk"}},
+		"two tokens'":                    {owners: []string{"tk", "tk2"}},
+		"held":                           {owners: []string{"tk"}, held: true, stays: true},
+		"named":                          {owners: []string{"tk"}, named: true, stays: true},
+		"nobody knows":                   {owners: []string{"tk"}, err: unknown, stays: true},
+		"the host's":                     {owners: []string{""}, stays: true},
+		"the host's, and then a token's": {owners: []string{"", "tk"}, stays: true},
+		"a token's, and then the host's": {owners: []string{"tk", ""}, stays: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newDocuments(t.TempDir())
+			g := given("/project/requirements.txt")
+			set, err := readLock(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, owner := range c.owners {
+				release, err := d.keepLock(owner, g, set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				release()
+				release() // once
+			}
+			if c.held {
+				defer d.holdLock(set.Digest())()
+			}
+			if err := d.sweepLocks(func() (map[string]bool, error) { return map[string]bool{set.Digest(): c.named}, c.err }); !errors.Is(err, c.err) {
+				t.Fatal(err)
+			}
+			if _, err := d.lock(set.Digest()); (err == nil) != c.stays {
+				t.Errorf("it stays: %v (%v)", err == nil, err)
+			}
+		})
 	}
 }

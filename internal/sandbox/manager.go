@@ -57,7 +57,7 @@ func New(given Config) *Manager {
 	known, keys := newRegistry(), newKeys()
 	times := &lifetimes{cfg: cfg, registry: known, background: b}
 	m := &Manager{
-		cfg: cfg, registry: known, background: b, documents: documents{cfg.PolicyDir}, spans: spans{cfg.Observer, known},
+		cfg: cfg, registry: known, background: b, documents: newDocuments(cfg.PolicyDir), spans: spans{cfg.Observer, known},
 		inside: &inside{cfg: cfg, registry: known, background: b, outgoing: scans}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
 		tracker: &tracker{
 			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(),
@@ -71,7 +71,7 @@ func New(given Config) *Manager {
 	})
 	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies}
 	m.remover = &remover{
-		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, background: b,
+		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, documents: m.documents, copies: m.copies, background: b,
 		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
 	}
 	agents := &guests{cfg: cfg, blueprints: blueprints}

@@ -108,7 +108,7 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 	_, info.TemplateMounts = mounts.Destinations(p.template.Mounts)
 	req.from.Name(&info)
 	if p.lock != nil {
-		info.LockDigest = p.lock.Digest()
+		info.LockDigest, info.LockBytes = p.lock.Digest(), req.Lock.KeptBytes()
 	}
 	if info.Run == "" {
 		info.Run = journal.NewID("run-", 6)

@@ -23,6 +23,8 @@ type remover struct {
 	keys       *keys
 	inventory  *inventory.Book
 	blueprints *copies.Blueprints
+	documents  documents
+	copies     *copies.Library
 	background *background
 }
 
@@ -197,7 +199,44 @@ func (r *remover) forget(s *Sandbox) {
 	r.cfg.Homes.Drop(s.info.ID)
 	r.registry.drop(s)
 	r.keys.drop(s)
+	r.dropLock(r.background.ctx, s.info, func() {})
 	close(s.gone)
+}
+
+// dropLock has a sandbox need its lockfiles no more, by release, and removes them if they were the last
+// that did, and a token's.
+func (r *remover) dropLock(ctx context.Context, info Info, release func()) {
+	release()
+	if info.LockDigest != "" && info.Owner.Token != "" {
+		r.sweepLocks(context.WithoutCancel(ctx))
+	}
+}
+
+// sweepLocks removes the lockfiles of tokens that no sandbox and no snapshot has. What can't be removed
+// is tried again by the next reconcile.
+func (r *remover) sweepLocks(ctx context.Context) {
+	if err := r.documents.sweepLocks(func() (map[string]bool, error) { return r.lockDigests(ctx) }); err != nil {
+		r.cfg.Log.Error("the lockfiles of sandboxes that are gone can't be removed; it is tried again", "err", err)
+	}
+}
+
+// lockDigests are those of the lockfiles that sandboxes and snapshots have.
+func (r *remover) lockDigests(ctx context.Context) (map[string]bool, error) {
+	entries, err := r.tracker.journal.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, e := range entries {
+		has[e.Info.LockDigest] = true
+	}
+	for _, s := range r.registry.list() {
+		has[s.info.LockDigest] = true
+	}
+	for _, snap := range r.copies.List() {
+		has[snap.Of.LockDigest] = true
+	}
+	return has, nil
 }
 
 // watchPause is how long a keeper that does not answer is left alone.

@@ -47,11 +47,10 @@ type Book struct {
 	summing sync.Mutex // held while repeats are written; taken before mu
 
 	mu          sync.Mutex      // guards all below
-	used        int             // records that the guest caused, without the next
-	questions   int             // records of what was asked for it, which have a quota of their own
+	used        [quotas]int     // records on each quota
 	begun       bool            // there is a record of it
 	first, last uint64          // the numbers of its first and last record
-	cut         bool            // used passed the quota; for ever
+	cut         bool            // a quota that cuts the run is used up; for ever
 	cutLogged   bool            // and the log says so
 	ids         map[string]bool // request ids that are taken
 	refusals    map[refusalKey]*refusal
@@ -77,18 +76,6 @@ func (b *Book) Range() (first, last uint64, begun bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.first, b.last, b.begun
-}
-
-// counts reports whether a record is one that the guest caused. Commands and
-// the sandbox's own life are the host's doing and never cut a run.
-func counts(r audit.Record) bool {
-	if r.Outcome == audit.Installed && r.SHA256 != "" || r.Kind == audit.KindNetwork && r.Outcome == audit.Finished {
-		return false // there are at most as many as there are served files and begun connections, which count
-	}
-	if r.Kind == audit.KindTool && (r.Outcome == audit.Finished || r.Outcome == audit.Failed) {
-		return false // there are as many as there are calls that began
-	}
-	return (r.Kind == audit.KindPackage || r.Kind == audit.KindNetwork || r.Kind == audit.KindTool) && r.Outcome != audit.Exceeded && r.Detail[DetailEvent] != EventRepeats
 }
 
 // appendTime bounds how long a record may take to be written.
@@ -129,7 +116,7 @@ func (b *Book) append(ctx context.Context, r audit.Record, most int, write func(
 	case err == nil:
 		b.noted(r.Seq)
 	case custodyOf(kept) == theBook && !errors.Is(err, fault.ErrInvalid):
-		err = &keptError{err, !b.owe(kept, used != nil, most)}
+		err = &keptError{err, !b.owe(kept, used, most)}
 	case used != nil:
 		*used--
 	}
@@ -141,35 +128,28 @@ func (b *Book) append(ctx context.Context, r audit.Record, most int, write func(
 func (b *Book) complete(ctx context.Context, r audit.Record) (completed audit.Record, used *int, err error) {
 	r.Run, r.Sandbox, r.Policy = b.config.Run, b.config.Sandbox, b.config.Policy()
 	r.User, r.Token = cmp.Or(r.User, b.config.User), cmp.Or(r.Token, b.config.Token)
-	counted := counts(r)
 	b.mu.Lock()
 	if r.RequestID == "" && r.Kind != audit.KindFile { // which nobody is shown the id of, and each small call makes two
 		r.RequestID = b.newID()
 	}
-	used = b.quotaOf(r)
-	if used == &b.questions && counted && !b.cut && *used >= questionsFor*b.config.Limits.Records {
+	of := b.charged(r)
+	past := b.past(of)
+	if of == ofQuestions && past && !b.cut {
 		b.mu.Unlock()
 		return r, nil, b.askedEnough(ctx)
 	}
-	b.cut = b.cut || counted && used == &b.used && *used >= b.config.Limits.Records
-	refused := counted && b.cut
-	if counted && !refused {
+	b.cut = b.cut || past && of != ofQuestions
+	refused := past || b.cut && (of == ofRequests || of == ofQuestions) // what has happened is on record of a run that is cut, too
+	if of != free && !refused {
+		used = &b.used[of]
 		*used++
 	}
 	b.mu.Unlock()
-	switch {
-	case refused:
+	if refused {
 		return r, nil, b.cutOff(ctx)
-	case !counted:
-		used = nil
 	}
 	return r, used, nil
 }
-
-// questionsFor is how many different questions may be on record for each other record that may be:
-// reading what the packages of a policy require asks several of each, and is nothing that the
-// guest has done.
-const questionsFor = 3
 
 // askedEnough returns the refusal of a question past the quota of those, and puts on record that
 // there was one. The run goes on: what it asks of nobody, or the cache has, it is served.
@@ -178,14 +158,6 @@ func (b *Book) askedEnough(ctx context.Context) error {
 		masking.Cut(b.config.Run, 64), questionsFor*b.config.Limits.Records)
 	_, err := b.Refuse(ctx, audit.Record{Kind: audit.KindNetwork, Outcome: audit.Exceeded, Rule: "quota.questions", Reason: enough.Error()})
 	return errors.Join(enough, err)
-}
-
-// quotaOf is what a record that counts is counted in; mu is held.
-func (b *Book) quotaOf(r audit.Record) *int {
-	if r.Outcome == audit.Asked {
-		return &b.questions
-	}
-	return &b.used
 }
 
 // noted takes a record's number; mu is held.

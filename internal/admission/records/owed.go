@@ -32,7 +32,7 @@ const EventDropped = "records_dropped"
 type owed struct {
 	record audit.Record
 	key    refusalKey // of a refusal; zero: it is none
-	quota  bool       // it has its place in the quota
+	used   *int       // of the quota in which it has its place; nil: in none
 	// writing: the log may have it already, so that no repeat is counted into it.
 	writing bool
 }
@@ -73,11 +73,11 @@ func Counted(err error) bool {
 
 // owe keeps a record. The same refusal is kept once, with its count. false: there are as many as
 // there may be, so that it is only counted that there was one; mu is held.
-func (b *Book) owe(r audit.Record, quota bool, most int) (kept bool) {
+func (b *Book) owe(r audit.Record, used *int, most int) (kept bool) {
 	if b.config.OnOwed != nil {
 		b.config.OnOwed(b)
 	}
-	one := owed{record: r, quota: quota}
+	one := owed{record: r, used: used}
 	one.record.Detail = maps.Clone(r.Detail)
 	if one.record.Detail == nil {
 		one.record.Detail = map[string]string{}
@@ -104,8 +104,8 @@ func (b *Book) owe(r audit.Record, quota bool, most int) (kept bool) {
 
 // unquota gives the place of a record back that is not written; mu is held.
 func (b *Book) unquota(one owed) {
-	if one.quota {
-		*b.quotaOf(one.record)--
+	if one.used != nil {
+		*one.used--
 	}
 }
 

@@ -11,8 +11,8 @@ func (b *Book) Replay(r audit.Record) {
 	if r.RequestID != "" {
 		b.ids[r.RequestID] = true
 	}
-	if counts(r) {
-		*b.quotaOf(r)++
+	if of := b.charged(r); of != free {
+		b.used[of]++
 	}
 	if r.Kind == audit.KindPackage && r.Outcome == audit.Shown {
 		b.displayed[shownKeyOf(r)] = nil

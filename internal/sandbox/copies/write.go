@@ -61,10 +61,10 @@ func (l *Library) mayKeep(ctx context.Context, s Source) (done func(), err error
 	if owner.Quota.DiskBytes == 0 || l.cfg.Store == nil {
 		return func() {}, nil
 	}
-	done, used, fits := l.drafts.take(owner.Token, imageSize(ctx, s), owner.Quota.DiskBytes, func() (kept int64) {
-		for _, k := range l.cfg.Store.List() {
-			if k.Owner == owner.Token {
-				kept += k.Bytes
+	done, used, fits := l.drafts.take(owner.Token, imageSize(ctx, s)+s.Info.LockBytes, owner.Quota.DiskBytes, func() (kept int64) {
+		for _, k := range l.List() { // the lockfiles are kept as long as it is
+			if k.Owner.Token == owner.Token {
+				kept += k.Bytes + k.Of.LockBytes
 			}
 		}
 		return kept

@@ -24,6 +24,7 @@ type Info struct {
 	PolicyDigest string        `json:"policy_digest"`
 	PolicySource string        `json:"policy_source,omitempty"`
 	LockDigest   string        `json:"lock_digest,omitempty"` // of the lockfiles; "": there are none
+	LockBytes    int64         `json:"lock_bytes,omitempty"`  // that the daemon keeps of the lockfiles
 	User         string        `json:"user,omitempty"`
 	Workdir      string        `json:"workdir,omitempty"`
 	Linger       bool          `json:"linger,omitempty"`

@@ -1,0 +1,176 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
+)
+
+// keptLocks are the lockfiles that sandboxes were made with, in files by their digests. Those of the
+// host's own users stay: reports about runs that have ended compare with them. A token's lie beside a
+// mark, and go once no sandbox and no snapshot has them, since nothing else bounds how many it sends.
+// Safe for concurrent use.
+type keptLocks struct {
+	dir string
+
+	mu   sync.Mutex     // guards held; nobody writes or removes a file without it
+	held map[string]int // digests that somebody needs of whom named does not know yet
+}
+
+// The ends of names: a lockfile's, and that of the mark beside one which goes with the last that has it.
+// A daemon that does not know marks keeps all.
+const (
+	lockEnd   = ".lock.json"
+	passesEnd = ".lock.passes"
+)
+
+func newKeptLocks(dir string) *keptLocks { return &keptLocks{dir: dir, held: map[string]int{}} }
+
+// readLock reads a run's lockfiles; nil for a run without.
+func readLock(given *lockfile.Given) (*lockfile.Set, error) {
+	if given == nil {
+		return nil, nil //nolint:nilnil // no lockfiles is a good answer
+	}
+	return given.Set()
+}
+
+// keepLock stores the lockfiles as an owner gave them under the set's digest, and holds them until
+// release. The owner "" is the host's.
+func (l *keptLocks) keepLock(owner string, given *lockfile.Given, set *lockfile.Set) (release func(), err error) {
+	if set == nil {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.write(owner, given, set.Digest()); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the lockfiles can't be kept in %s", l.dir)
+	}
+	return l.hold(set.Digest()), nil
+}
+
+// write needs mu. The mark comes first: after a crash in between there is at most a mark too many.
+func (l *keptLocks) write(owner string, given *lockfile.Given, digest string) error {
+	path, mark := l.lockPath(digest), l.markPath(digest)
+	_, err := os.Stat(path)
+	switch there := err == nil; {
+	case there && owner == "":
+		return removed(mark) // the host's own has it from now on
+	case there:
+		return nil
+	case owner != "":
+		err = wholefile.Replace(mark, nil, 0o600)
+	default:
+		err = removed(mark)
+	}
+	if err != nil {
+		return err
+	}
+	data, err := given.Encode()
+	if err != nil {
+		return err
+	}
+	return wholefile.Replace(path, data, 0o600)
+}
+
+// removed removes a file; that there is none is as good.
+func removed(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// holdLock keeps the lockfiles of a digest until release; of "" it does nothing.
+func (l *keptLocks) holdLock(digest string) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hold(digest)
+}
+
+// hold needs mu.
+func (l *keptLocks) hold(digest string) (release func()) {
+	l.held[digest]++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.held[digest]--; l.held[digest] == 0 {
+			delete(l.held, digest)
+		}
+	})
+}
+
+// sweepLocks removes tokens' lockfiles that nobody holds and named does not have; none if it fails. It
+// is asked while none comes or goes.
+func (l *keptLocks) sweepLocks(named func() (map[string]bool, error)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	marks, err := filepath.Glob(filepath.Join(l.dir, "*"+passesEnd))
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	has, err := named()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, mark := range marks {
+		digest := "sha256:" + strings.TrimSuffix(filepath.Base(mark), passesEnd)
+		if has[digest] || l.held[digest] > 0 {
+			continue
+		}
+		err := removed(l.lockPath(digest))
+		if err == nil {
+			err = removed(mark) // last: without it the file would stay
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (l *keptLocks) lockPath(digest string) string {
+	return filepath.Join(l.dir, strings.TrimPrefix(digest, "sha256:")+lockEnd)
+}
+
+func (l *keptLocks) markPath(digest string) string {
+	return filepath.Join(l.dir, strings.TrimPrefix(digest, "sha256:")+passesEnd)
+}
+
+// lock reads the kept lockfiles of a digest; nil for "".
+func (l *keptLocks) lock(digest string) (*lockfile.Set, error) {
+	if digest == "" {
+		return nil, nil //nolint:nilnil // no lockfiles is a good answer
+	}
+	data, err := os.ReadFile(l.lockPath(digest))
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrNotFound, err, "the lockfiles %s are not kept any more", digest)
+	}
+	set, err := lockfile.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if set.Digest() != digest {
+		return nil, fault.New(fault.ErrConflict, "the kept lockfiles %s have another digest now", digest)
+	}
+	return set, nil
+}
+
+// givenLock reads the kept lockfiles of a digest as they were given.
+func (l *keptLocks) givenLock(digest string) (*lockfile.Given, error) {
+	if _, err := l.lock(digest); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(l.lockPath(digest))
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrNotFound, err, "the lockfiles %s are not kept any more", digest)
+	}
+	given := &lockfile.Given{}
+	return given, json.Unmarshal(data, given)
+}

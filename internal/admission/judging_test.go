@@ -49,6 +49,7 @@ func TestLongTextsAreJudgedInTurn(t *testing.T) {
 		select {
 		case err := <-waits:
 			t.Errorf("%s does not wait: %v", way, err)
+			cancel()
 			continue
 		default:
 		}

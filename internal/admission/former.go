@@ -110,6 +110,7 @@ func (f *former) find(known map[string][]secret.Value, lease *secret.Lease) erro
 			v, found := digests[t.digest]
 			if found {
 				lease.Adopt(name, v)
+				f.told[t.digest] = true
 			}
 			return found || !t.until.IsZero() && time.Now().After(t.until)
 		})

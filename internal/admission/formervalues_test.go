@@ -150,7 +150,7 @@ func TestASecretThatIsAlwaysTheSame(t *testing.T) {
 		t.Errorf("exchanged: %q", why)
 	}
 	for _, r := range log.All() {
-		for _, part := range strings.Fields(r.Detail[detailValues]) {
+		for part := range strings.FieldsSeq(r.Detail[detailValues]) {
 			if digest := newFormer(nil).digestOf("one", canary); strings.Contains(part, digest) {
 				t.Error("a digest can be tried without the key")
 			}
@@ -228,6 +228,7 @@ func TestAStreamThatAnotherRunsValueComesBy(t *testing.T) {
 }
 
 func streamBeside(t *testing.T, run string) {
+	t.Helper()
 	c := lending(&renewed{}, &approvaltest.Log{})
 	must(t, c.Register(tokenRun(t, "sb1")))
 	second := tokenRun(t, "sb2")

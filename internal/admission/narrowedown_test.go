@@ -38,6 +38,7 @@ func TestANarrowingLetsNoOtherCredentialThrough(t *testing.T) {
 }
 
 func narrowedToOwn(t *testing.T, document string) {
+	t.Helper()
 	c := lending(&renewed{}, &approvaltest.Log{})
 	bare, err := policy.Parse("bare", []byte("network_allowlist: [ { host: api.example, methods: [GET] } ]\n"))
 	must(t, err)
@@ -87,6 +88,7 @@ func TestANarrowingLetsNoSecretIn(t *testing.T) {
 }
 
 func narrowedToRead(t *testing.T, document string) {
+	t.Helper()
 	c := New(Config{Log: &approvaltest.Log{}, Secrets: secret.NewBroker([]secret.Declared{{
 		Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "Authorization", Format: "Bearer {secret}"}, Source: place(canary), Keep: time.Hour,
 	}}, time.Now)})

@@ -4,11 +4,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/egress/credentials"
 	egressrequests "github.com/cofferdam-dev/cofferdam/internal/egress/requests"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/secret"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // TestAHostsOtherPortTakesNoOtherCredential: a host that gets a secret gets no other credential, on none
@@ -41,5 +44,31 @@ func TestAHostsOtherPortTakesNoOtherCredential(t *testing.T) {
 	}
 	if err := send(8443, "sk-attackers-own-0123456789"); err == nil {
 		t.Error("on the host's other port a request with another credential leaves")
+	}
+}
+
+// TestAHostsOtherPortTakesNothingInTheSecretsPlace: the header in which the host takes its secret, whatever it is
+// called, holds a credential on its other port as well, as its declaration says. The control: at another
+// host that header says nothing.
+func TestAHostsOtherPortTakesNothingInTheSecretsPlace(t *testing.T) {
+	c := New(Config{Log: &approvaltest.Log{}, Secrets: secret.NewBroker([]secret.Declared{{
+		Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-Door", Format: exchange.Variable}, Source: place(canary), Keep: time.Hour,
+	}}, time.Now)})
+	p, err := policy.Parse("p", []byte("network_allowlist: [ \"api.example:443\", \"api.example:8443\", { host: other.example, methods: [GET] } ]\ncredentials: { inject: [ { host: \"api.example:443\", secret: one } ] }\n"))
+	must(t, err)
+	must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p, Placeholders: map[string]string{"one": "fake-one"}}))
+	send := func(host string, port int) error {
+		x, err := credentials.New(c).Exchange(t.Context(), egressrequests.Connection{Sandbox: "sb1", Name: host, Port: port, TLS: true})
+		must(t, err)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/upload", http.NoBody)
+		must(t, err)
+		r.Header.Set("X-Door", "open")
+		return x.Outgoing(r)
+	}
+	if err := send("other.example", 443); err != nil {
+		t.Fatalf("INCONCLUSIVE: at another host: %v", err)
+	}
+	if err := send("api.example", 8443); err == nil || !strings.Contains(err.Error(), "header X-Door") {
+		t.Errorf("on the host's other port: %v", err)
 	}
 }

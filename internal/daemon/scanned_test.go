@@ -34,6 +34,10 @@ func (d *keyDoor) Secrets(context.Context, door.SecretsAsk) (door.SecretsAnswer,
 	return door.SecretsAnswer{Values: map[string]string{"one": key}}, nil
 }
 
+func (*keyDoor) Lent(context.Context, door.LentAsk) (door.LentAnswer, error) {
+	return door.LentAnswer{}, nil
+}
+
 // TestConnectionsOfASandboxKnowOneAnother: an answer on one connection has no secret that another
 // one brought to the host since. The control: what is like it comes.
 func TestConnectionsOfASandboxKnowOneAnother(t *testing.T) {

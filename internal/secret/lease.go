@@ -61,7 +61,7 @@ func (b *Broker) Lease() *Lease {
 
 // StandingLease begins the daemon's own use, for as long as it runs: nobody could start another.
 // Of one secret it keeps the 256 values that were fetched last: one that was fetched before these, and
-// that its source gave no end, is looked for no more.
+// that its source gave no end, is looked for as those of runs that have ended are.
 func (b *Broker) StandingLease() *Lease {
 	l := b.Lease()
 	l.standing = true
@@ -227,16 +227,27 @@ func (l *Lease) remember(name string, v Value) error {
 		all[i] = fresh
 		return nil
 	}
-	if l.broker.known.crowded(name, fresh) {
-		return fault.New(fault.ErrUnavailable, "the secret %q can't be had: the runs that live have had %d values of it that may still be good, and no more of them are kept to look for; end some of them", name, maxHeld)
+	all, err := l.makeRoom(name, fresh)
+	if err != nil {
+		return err
 	}
-	most := maxHad
+	l.broker.known.hold(name, fresh)
+	l.had[name] = append(all, fresh)
+	return nil
+}
+
+// makeRoom are the values of a secret without one that is forgotten for a further one. The caller holds mu.
+func (l *Lease) makeRoom(name string, more had) ([]had, error) {
+	if l.broker.known.crowded(name, more) {
+		return nil, fault.New(fault.ErrUnavailable, "the secret %q can't be had: the runs that live have had %d values of it that may still be good, and no more of them are kept to look for; end some of them", name, maxHeld)
+	}
+	now, all, most := l.broker.now(), l.had[name], maxHad
 	if l.standing {
 		most = maxKnown
 	}
 	count, oldest, gone := 0, -1, -1 // of its kind: what was shown for it takes no place of what is lent
 	for i, h := range all {
-		if h.value.own != v.own {
+		if h.value.own != more.value.own {
 			continue
 		}
 		if count++; oldest < 0 {
@@ -246,19 +257,17 @@ func (l *Lease) remember(name string, v Value) error {
 			gone = i
 		}
 	}
-	if count >= most {
-		if gone < 0 && !l.standing {
-			return fault.New(fault.ErrUnavailable, "the secret %q can't be had: this run has had %d values of it that may still be good, and keeps no more of them to look for; start another run", name, maxHad)
-		}
-		if gone < 0 {
-			gone = oldest
-		}
-		l.broker.known.release(name, all[gone])
-		all = slices.Delete(all, gone, gone+1)
+	if count < most {
+		return all, nil
 	}
-	l.broker.known.hold(name, fresh)
-	l.had[name] = append(all, fresh)
-	return nil
+	if gone < 0 && !l.standing {
+		return nil, fault.New(fault.ErrUnavailable, "the secret %q can't be had: this run has had %d values of it that may still be good, and keeps no more of them to look for; start another run", name, maxHad)
+	}
+	if gone < 0 {
+		gone = oldest
+	}
+	l.broker.known.release(name, all[gone])
+	return slices.Delete(all, gone, gone+1), nil
 }
 
 // Declined tells that a host does not take what was fetched: it may have been revoked or

@@ -3,6 +3,7 @@ package exchange
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,9 +35,7 @@ func TestOwnCredentialsWhereTheHostsSecretDoesNotGo(t *testing.T) {
 	} {
 		send := func(x *Exchange, path string, head http.Header, body string) error {
 			r := post(t, path, c.kind, body)
-			for name, values := range head {
-				r.Header[name] = values
-			}
+			maps.Copy(r.Header, head)
 			if err := x.Outgoing(r); err != nil {
 				return err
 			}

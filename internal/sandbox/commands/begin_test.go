@@ -64,7 +64,7 @@ func (s *starting) serve(conn *channel.Conn) {
 		return
 	}
 	r := keeper.Response{OK: true}
-	switch req.Verb {
+	switch req.Verb { //nolint:exhaustive // the others are just agreed to
 	case keeper.VerbExec:
 		if _, _, err := conn.ReadFrame(); err != nil {
 			return

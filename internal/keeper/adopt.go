@@ -18,7 +18,7 @@ import (
 // A command that the copy does not have, because it had ended when the copy was
 // made, is a fault.ErrNotFound; one that has a stream is a fault.ErrConflict.
 func (c *Client) Adopt(ctx context.Context, id string, command Command, o ExecOptions) error {
-	command.Exit = nil
+	command.Exit, command.TimeoutMS = nil, 0 // keepers of older releases refuse what they do not know
 	return c.tell(ctx, Request{Verb: VerbAdopt, ID: id, Adopt: &command, Options: o})
 }
 

@@ -286,7 +286,7 @@ func (c *command) running() bool {
 func (c *command) view() Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Command{ID: c.id, Argv: c.argv, PID: c.pid, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal}
+	return Command{ID: c.id, Argv: c.argv, PID: c.pid, Started: c.started, Ended: c.ended, Exit: c.exit, Offset: c.out.size(), Terminal: c.terminal, TimeoutMS: c.timeout.Milliseconds()}
 }
 
 // lastCode is the highest exit code that a process can have.

@@ -85,6 +85,9 @@ type Command struct {
 	Offset  int64         `json:"offset"`         // output bytes so far, stdout and stderr together
 	// Terminal tells that it was started with one.
 	Terminal bool `json:"terminal,omitempty"`
+	// TimeoutMS is what it was started with, in milliseconds; 0: none, or a keeper that does not tell. No
+	// request has it.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
 // ExecOptions bound what the keeper keeps of a command.

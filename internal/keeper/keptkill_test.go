@@ -91,3 +91,17 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 		})
 	}
 }
+
+// TestATimeoutIsTold to the daemon that comes next, so that it can see to it.
+func TestATimeoutIsTold(t *testing.T) {
+	s := newStage(t)
+	s.launch("box", "guest")
+	for id, timeout := range map[string]int64{"with": 90_000, "without": 0} {
+		s.must(s.Exec(t.Context(), "box", channel.Exec{ID: id, Argv: []string{"cat"}, Timeout: timeout}, ExecOptions{}))
+		for _, c := range s.get("box").Commands {
+			if c.ID == id && c.TimeoutMS != timeout {
+				t.Errorf("%s: %d ms", id, c.TimeoutMS)
+			}
+		}
+	}
+}

@@ -122,7 +122,7 @@ func TestWhatIsNewHasAFeature(t *testing.T) {
 	samples := map[Feature]Request{FeatureProcesses: {Processes: []process.ID{{Pid: 2}}}, FeatureFresh: {Freeze: &Freeze{Fresh: true}}, FeatureOutput: {Verb: VerbOutput}}
 	old := recordedFields(t, "request")
 	for _, f := range fields(reflect.TypeFor[Request](), "") {
-		if slices.Contains(old, f) || strings.HasPrefix(f, ".adopt.exit.") { // which no client sends
+		if slices.Contains(old, f) || strings.HasPrefix(f, ".adopt.exit.") || f == ".adopt.timeout_ms" { // which no client sends
 			continue
 		}
 		if since[f] == "" {

@@ -71,7 +71,7 @@ func everyVerb(ctx context.Context, c *Client) {
 		ID: "box", Keep: true, Steps: [][]string{{"/bin/a", "b"}}, Undo: [][]string{{"/bin/c"}}, Env: []string{"X=1"}, Dir: "/d", Log: "/d/log",
 	})
 	_ = c.Thaw(ctx, launch)
-	_ = c.Adopt(ctx, "box", Command{ID: "c", Argv: []string{"sleep", "1"}, PID: 4, Started: at, Offset: 9, Terminal: true}, options)
+	_ = c.Adopt(ctx, "box", Command{ID: "c", Argv: []string{"sleep", "1"}, PID: 4, Started: at, Offset: 9, Terminal: true, TimeoutMS: 7}, options)
 	_ = c.Exec(ctx, "box", channel.Exec{ID: "c", Argv: []string{"true"}}, options)
 	_, _ = c.Call(ctx, "box", channel.Call{Kind: channel.CallPing})
 	if raw, _, err := c.Stream(ctx, "box", channel.Call{Kind: channel.CallDial, Port: 80}); err == nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -63,7 +64,7 @@ func (s *starting) serve(conn *channel.Conn) {
 		return
 	}
 	r := keeper.Response{OK: true}
-	switch req.Verb {
+	switch req.Verb { //nolint:exhaustive // the others are just agreed to
 	case keeper.VerbExec:
 		if _, _, err := conn.ReadFrame(); err != nil {
 			return
@@ -170,5 +171,15 @@ func TestStartsThatNobodyWaitsForAreBounded(t *testing.T) {
 	}
 	if n := k.asked.Load(); n != maxStarting+1 {
 		t.Errorf("the keeper was asked %d times", n)
+	}
+}
+
+// TestACopyKeepsTheTimeouts of the commands that ran.
+func TestACopyKeepsTheTimeouts(t *testing.T) {
+	for _, timeout := range []int64{0, 90_000} {
+		all := Running([]keeper.Command{{ID: "cmd-1", TimeoutMS: timeout}}, time.Now())
+		if len(all) != 1 || all[0].TimeoutMS != timeout || timeoutOf(all[0].TimeoutMS).Milliseconds() != timeout {
+			t.Errorf("%+v, want %d ms", all, timeout)
+		}
 	}
 }

@@ -122,8 +122,14 @@ func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
 		}
 		c := &command{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
 		t.hold(c)
-		errand.In(t.group, func() { t.follow(c, 0) })
+		errand.In(t.group, func() { t.follow(c, timeoutOf(k.TimeoutMS)) })
 	}
+}
+
+// timeoutOf is the timeout of a command that has run for an unknown part of it: time in which its sandbox
+// stood still or waited did not count. So all of it is given anew, which cuts off nothing that may still run.
+func timeoutOf(milliseconds int64) time.Duration {
+	return time.Duration(max(milliseconds, 0)) * time.Millisecond
 }
 
 // Copied is a command that ran when a copy was made.
@@ -132,6 +138,8 @@ type Copied struct {
 	Argv     []string  `json:"argv"`
 	Terminal bool      `json:"terminal,omitempty"`
 	Started  time.Time `json:"started"`
+	// TimeoutMS is its time limit in milliseconds; 0: none, or it is not known.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 }
 
 // Running are the commands that a copy may have, of those that the keeper knows: it
@@ -140,7 +148,7 @@ func Running(commands []keeper.Command, began time.Time) []Copied {
 	var all []Copied
 	for _, c := range commands {
 		if c.Exit == nil || !c.Ended.Before(began) {
-			all = append(all, Copied{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started})
+			all = append(all, Copied{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started, TimeoutMS: c.TimeoutMS})
 		}
 	}
 	return all
@@ -150,7 +158,7 @@ func Running(commands []keeper.Command, began time.Time) []Copied {
 // record, can be attached to, and their ends are waited for by follow. One that the guest
 // does not know had ended, or had not begun.
 func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (follow func(), err error) {
-	var all []*command
+	var all []func()
 	id := t.place.Info.ID
 	for _, c := range copied {
 		err := t.cfg.Keeper.Adopt(ctx, id, keeper.Command{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started}, keeper.ExecOptions{RingBytes: ringBytes})
@@ -169,11 +177,11 @@ func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (foll
 		}
 		cmd := &command{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: t.place.Info.Workdir}
 		t.hold(cmd)
-		all = append(all, cmd)
+		all = append(all, func() { t.follow(cmd, timeoutOf(c.TimeoutMS)) })
 	}
 	return func() {
-		for _, c := range all {
-			errand.In(t.group, func() { t.follow(c, 0) })
+		for _, followOne := range all {
+			errand.In(t.group, followOne)
 		}
 	}, nil
 }

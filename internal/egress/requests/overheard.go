@@ -32,7 +32,7 @@ func (o *overheard) CloseWrite() error {
 	if half, ok := o.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return o.Conn.Close()
+	return o.Close()
 }
 
 // overheardTLS is the same inside of TLS, of which net/http asks for the state.

@@ -42,7 +42,7 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 
 // maxTOMLNodes bounds what the parser could make a value of: of an array it makes all, before anybody can
 // count them. The largest real lockfiles have some hundred thousand of such.
-const maxTOMLNodes = 300_000
+const maxTOMLNodes = 200_000
 
 // maxTOMLLine bounds a line in bytes; an array of files in one line is long.
 const maxTOMLLine = 1 << 20

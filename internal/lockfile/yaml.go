@@ -16,7 +16,7 @@ import (
 // about a hundred thousand of such.
 const (
 	maxYAML      = 6 << 20
-	maxYAMLNodes = 200_000
+	maxYAMLNodes = 160_000
 )
 
 // readYAML reads one YAML document of plain mappings, lists and scalars;

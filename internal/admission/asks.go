@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -17,8 +17,8 @@ const (
 // asking is what every ask of the run has in common.
 func (t *tenant) asking(d policy.Decision) approval.Ask {
 	return approval.Ask{
-		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: excerpt.Sealed(t.policy().Source(), 1_024),
-		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: excerpt.Sealed(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
+		Run: t.run.Run, Sandbox: t.run.Sandbox, Policy: t.policy().Digest(), PolicyName: masking.Sealed(t.policy().Source(), 1_024),
+		Token: t.run.Token, OwnerKey: t.ownerKey, User: t.run.User, Task: masking.Sealed(t.run.Task, maxTask), Rule: d.Rule, Reason: d.Reason,
 	}
 }
 
@@ -65,7 +65,7 @@ func fileOf(q question) approval.File {
 func requires(e policy.Edge) string {
 	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
 	if e.Specifier != "" {
-		text += " " + excerpt.Sealed(e.Specifier, 200)
+		text += " " + masking.Sealed(e.Specifier, 200)
 	}
 	return text
 }

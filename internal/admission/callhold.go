@@ -11,7 +11,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -105,7 +104,7 @@ func (c *toolCall) use(ctx context.Context) (taken bool, err error) {
 func (c *toolCall) askOf(d policy.Decision) approval.Ask {
 	w := c.t.asking(d)
 	w.Call = c.subject()
-	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: excerpt.Sealed(c.tool.Description, 1_024)}}
+	w.Evidence = evidence.Evidence{Call: &evidence.Call{Commands: hostAsker{c.t}.commands(), Description: masking.Sealed(c.tool.Description, 1_024)}}
 	return w
 }
 

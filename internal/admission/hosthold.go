@@ -14,7 +14,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -227,7 +226,7 @@ func (h hostAsker) commands() []string {
 	slices.SortFunc(running, func(a, b audit.Record) int { return int(b.Seq) - int(a.Seq) })
 	var texts []string
 	for _, r := range running[:min(len(running), maxCommands)] {
-		texts = append(texts, excerpt.Sealed(strings.Join(r.Command, " "), 200))
+		texts = append(texts, masking.Sealed(strings.Join(r.Command, " "), 200))
 	}
 	return texts
 }

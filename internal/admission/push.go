@@ -12,9 +12,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gitwire"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -82,7 +82,7 @@ func (p push) judge(ctx context.Context) (policy.Decision, error) {
 	if !d.Allowed() || !terms.HeldPush {
 		return d, nil
 	}
-	what := "the push to " + excerpt.Sealed(p.repository, 200)
+	what := "the push to " + masking.Sealed(p.repository, 200)
 	d.Effect, d.Rule, d.Reason = policy.Hold, door.RuleGit, what+" waits for approval; push is hold"
 	if d = p.t.known.settle(d); d.Effect != policy.Hold {
 		return d, nil
@@ -102,8 +102,8 @@ func (p push) subject() approval.Host {
 // record is one of the push.
 func (p push) record(d policy.Decision, outcome audit.Outcome) audit.Record {
 	r := hostRecord(d, outcome, p.ask.Name, p.ask.Port)
-	r.Detail[records.DetailRequest] = excerpt.Sealed("POST "+p.ask.Path, 256)
-	r.Detail[records.DetailRefs] = excerpt.Sealed(strings.Join(p.refs(), "; "), 8<<10)
+	r.Detail[records.DetailRequest] = masking.Sealed("POST "+p.ask.Path, 256)
+	r.Detail[records.DetailRefs] = masking.Sealed(strings.Join(p.refs(), "; "), 8<<10)
 	r.Detail[records.DetailPush] = p.subject().Push
 	return r
 }

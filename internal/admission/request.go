@@ -98,13 +98,19 @@ func (h hostRequests) record(ctx context.Context, began audit.Record, request do
 		return nil
 	}
 	if tell {
-		r := audit.Record{Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork), Outcome: audit.Exceeded, Rule: ruleRequestsQuota}
-		r.Reason = "more requests were made than are recorded one by one; the end of each connection tells how many"
-		_, err := t.book.Append(ctx, r)
+		_, err := t.book.Append(ctx, tooManyRequests())
 		return t.requests.undone(own, err)
 	}
 	_, err := t.book.Append(ctx, requestRecord(began, request))
 	return t.requests.undone(own, err)
+}
+
+// tooManyRequests is the record that stands for those past the quota.
+func tooManyRequests() audit.Record {
+	return audit.Record{
+		Kind: audit.KindNetwork, ResolvedBy: string(policy.ByNetwork), Outcome: audit.Exceeded, Rule: ruleRequestsQuota,
+		Reason: "more requests were made than are recorded one by one; the end of each connection tells how many",
+	}
 }
 
 // requestRecord is the record of what became of a request on a connection that began so.

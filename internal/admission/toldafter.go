@@ -17,19 +17,23 @@ const maxGone = 256
 // afterlife takes what is told of requests whose sandbox has ended meanwhile: it could end
 // before the gateway comes to telling that.
 type afterlife struct {
-	mu    sync.Mutex // held while one is told, so that none is on record twice
+	mu    sync.Mutex // guards both; the log is neither read nor written under it
 	of    map[string]*goneSandbox
 	order []string // of those kept, the oldest first
 }
 
 // goneSandbox is what is told of one after its end.
 type goneSandbox struct {
-	hosts *records.Connections
-	told  int // requests that have come on record since
+	mu       sync.Mutex // held while one is told, so that none is on record twice
+	hosts    *records.Connections
+	told     int  // requests that have come on record since
+	exceeded bool // and the log says that there were more
 }
 
-// get is what is kept of a sandbox; mu is held.
+// get is what is kept of a sandbox.
 func (a *afterlife) get(sandbox string) *goneSandbox {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if one := a.of[sandbox]; one != nil {
 		return one
 	}
@@ -45,11 +49,9 @@ func (a *afterlife) get(sandbox string) *goneSandbox {
 	return one
 }
 
-// requested puts on record what became of requests of a sandbox that is not known any more.
-// The log says whose its connection was.
+// requested puts on record what became of requests of a sandbox that is not known any more, or that
+// there were more than most. The log says whose its connection was.
 func (a *afterlife) requested(ctx context.Context, log audit.Log, done door.RequestsDone, most int) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	began, known, err := connectionOf(ctx, log, done.Sandbox, done.Connection)
 	if err != nil {
 		return err
@@ -57,19 +59,31 @@ func (a *afterlife) requested(ctx context.Context, log audit.Log, done door.Requ
 	if !known {
 		return fault.New(fault.ErrNotFound, "record %d is not a connection of this sandbox of which more is taken", done.Connection)
 	}
-	gone := a.get(done.Sandbox)
+	gone := a.get(done.Sandbox) // only now: nobody fills it with names
+	gone.mu.Lock()
+	defer gone.mu.Unlock()
 	one, known := gone.hosts.Known(began.Seq)
 	if !known {
 		one = gone.hosts.Recall(began)
 	}
 	for _, request := range done.Requests {
-		if gone.hosts.Told(one, request.Number) || gone.told >= most {
+		if gone.hosts.Told(one, request.Number) {
 			continue
 		}
 		r := requestRecord(began, request)
+		if gone.told >= most {
+			if gone.exceeded {
+				continue
+			}
+			r = tooManyRequests()
+		}
 		r.Run, r.Sandbox, r.Policy, r.User, r.Token = began.Run, began.Sandbox, began.Policy, began.User, began.Token
 		if _, err := log.Append(context.WithoutCancel(ctx), r); err != nil {
 			return err
+		}
+		if r.Outcome == audit.Exceeded {
+			gone.exceeded = true
+			continue
 		}
 		gone.told++
 		gone.hosts.Tell(one, request.Number)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -81,5 +82,37 @@ func TestRequestsToldAfterTheEnd(t *testing.T) {
 		if err := tell(sandbox, seq, 2); fault.KindOf(err) != fault.KindOf(fault.ErrNotFound) {
 			t.Errorf("of %s, record %d: %v", sandbox, seq, err)
 		}
+	}
+}
+
+// TestRequestsPastTheirQuotaAreToldAfterTheEnd: that there were more than are recorded one by one is on record,
+// once, also where the sandbox has ended before they are told. The control is as many as there may be.
+func TestRequestsPastTheirQuotaAreToldAfterTheEnd(t *testing.T) {
+	const most = 2
+	for what, more := range map[string]int{"control": 0, "more": 3} {
+		t.Run(what, func(t *testing.T) {
+			log := &approvaltest.Log{}
+			began, err := log.Append(t.Context(), audit.Record{
+				Kind: audit.KindNetwork, Outcome: audit.Started, Run: "r", Sandbox: "sb", Token: "tk", Detail: map[string]string{"name": "api.example", "port": "443"},
+			})
+			must(t, err)
+			var gone afterlife
+			for n := range most + more {
+				done := door.RequestsDone{Sandbox: "sb", Connection: began.Seq, Requests: []door.RequestDone{{Number: uint64(n + 1), Method: "GET", Path: "/"}}}
+				must(t, gone.requested(t.Context(), log, done, most))
+			}
+			requests, exceeded := 0, 0
+			for _, r := range log.All() {
+				switch {
+				case r.Outcome == audit.Finished:
+					requests++
+				case r.Outcome == audit.Exceeded && r.Rule == ruleRequestsQuota && r.Token == "tk":
+					exceeded++
+				}
+			}
+			if requests != most || exceeded != min(more, 1) {
+				t.Errorf("%d requests are on record, and %d times that there were more", requests, exceeded)
+			}
+		})
 	}
 }

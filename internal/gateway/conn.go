@@ -23,7 +23,7 @@ type guestConn struct {
 	memory  httphead.Account // the sandbox's; nil: nobody counts
 	name    string           // that TLS was made for
 	phrase  phrase
-	told    atomic.Bool             // of the request that was read last serve was told
+	unread  httphead.Unhandled
 	failed  atomic.Pointer[problem] // with which reading has failed last; nil: it did not
 
 	once sync.Once
@@ -36,6 +36,7 @@ type problem struct{ err error }
 // Read implements net.Conn.
 func (c *guestConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	c.unread.Read(n)
 	if c.failed.Store(nil); err != nil {
 		c.failed.Store(&problem{err})
 	}
@@ -58,7 +59,10 @@ func (c *guestConn) Close() error {
 
 // Write implements net.Conn. It puts the reason phrase of the answer that
 // begins here, if one is set, in its place.
-func (c *guestConn) Write(p []byte) (int, error) { return c.phrase.write(c.Conn, p) }
+func (c *guestConn) Write(p []byte) (int, error) {
+	c.unread.Wrote(len(p))
+	return c.phrase.write(c.Conn, p)
+}
 
 // connKey is the context key of a request's guestConn.
 type connKey struct{}

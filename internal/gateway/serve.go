@@ -14,7 +14,7 @@ import (
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn != nil {
-		conn.told.Store(true)
+		conn.unread.Handle()
 	}
 	if conn == nil || !g.flights.Begin() {
 		http.Error(w, "the gateway is stopping", http.StatusServiceUnavailable)

@@ -83,24 +83,20 @@ func (g *Gateway) refuseHello(ctx context.Context, sandbox, name string) {
 }
 
 // watch has it put on record what the server answers by itself, since it is no request. It is
-// told of each request that was begun, and of the end after all.
+// told the end after all else.
 func (g *Gateway) watch(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*guestConn)
 	if !ok {
 		return // not reached: the feed has no others
 	}
 	switch state { //nolint:exhaustive // the others are no request's
-	case http.StateNew:
-		c.told.Store(true)
-	case http.StateActive:
-		c.told.Store(false)
 	case http.StateIdle:
+		c.unread.Idle()
 		c.failed.Store(nil) // net/http breaks off its reading ahead
 	case http.StateClosed:
-		if c.told.Load() {
-			return
+		if c.unread.Something() {
+			g.refuseUnread(c.sandbox, unreadReason(c.failure()))
 		}
-		g.refuseUnread(c.sandbox, unreadReason(c.failure()))
 	}
 }
 

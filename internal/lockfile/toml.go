@@ -16,6 +16,9 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 	if err := b.lines(data, maxTOMLLine); err != nil {
 		return nil, err
 	}
+	if nodes := bytes.Count(data, []byte{','}) + bytes.Count(data, []byte{'='}) + bytes.Count(data, []byte{'['}) + bytes.Count(data, []byte{'{'}); nodes > maxTOMLNodes {
+		return nil, b.wrong(1, "the file has more than %d values, or what could be some", maxTOMLNodes)
+	}
 	r := &tomlReader{b: b, data: data, line: 1, root: &value{line: 1, kind: mapping}}
 	r.parser.Reset(data)
 	table := r.root
@@ -36,6 +39,10 @@ func (b *builder) readTOML(data []byte) (*value, error) {
 	}
 	return r.root, nil
 }
+
+// maxTOMLNodes bounds what the parser could make a value of: of an array it makes all, before anybody can
+// count them. The largest real lockfiles have some hundred thousand of such.
+const maxTOMLNodes = 200_000
 
 // maxTOMLLine bounds a line in bytes; an array of files in one line is long.
 const maxTOMLLine = 1 << 20

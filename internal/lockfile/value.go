@@ -33,10 +33,10 @@ const (
 )
 
 // Limits of a document: how deep values lie in one another, and how many there
-// are. The largest real lockfiles have some hundred thousand.
+// are, each of which takes some hundred bytes. The largest real lockfiles have about two hundred thousand.
 const (
 	maxDepth  = 100
-	maxValues = 1_000_000
+	maxValues = 400_000
 )
 
 // counted counts a value.

@@ -11,9 +11,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
-// maxYAML bounds a document in bytes: the library takes a hundred times as much
-// memory. The largest real lockfiles have some two million.
-const maxYAML = 6 << 20
+// Bounds of a document: its bytes, and what the library could make a value of. The library takes some two
+// hundred bytes for each, before anybody can count them. The largest real lockfiles have two million bytes, and
+// about a hundred thousand of such.
+const (
+	maxYAML      = 6 << 20
+	maxYAMLNodes = 160_000
+)
 
 // readYAML reads one YAML document of plain mappings, lists and scalars;
 // anchors, aliases, tags and merged keys make it mean what it does not show.
@@ -23,6 +27,9 @@ func (b *builder) readYAML(data []byte) (*value, error) {
 	}
 	if err := b.lines(data, maxLine); err != nil {
 		return nil, err
+	}
+	if mostNodes(data) > maxYAMLNodes {
+		return nil, b.wrong(1, "the file has more than %d values, or what could be some", maxYAMLNodes)
 	}
 	// Keys that occur twice are found below; the library takes quadratic time.
 	loader, err := yaml.NewLoader(bytes.NewReader(data), yaml.WithUniqueKeys(false))
@@ -40,6 +47,26 @@ func (b *builder) readYAML(data []byte) (*value, error) {
 		return nil, b.wrong(1, "the file is empty")
 	}
 	return b.fromYAML(document.Content[0], 0)
+}
+
+// mostNodes is at least how many values the library makes of a document, by what YAML has between them:
+// a dash before an item, a colon behind a key, a question mark before one, and in brackets commas. What is a
+// part of a value is counted as well.
+func mostNodes(data []byte) int {
+	n := 2 // the document, and its value
+	for i, c := range data {
+		switch c {
+		case ':', '?': // a key and its value
+			n += 2
+		case ',', '[', '{':
+			n++
+		case '-':
+			if i+1 == len(data) || bytes.IndexByte([]byte(" \t\r\n"), data[i+1]) >= 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (b *builder) badYAML(err error) error {
@@ -84,6 +111,7 @@ func (b *builder) itemsYAML(v *value, items []*yaml.Node, depth int) error {
 		if err != nil {
 			return err
 		}
+		item.Content = nil // it may be large, and is not needed any more
 		v.values = append(v.values, child)
 	}
 	return nil
@@ -104,6 +132,7 @@ func (b *builder) fieldsYAML(v *value, content []*yaml.Node, depth int) error {
 		if err != nil {
 			return err
 		}
+		pair[1].Content = nil
 		child.line = key.Line
 		v.put(key.Value, child)
 	}

@@ -6,6 +6,7 @@ package masking
 
 import (
 	"sync"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
@@ -48,4 +49,14 @@ func Cut(text string, most int) string {
 	}
 	looked := min(len(text), most+longest)
 	return excerpt.Of(Text(text[:looked])+text[looked:], most)
+}
+
+// Sealed is excerpt.Sealed of a text without the secrets that it has, and the seal is of that: a text of
+// at most so many bytes stays as it is, and is masked by whoever keeps it.
+func Sealed(text string, most int) string {
+	if len(text) <= most && utf8.ValidString(text) {
+		return text
+	}
+	looked := min(len(text), most+longest)
+	return excerpt.Sealed(Text(text[:looked])+text[looked:], most)
 }

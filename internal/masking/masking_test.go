@@ -97,3 +97,17 @@ func common(a, b string) (n int) {
 	}
 	return n
 }
+
+// TestASealedCutShowsNoPart: the same of a text that says how much is cut.
+func TestASealedCutShowsNoPart(t *testing.T) {
+	t.Parallel()
+	for most := 100; most < 160; most += 3 {
+		got := masking.Sealed("POST /"+strings.Repeat("x", 35)+"/"+token+strings.Repeat("/y", 300), most)
+		if at := strings.Index(got, token[:8]); at >= 0 || !strings.Contains(got, "sha256") {
+			t.Errorf("cut at %d: %s", most, got)
+		}
+	}
+	if got := masking.Sealed("short", 5); got != "short" {
+		t.Error(got)
+	}
+}

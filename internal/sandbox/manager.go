@@ -22,11 +22,15 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/recovery"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // endsAtOnce is how many sandboxes are taken away at one time because their time is
 // over.
 const endsAtOnce = 8
+
+// readsAtOnce is how many requests' lockfiles are read at one time, of one owner half of them.
+const readsAtOnce = 2
 
 // Manager owns the sandboxes of a daemon. It is composed of those who each do one thing
 // with them. Safe for concurrent use.
@@ -69,7 +73,7 @@ func New(given Config) *Manager {
 	m.copies = copies.NewLibrary(copies.Config{
 		Store: cfg.Snapshots, Blueprints: blueprints, Engines: cfg.Engines, Keeper: cfg.Keeper, Door: cfg.Door, Rules: rules, AgentDir: cfg.AgentDir, Log: cfg.Log,
 	})
-	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies}
+	m.planner = &planner{cfg: cfg, engines: cfg.Engines, documents: m.documents, rules: rules, copies: m.copies, reading: turns.New(turns.Fair(readsAtOnce, createLine))}
 	m.remover = &remover{
 		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, documents: m.documents, copies: m.copies, background: b,
 		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),

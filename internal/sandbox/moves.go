@@ -170,10 +170,9 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 // terms are what the schedule knows of a lifetime.
 func terms(l Lifetime) ends.Terms { return ends.Terms{TTL: l.TTL, Idle: l.Idle} }
 
-// shareOf is what a sandbox has of its owner's quota: of the disk what it may write, and what the daemon
-// keeps of what it was given.
+// shareOf is what a sandbox has of its owner's quota.
 func shareOf(info Info) quota.Share {
-	return quota.Share{Token: info.Owner.Token, CPU: info.Limits.CPU, MemoryBytes: info.Limits.MemoryBytes, DiskBytes: info.Limits.DiskBytes + info.LockBytes}
+	return quota.Share{Token: info.Owner.Token, CPU: info.Limits.CPU, MemoryBytes: info.Limits.MemoryBytes, DiskBytes: info.Limits.DiskBytes, LockBytes: info.LockBytes}
 }
 
 // sinceBoot is which boot of the machine this is and how long it is since, time in

@@ -3,18 +3,21 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/controls"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // What a sandbox gets where the policy says nothing.
@@ -33,6 +36,7 @@ type planner struct {
 	documents documents
 	rules     mounts.Rules
 	copies    *copies.Library
+	reading   *turns.Shares // of lockfiles, which may take some ten MiB each to read
 }
 
 // plan is everything that must be known before a sandbox is made.
@@ -65,7 +69,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	if err := checkRequest(req); err != nil {
 		return nil, err
 	}
-	lock, err := readLock(req.Lock)
+	lock, err := l.lockOf(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +99,23 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	p.spec, err = l.spec(req, p)
 	p.info.Limits = p.spec.Limits
 	return p, err
+}
+
+// lockOf reads a request's lockfiles in a turn of its owner: reading takes many times their size, which no
+// room counts.
+func (l *planner) lockOf(ctx context.Context, req Request) (*lockfile.Set, error) {
+	if req.Lock == nil {
+		return nil, nil //nolint:nilnil // no lockfiles is a good answer
+	}
+	_, leave, err := l.reading.Take(turns.For(ctx, req.Owner.Token))
+	if errors.Is(err, turns.ErrCrowded) {
+		return nil, fault.Exhausted(time.Second, "%d requests of the same owner wait already for their lockfiles to be read", createLine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return readLock(req.Lock)
 }
 
 // newInfo is what is known of the sandbox before it is there.

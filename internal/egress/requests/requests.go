@@ -144,7 +144,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	if c.config.Ended == nil {
-		one.offer(one)
+		one.offer(unread.overhear(one))
 	} else {
 		conn, err := c.end(ctx, one)
 		defer c.first.close()
@@ -185,7 +185,7 @@ func (c *Carrier) inside(ctx context.Context, conn *tls.Conn, one *single, unrea
 		})
 	} else {
 		spoken.SetHTTP1(true)
-		one.offer(conn)
+		one.offer(unread.overhear(conn))
 	}
 	return spoken
 }

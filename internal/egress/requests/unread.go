@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -10,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
-	"github.com/cofferdam-dev/cofferdam/internal/httpqueue"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 // unread puts on record that a connection brought what is no request: net/http answers
@@ -20,7 +21,7 @@ type unread struct {
 	refuse func(reason string)
 	from   *single
 	once   sync.Once
-	told   atomic.Bool // of the request that was read last the handler was told
+	http1  httphead.Unhandled
 	began  atomic.Bool
 	over   chan struct{} // closed when the connection is done with
 
@@ -51,35 +52,42 @@ func ServeOne(conn net.Conn, server *http.Server, refuse func(reason string)) {
 	})
 	server.ConnState = unread.watch
 	server.DisableGeneralOptionsHandler = true
-	one.offer(one)
+	one.offer(unread.overhear(one))
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
 }
 
 // handle takes that the handler was told of a request.
 func (u *unread) handle() {
-	u.told.Store(true)
+	u.http1.Handle()
 	u.handled.Add(1)
 }
 
-// watch is the server's hook. Over HTTP/1 each request that was begun is told to it before
-// the handler, and the end after all.
-func (u *unread) watch(conn net.Conn, state http.ConnState) {
+// overhear is a connection to be served over HTTP/1.
+func (u *unread) overhear(conn net.Conn) net.Conn {
+	one := overheard{Conn: conn, by: &u.http1}
+	if session, ok := conn.(*tls.Conn); ok {
+		return &overheardTLS{one, session}
+	}
+	return &one
+}
+
+// watch is the server's hook. It is told the end after all else. What is spoken over HTTP/2 is not
+// overheard: settle tells of that.
+func (u *unread) watch(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		u.told.Store(true)
 		u.began.Store(true)
 	case http.StateActive:
-		_, isFramed := conn.(*httpqueue.Conn)
-		u.told.Store(isFramed)
 	case http.StateHijacked:
 		close(u.over)
 	case http.StateClosed:
-		if !u.told.Load() {
+		if u.http1.Something() {
 			u.tell()
 		}
 		close(u.over)
 	case http.StateIdle:
+		u.http1.Idle()
 		u.from.forget() // net/http breaks off its reading ahead
 	}
 }
@@ -116,10 +124,13 @@ func (u *unread) tell() {
 	}
 }
 
-// broken tells that a client has broken the rules of HTTP/2.
+// broken tells that a client has broken the rules of HTTP/2. That stands for a request only if there is
+// one of which the handler was not told: what broke them may belong to another.
 func (u *unread) broken() {
 	u.once.Do(func() {
-		u.broke.Add(1)
+		if u.begun.Load() > u.handled.Load() {
+			u.broke.Add(1)
+		}
 		u.refuse("what came over HTTP/2 is no request that can be read in one way")
 	})
 }

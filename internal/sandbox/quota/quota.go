@@ -23,7 +23,13 @@ type Share struct {
 	CPU         float64
 	MemoryBytes int64
 	DiskBytes   int64
+	LockBytes   int64 // that the daemon keeps of its lockfiles
 }
+
+// MaxLockBytes is how much the daemon keeps of the lockfiles of one token's sandboxes, on its disk and, read,
+// in its memory. It is apart from the quota of disk: that may be what the token's sandboxes have, to
+// the byte.
+const MaxLockBytes = 128 << 20
 
 // Book has the shares of all sandboxes. Safe for concurrent use: a check and what
 // it admits are one step, so no number of requests at once gets past a quota.
@@ -135,6 +141,7 @@ func (b *Book) used(token string) (sum Share, count int) {
 		}
 		count++
 		sum.DiskBytes += h.DiskBytes
+		sum.LockBytes += h.LockBytes
 		if !h.rests {
 			sum.CPU += h.CPU
 			sum.MemoryBytes += h.MemoryBytes
@@ -156,6 +163,9 @@ func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
 		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+s.MemoryBytes, "memory"), size(q.MemoryBytes, "memory"))
 	case q.DiskBytes > 0 && has.DiskBytes+s.DiskBytes > q.DiskBytes:
 		return fault.Exhausted(0, sorry, size(has.DiskBytes, "disk"), size(has.DiskBytes+s.DiskBytes, "disk"), size(q.DiskBytes, "disk"))
+	case s.LockBytes > 0 && has.LockBytes+s.LockBytes > MaxLockBytes:
+		return fault.Exhausted(0, "the token's sandboxes have %s, and with this one they would have %s; a token may have %s; destroy one first",
+			size(has.LockBytes, "lockfiles"), size(has.LockBytes+s.LockBytes, "lockfiles"), size(MaxLockBytes, "lockfiles"))
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func soughtIn(cfg Config, beside []Config) soughtTexts {
 
 // in are those that an answer may not have in it, by who gives it.
 func (s soughtTexts) in(resp *http.Response) *exchange.Sought {
-	if others, ok := s.others[strings.ToLower(resp.Request.URL.Hostname())]; ok {
+	if others, ok := s.others[hostOf(resp.Request.URL)]; ok {
 		return others
 	}
 	return s.own
@@ -73,7 +73,12 @@ func hostname(location string) string {
 	if err != nil {
 		return ""
 	}
-	return strings.ToLower(u.Hostname())
+	return hostOf(u)
+}
+
+// hostOf is a URL's host in one of the ways in which it is written.
+func hostOf(u *url.URL) string {
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
 // Sentences about an upstream that says the credential which it was shown.

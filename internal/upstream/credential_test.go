@@ -222,7 +222,8 @@ func TestAHostsOtherCredential(t *testing.T) {
 	for name, path := range map[string]string{index: "/simple/a", files: "/a"} {
 		s.Script(name+path, liar.Body("text/html", []byte(text)))
 		client := client(t, s, func(_ *upstream.Config, o *upstream.Options) {
-			o.Beside = []upstream.Config{{Index: s.URL(files, "/npm/"), Token: theToken}}
+			at := strings.Replace(s.URL(files, "/npm/"), files, strings.ToUpper(files)+".", 1) // the same name
+			o.Beside = []upstream.Config{{Index: at, Token: theToken}}
 		})
 		var b sink
 		if err := client.File(asking(t), upstream.FileAsk{URL: s.URL(name, path)}, &b); (err != nil) != (name == files) || err == nil && b.String() != text {

@@ -3,13 +3,16 @@ package gateway_test
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/cache"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/golang/golangtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi/pypitest"
@@ -225,5 +228,41 @@ func TestARegistryKnowsItsNeighboursCredential(t *testing.T) {
 		if a := b.get("/simple/foo/", "Accept", pypitest.TypeJSON); strings.Contains(a.body, text) != comes {
 			t.Errorf("%s: %s", text, status(a))
 		}
+	}
+}
+
+// TestAPageThatWasKeptBeforeAnswersWereLookedThrough is fetched again: it may have the credential in it, and its
+// upstream would only confirm it. The control is the page before there is a credential.
+func TestAPageThatWasKeptBeforeAnswersWereLookedThrough(t *testing.T) {
+	const before = 2 // the format of what was kept then
+	b := newBench(t, nil)
+	foo := pypitest.Wheel(t, "foo", "1.0")
+	foo.File = "foo-1.0-1" + "atokenofthegateway" + "-py3-none-any.whl"
+	b.publish(foo)
+	if a := b.get("/simple/foo/", "Accept", pypitest.TypeJSON); !strings.Contains(a.body, "atokenofthegateway") {
+		t.Fatalf("the control: %s %s", status(a), a.body)
+	}
+	must(t, b.gateway.Close())
+	s, err := cache.Open(b.cfg.CacheDir, cache.Limits{Reserve: 1})
+	must(t, err)
+	k := cache.PageKey{Ecosystem: string(pkgref.Python), Upstream: b.cfg.Upstreams[0].Index, Project: "foo"}
+	var index, rows bytes.Buffer
+	p, err := s.GetPage(k, func(from io.Reader) error { _, err := io.Copy(&index, from); return err })
+	must(t, err)
+	r, err := p.Rows.Open()
+	must(t, err)
+	_, err = io.Copy(&rows, io.NewSectionReader(r, 0, p.Rows.Size()))
+	must(t, errors.Join(err, r.Close()))
+	p.Format = before
+	w := s.CreatePage()
+	defer w.Close()
+	_, err = w.Append(rows.Bytes())
+	must(t, err)
+	_, err = w.Commit(k, p, func(to io.Writer) error { _, err := index.WriteTo(to); return err })
+	must(t, err)
+	b.cfg.Upstreams[0].Token = "atokenofthegateway"
+	b.start()
+	if a := b.get("/simple/foo/", "Accept", pypitest.TypeJSON); a.StatusCode != http.StatusOK || strings.Contains(a.body, "atokenofthegateway") {
+		t.Errorf("%s: %s", status(a), a.body)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
@@ -23,8 +22,8 @@ type Options struct {
 	// Dial connects to an IP address and a port; default: this process does.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Limits Limits
-	// Beside are all upstreams: what one of them was shown is looked for in the answers of another at the
-	// same host.
+	// Beside are all upstreams: what one of them was shown is looked for in the answers of another at its
+	// host.
 	Beside []Config
 	// Recorder puts on record what is asked because of a sandbox, before it leaves.
 	Recorder Recorder
@@ -102,7 +101,7 @@ type Client struct {
 	breakers *breakers
 	shares   *turns.Shares
 	recorder Recorder
-	sought   *exchange.Sought // what no answer may have in it; nil: nothing
+	sought   soughtTexts // what no answer may have in it
 }
 
 // New makes a client. FileHosts of the configuration are taken as learnt;

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -11,7 +12,8 @@ import (
 )
 
 // credentials are the texts by which the upstream, and the proxy on the way to it, know this
-// installation.
+// installation. What its index's URL says is none, though it is given as a user or a password
+// (https://ORG@HOST/ORG/): sandboxes know that URL, and all that the upstream links to begins with it.
 func (c Config) credentials() []string {
 	texts := exchange.BasicTexts(c.Username, c.Password)
 	if c.Token != "" {
@@ -21,19 +23,48 @@ func (c Config) credentials() []string {
 		password, _ := u.User.Password()
 		texts = append(texts, exchange.BasicTexts(u.User.Username(), password)...)
 	}
-	return texts
+	return slices.DeleteFunc(texts, func(text string) bool {
+		return strings.EqualFold(text, anonymous) || exchange.NewSought(text).In(c.Index)
+	})
 }
 
-// soughtIn are the credentials that no answer of an upstream may have in it: its own, and those of other
-// upstreams at the same host, which knows them, too. It is nil if there are none.
-func soughtIn(cfg Config, others []Config) *exchange.Sought {
-	texts := cfg.credentials()
-	for _, other := range others {
-		if host := hostname(other.Index); host != "" && host == hostname(cfg.Index) {
-			texts = append(texts, other.credentials()...)
+// anonymous is the user, and often the password, by which registries let everybody in.
+const anonymous = "anonymous"
+
+// soughtTexts are the credentials that no answer of an upstream may have in it. A nil Sought looks for nothing.
+type soughtTexts struct {
+	own *exchange.Sought // the upstream's, and those of other upstreams at the host of its index
+	// others are those and what another upstream's host was shown, by that host's name: files may lie there.
+	others map[string]*exchange.Sought
+	all    *exchange.Sought // for errors
+}
+
+func soughtIn(cfg Config, beside []Config) soughtTexts {
+	own, theirs := cfg.credentials(), map[string][]string{}
+	for _, other := range beside {
+		if host, texts := hostname(other.Index), other.credentials(); len(texts) > 0 && host != "" {
+			theirs[host] = append(theirs[host], texts...)
 		}
 	}
-	return exchange.NewSought(texts...)
+	at := hostname(cfg.Index)
+	own = append(own, theirs[at]...)
+	delete(theirs, at)
+	s := soughtTexts{own: exchange.NewSought(own...), others: map[string]*exchange.Sought{}}
+	all := slices.Clone(own)
+	for host, texts := range theirs {
+		s.others[host] = exchange.NewSought(slices.Concat(own, texts)...)
+		all = append(all, texts...)
+	}
+	s.all = exchange.NewSought(all...)
+	return s
+}
+
+// in are those that an answer may not have in it, by who gives it.
+func (s soughtTexts) in(resp *http.Response) *exchange.Sought {
+	if others, ok := s.others[hostOf(resp.Request.URL)]; ok {
+		return others
+	}
+	return s.own
 }
 
 // hostname is that of a URL; "" if it has none.
@@ -42,7 +73,12 @@ func hostname(location string) string {
 	if err != nil {
 		return ""
 	}
-	return strings.ToLower(u.Hostname())
+	return hostOf(u)
+}
+
+// hostOf is a URL's host in one of the ways in which it is written.
+func hostOf(u *url.URL) string {
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
 // Sentences about an upstream that says the credential which it was shown.
@@ -54,11 +90,12 @@ const (
 // lookAtHead takes the credentials out of the head of an answer. A redirect to a URL with one in it is
 // refused: it would be a part of all that is read relative to that URL.
 func (c *Client) lookAtHead(resp *http.Response) error {
-	if c.sought.In(resp.Header.Get("Location")) {
+	sought := c.sought.in(resp)
+	if sought.In(resp.Header.Get("Location")) {
 		discard(resp)
 		return fault.Invalid(redirectCredential)
 	}
-	c.sought.Mask(resp.Header)
+	sought.Mask(resp.Header)
 	return nil
 }
 
@@ -70,10 +107,10 @@ type receiver struct {
 	exact  bool             // nothing may be changed, so that what has a credential in it is refused
 }
 
-func (c *Client) receive(to Sink, exact bool) *receiver {
+func (c *Client) receive(resp *http.Response, to Sink, exact bool) *receiver {
 	r := &receiver{to: to, exact: exact}
-	if c.sought != nil {
-		r.search = c.sought.Search()
+	if sought := c.sought.in(resp); sought != nil {
+		r.search = sought.Search()
 	}
 	return r
 }
@@ -114,7 +151,7 @@ func (r *receiver) take(p []byte, last bool) error {
 // silence is an error without what the upstream said, if that has a credential in it: errors of
 // transports, certificates and protocols quote what came.
 func (c *Client) silence(err error) error {
-	if err == nil || !c.sought.In(err.Error()) {
+	if err == nil || !c.sought.all.In(err.Error()) {
 		return err
 	}
 	var known []error

@@ -214,6 +214,64 @@ func TestNeighboursCredentials(t *testing.T) {
 	}
 }
 
+// TestAHostsOtherCredential: files may lie at the host of another upstream, which knows what that one shows it.
+// The control: the index's own host does not.
+func TestAHostsOtherCredential(t *testing.T) {
+	s := registry(t)
+	text := "you said " + theToken
+	for name, path := range map[string]string{index: "/simple/a", files: "/a"} {
+		s.Script(name+path, liar.Body("text/html", []byte(text)))
+		client := client(t, s, func(_ *upstream.Config, o *upstream.Options) {
+			at := strings.Replace(s.URL(files, "/npm/"), files, strings.ToUpper(files)+".", 1) // the same name
+			o.Beside = []upstream.Config{{Index: at, Token: theToken}}
+		})
+		var b sink
+		if err := client.File(asking(t), upstream.FileAsk{URL: s.URL(name, path)}, &b); (err != nil) != (name == files) || err == nil && b.String() != text {
+			t.Errorf("%s: %q, %v", name, b.String(), err)
+		}
+	}
+}
+
+// TestWhatEverybodyKnowsIsNoCredential: what the index's URL says, which sandboxes are told, and the user that is
+// everybody come as they are, though a registry is shown them as a user or a password. The control is a token.
+func TestWhatEverybodyKnowsIsNoCredential(t *testing.T) {
+	s := registry(t)
+	for text, c := range map[string]struct {
+		change func(*upstream.Config)
+		comes  bool
+	}{
+		"organization": {func(c *upstream.Config) { c.Index, c.Username = s.URL(index, "/simple/organization/"), "organization" }, true},
+		"artifacts": {func(c *upstream.Config) {
+			c.Index, c.Username, c.Password = s.URL(index, "/simple/artifacts/"), "reader", "artifacts"
+		}, true},
+		"Anonymous": {func(c *upstream.Config) { c.Username = "Anonymous" }, true},
+		"anonymous": {func(c *upstream.Config) { c.Username, c.Password = "anonymous", "anonymous" }, true},
+		theToken:    {func(c *upstream.Config) { c.Token = theToken }, false},
+	} {
+		body := "<a href=\"/simple/" + text + "/a.whl\">"
+		s.Script("index.example/simple/a/", liar.Body("text/html", []byte(body)))
+		client := client(t, s, func(cfg *upstream.Config, _ *upstream.Options) { c.change(cfg) })
+		page, err := getPage(t, client, upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
+		if err != nil || page.Masked == c.comes || (string(page.Body) == body) != c.comes {
+			t.Errorf("%s: %q, %v", text, page.Body, err)
+		}
+	}
+}
+
+// TestAMaskedPageHasNoETag: it would be asked for by its ETag, and stay masked when its upstream has
+// another credential. The control is the same page to who shows another one.
+func TestAMaskedPageHasNoETag(t *testing.T) {
+	s := registry(t)
+	s.Script("index.example/simple/a/", head("200 OK", http.Header{"Content-Type": {"text/html"}, "Etag": {`"1"`}}, "you said "+theToken))
+	for token, etag := range map[string]string{theToken: "", thePassword: `"1"`} {
+		client := client(t, s, func(cfg *upstream.Config, _ *upstream.Options) { cfg.Token = token })
+		page, err := getPage(t, client, upstream.PageAsk{URL: s.URL(index, "/simple/a/")})
+		if err != nil || page.ETag != etag || page.Masked != (etag == "") {
+			t.Errorf("%s: %+v, %v", token, page.Page, err)
+		}
+	}
+}
+
 // TestEachWayToASink is in the tests above: what a client fetches into a sink, it looks through.
 func TestEachWayToASink(t *testing.T) {
 	sinks := reflect.TypeFor[upstream.Sink]()

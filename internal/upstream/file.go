@@ -83,7 +83,7 @@ func (c *Client) oneFile(ctx context.Context, cancel context.CancelCauseFunc, at
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	to := c.receive(sink, true)
+	to := c.receive(resp, sink, true)
 	n, err := io.Copy(to, body)
 	if err == nil {
 		err = to.end()

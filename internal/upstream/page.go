@@ -40,8 +40,8 @@ type Page struct {
 	NotModified bool // the page that we have is still the upstream's; the rest is empty
 	URL         string
 	ContentType string
-	ETag        string
-	Masked      bool // the upstream's credential was in it, and is not in what the sink has
+	ETag        string // "" if it is Masked
+	Masked      bool   // the upstream's credential was in it, and is not in what the sink has
 }
 
 // Page fetches a page, whole and inflated, into a sink. It never
@@ -88,7 +88,7 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 	}
 	body, stop := pace(resp.Body, c.limits.PaceWindow, c.limits.PaceBytes, cancel)
 	defer stop()
-	to := c.receive(sink, ask.Exact)
+	to := c.receive(resp, sink, ask.Exact)
 	err = inflate(to, body, resp.Header.Values("Content-Encoding"), c.most(ask))
 	if err == nil {
 		err = to.end()
@@ -99,12 +99,16 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 		}
 		return Page{}, bodyFault(ctx, err)
 	}
-	return Page{
+	page := Page{
 		URL:         resp.Request.URL.String(),
 		ContentType: resp.Header.Get("Content-Type"),
 		ETag:        resp.Header.Get("ETag"),
 		Masked:      to.masked(),
-	}, nil
+	}
+	if page.Masked {
+		page.ETag = "" // which is of other bytes: by it the page would stay masked when the credential is another
+	}
+	return page, nil
 }
 
 func (c *Client) most(ask PageAsk) int64 {

@@ -14,10 +14,10 @@ import (
 )
 
 // keptFormat numbers what is kept of a page. It changes whenever the contract's
-// index or any protocol's rows change their meaning, or what it lists of them:
+// index or any protocol's rows change their meaning, or what it lists of them, or what is masked in them:
 // what was kept under another number is fetched again, and only its files' times
 // are taken over.
-const keptFormat = 2
+const keptFormat = 3
 
 // writeKept writes an index as it is kept: the index without its files as one
 // JSON line, then each file as another, so that neither side needs all of the

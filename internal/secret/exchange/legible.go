@@ -16,7 +16,7 @@ func (found) hides() int { return 0 }
 
 // legible is a view without what can't be part of a needle's writing: every escape and every encoding is ASCII, and
 // what is unseen between letters is UTF-8, so what is no UTF-8 ends one, and what is too short between two
-// such bytes is none. Of compressed files and of digests that were decoded nearly nothing is left. ok tells
+// such bytes is none. (A character that is not seen may itself be parted by an escape: see partsNext.) Of compressed files and of digests that were decoded nearly nothing is left. ok tells
 // whether anything is. It costs one pass over a view; to read a view anew costs thirty.
 func (l *looker) legible(v view, least, depth int) (text view, ok bool) {
 	u := &l.texts[depth]
@@ -43,20 +43,57 @@ func (l *looker) legible(v view, least, depth int) (text view, ok bool) {
 // illegible is where the next byte is from a place on that is no UTF-8, or the length. In a text that goes on,
 // the beginning of a character at its end is none.
 func illegible(b []byte, from int, open bool) int {
+	parted := from - 1 // how far the bytes of a character may come that are not all beside one another
 	for i := from; i < len(b); {
 		if b[i] < utf8.RuneSelf {
 			i++
 			continue
 		}
-		c, n := utf8.DecodeRune(b[i:])
+		n := characterSize(b[i:])
 		switch {
-		case c != utf8.RuneError || n > 1:
+		case n > 0:
 			i += n
-		case open && !utf8.FullRune(b[i:]):
+		case n < 0 && open:
 			return len(b)
+		case begins[b[i]] && partsNext(b[i+1:], open):
+			parted = i + maxParted
+			i++
+		case i <= parted && !utf8.RuneStart(b[i]):
+			i++
 		default:
 			return i
 		}
 	}
 	return len(b)
+}
+
+// characterSize is the length of the character with which a text begins that is no ASCII; 0: there is none; below 0: it may be
+// the beginning of one. Of bytes at random nearly all are told by the first two.
+func characterSize(b []byte) int {
+	const least, most = 0xc2, 0xf4 // first bytes of such a character
+	if b[0] < least || b[0] > most || len(b) > 1 && utf8.RuneStart(b[1]) {
+		return 0
+	}
+	c, n := utf8.DecodeRune(b)
+	switch {
+	case c != utf8.RuneError || n > 1:
+		return n
+	case !utf8.FullRune(b):
+		return -1
+	}
+	return 0
+}
+
+// maxParted is how far the bytes of a character that is not seen may be apart: three are escaped, and escaped again.
+const maxParted = 3 * maxEscape
+
+// partsNext tells whether the bytes of a character, of which the first stands before, may go on behind an escape or
+// something that is not seen, or as one: \xe2%80%8b.
+func partsNext(b []byte, open bool) bool {
+	for i := 0; i < len(b) && i < utf8.UTFMax; i++ {
+		if utf8.RuneStart(b[i]) {
+			return b[i] < utf8.RuneSelf && begins[b[i]]
+		}
+	}
+	return open && len(b) < utf8.UTFMax
 }

@@ -60,3 +60,28 @@ func TestWritingsBetweenBytesThatAreNoText(t *testing.T) {
 		}
 	}
 }
+
+// TestACharacterThatIsNotSeenInParts: what is not seen between a secret's letters may itself have an escape, or
+// something that is not seen, between its bytes; so none of these bytes ends what is read. The control is a byte
+// with which no such character goes on.
+func TestACharacterThatIsNotSeenInParts(t *testing.T) {
+	const secret = "sk-secret/value+1"
+	sought := seek(secret)
+	for between, hides := range map[string]bool{
+		"\xe2%80%8b": true, "\xe2\x80%8b": true, "\xe2\x80\x1c\x8b": true, "\xe2\x1c\x80\x1c\x8b": true, "\xc2%ad": true, "\xc2=\r\n\xad": true, "\xc2\x00\xad": true,
+		"\xf3\x00\xa0\x00\x84\x00\x80": true, "\xff": false, "\xe2z\x80\x8b": false,
+	} {
+		text := "a" + secret[:5] + between + secret[5:] + "b"
+		for _, wrap := range []func(string) string{
+			func(s string) string { return s },
+			func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) },
+		} {
+			text := wrap(text)
+			for _, size := range []int{1, 7, len(text)} {
+				if out := scanned(sought, text, size); (out != text) != hides {
+					t.Errorf("%q by %d: %q came as %q", between, size, text, out)
+				}
+			}
+		}
+	}
+}

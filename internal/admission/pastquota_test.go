@@ -9,6 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/secret/exchange"
 )
 
 // usesItsRecordsUp has a run be cut, as a guest can at will: it asks for what is refused until it has made
@@ -85,6 +86,31 @@ func TestWhatWasServedAndBrokenOffIsOnRecordOfARunThatIsCut(t *testing.T) {
 			_ = h.SandboxEnded(t.Context(), "sb1", "cut")
 			if n := len(h.records(t, audit.Aborted)); n != 1 {
 				t.Errorf("seven bytes of the file left, and %d records say that it broke off (%v)", n, err)
+			}
+		})
+	}
+}
+
+// TestAPlaceholderThatLeavesIsOnRecordOfARunThatIsCut: that a request has a secret's placeholder where the secret does not go
+// is an alarm, also past the guest's records.
+func TestAPlaceholderThatLeavesIsOnRecordOfARunThatIsCut(t *testing.T) {
+	const most = 5
+	for what, cut := range map[string]bool{"control": false, "cut": true} {
+		t.Run(what, func(t *testing.T) {
+			h := newHouse(t, Limits{Records: most})
+			if cut {
+				usesItsRecordsUp(t, h, most)
+			}
+			host := door.HostPort{Sandbox: "sb1", Name: "api.example", Port: 443}
+			_, err := h.Leaked(t.Context(), door.LeakAsk{HostPort: host, Request: exchange.Request{Method: "GET", Path: "/"}, Leak: exchange.Leak{Secret: "s", Where: "the path"}})
+			alarms := 0
+			for _, r := range h.records(t) {
+				if r.IsAlarm() {
+					alarms++
+				}
+			}
+			if alarms != 1 {
+				t.Errorf("%d alarms are on record (%v)", alarms, err)
 			}
 		})
 	}

@@ -21,9 +21,9 @@ const (
 
 func newJudging() *turns.Shares { return turns.New(turns.Fair(judgedAtOnce, mostQueued)) }
 
-// judge has the rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
+// judgeText has the rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
-func (t *tenant) judge(ctx context.Context, size int, read func() policy.CommandInput) (policy.Decision, error) {
+func judgeText(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
 	if size > mostUnqueued {
 		_, leave, err := t.judging.Take(turns.For(ctx, t.run.payer()))
 		if errors.Is(err, turns.ErrCrowded) {

@@ -99,16 +99,17 @@ func (c *Client) onePage(ctx context.Context, cancel context.CancelCauseFunc, at
 		}
 		return Page{}, bodyFault(ctx, err)
 	}
-	page := Page{
-		URL:         resp.Request.URL.String(),
-		ContentType: resp.Header.Get("Content-Type"),
-		ETag:        resp.Header.Get("ETag"),
-		Masked:      to.masked(),
+	return pageOf(resp, to.masked()), nil
+}
+
+// pageOf is an answer whose body has come. The ETag of one that is masked is of other bytes: asked for by it, the
+// page would stay masked when the credential is another.
+func pageOf(resp *http.Response, masked bool) Page {
+	page := Page{URL: resp.Request.URL.String(), ContentType: resp.Header.Get("Content-Type"), Masked: masked}
+	if !masked {
+		page.ETag = resp.Header.Get("ETag")
 	}
-	if page.Masked {
-		page.ETag = "" // which is of other bytes: by it the page would stay masked when the credential is another
-	}
-	return page, nil
+	return page
 }
 
 func (c *Client) most(ask PageAsk) int64 {

@@ -16,5 +16,5 @@
 // more kinds (kindOf). Each escape and encoding around counts, up to maxUnescaped and maxDecoded. The beginning
 // of a terminal's sequence directly before a secret takes its first letter as the sequence's end, and all figures
 // and signs before that: what is left is found, in whole sequences between the letters as well, if it has at least
-// 8 bytes. Which of the two a host meant can't be told, so the letters taken are not masked.
+// 8 bytes, and is no word of fewer than 16 letters. Which of the two a host meant can't be told, so the letters taken are not masked.
 package exchange

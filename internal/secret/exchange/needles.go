@@ -71,7 +71,7 @@ func meanings(text string) []string {
 	all = append(all, strings.ReplaceAll(text, `"`, `""`), strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.TrimRight(text, "="))
 	// An escape that the text begins at its end takes in what stands behind it, and a terminal's sequence that
 	// begins before it and has no end takes in its first letter.
-	all = append(all, beginsAtEnd.ReplaceAllString(text, ""), endsASequence.ReplaceAllString(text, ""))
+	all = append(all, beginsAtEnd.ReplaceAllString(text, ""), behindASequence(text))
 	all = append(all, inBasicForm(text)...)
 	if quoted, err := jsontext.AppendQuote(nil, text); err == nil {
 		all = append(all, string(quoted[1:len(quoted)-1]))
@@ -104,6 +104,18 @@ var beginsAtEnd = regexp.MustCompile(`(%(?:[0-9A-Fa-f]?|[uU][0-9A-Fa-f]{0,3})|&#
 // endsASequence finds what a terminal takes for the end of a sequence that begins before a text: see
 // controlSequence.
 var endsASequence = regexp.MustCompile(`^[ -?]*[@-~]`)
+
+// word finds a text that is a word, or may be a part of one.
+var word = regexp.MustCompile(`^[A-Za-z]{0,15}$`)
+
+// behindASequence is what is left of a text behind the beginning of a terminal's sequence; the text itself if that is
+// a word, which is found in what is something else: 2024-development leaves evelopment.
+func behindASequence(text string) string {
+	if left := endsASequence.ReplaceAllString(text, ""); !word.MatchString(left) {
+		return left
+	}
+	return text
+}
 
 // The kinds of escapes, by the byte with which one begins.
 const (

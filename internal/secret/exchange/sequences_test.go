@@ -102,3 +102,18 @@ func TestAnEscapedLetterBehindASequencesBeginning(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLeftBehindASequenceIsNoWord: a secret's end that is a word stands in what is something else. The controls:
+// the secret, and what is left of one that is no word.
+func TestWhatIsLeftBehindASequenceIsNoWord(t *testing.T) {
+	for secret, texts := range map[string]map[string]bool{
+		"2024-development":  {"in development": false, "2024-development": true, "\x1b[2024-development": true},
+		"2024-development1": {"in development1": true},
+	} {
+		for text, hides := range texts {
+			if out := seek(secret).masked(text); (out != text) != hides {
+				t.Errorf("%s: %q came as %q", secret, text, out)
+			}
+		}
+	}
+}

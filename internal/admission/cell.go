@@ -22,7 +22,7 @@ func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code strin
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d, err := judgeText(ctx, t, len(code), func() policy.CommandInput { return codeInput(language, code) })
+	d, err := t.judging.judge(ctx, t, len(code), func() policy.CommandInput { return codeInput(language, code) })
 	if err != nil {
 		return door.Answer{}, err
 	}

@@ -57,7 +57,7 @@ func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) 
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d, err := judgeText(ctx, t, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
+	d, err := t.judging.judge(ctx, t, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
 	if err != nil {
 		return door.Answer{}, err
 	}

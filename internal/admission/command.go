@@ -65,7 +65,7 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 		return door.Answer{}, err
 	}
 	argv := asked.Argv
-	d, err := judgeText(ctx, t, bytesOfWords(argv)+len(asked.Text), func() policy.CommandInput {
+	d, err := t.judging.judge(ctx, t, bytesOfWords(argv)+len(asked.Text), func() policy.CommandInput {
 		in := commandInput(argv, asked.Text)
 		if asked.Code && len(argv) > 0 {
 			in.Code = &argv[len(argv)-1]

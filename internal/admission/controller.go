@@ -30,7 +30,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/scan/secrets"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 	"github.com/cofferdam-dev/cofferdam/internal/tool"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // Config is what a Controller is made of. Log and Trust are needed.
@@ -80,8 +79,8 @@ type Config struct {
 	Scans  func() *scan.Set
 	Logger *slog.Logger // for the operator; nil: it is told nothing
 
-	owners  audit.OwnerKeys       // of FindingsKey
-	judging *turns.Shares         // of long texts
+	owners  audit.OwnerKeys // of FindingsKey
+	judging *judgement
 	owed    func(b *records.Book) // is told of a book with records that the log did not take
 }
 

@@ -19,13 +19,16 @@ const (
 	judgingTime  = 20 * time.Second
 )
 
-func newJudging() *turns.Shares { return turns.New(turns.Fair(judgedAtOnce, mostQueued)) }
+// judgement has rules judge texts, of all sandboxes.
+type judgement struct{ long *turns.Shares }
 
-// judgeText has the rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
+func newJudging() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOnce, mostQueued))} }
+
+// judge has a tenant's rules judge a text of so many bytes; read makes of it what they see. A rule for which there is no time
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
-func judgeText(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
+func (j *judgement) judge(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
 	if size > mostUnqueued {
-		_, leave, err := t.judging.Take(turns.For(ctx, t.run.payer()))
+		_, leave, err := j.long.Take(turns.For(ctx, t.run.payer()))
 		if errors.Is(err, turns.ErrCrowded) {
 			return policy.Decision{}, fault.Exhausted(time.Second, "%d long texts of the same owner wait already to be judged", mostQueued)
 		}

@@ -37,7 +37,7 @@ func TestLongTextsAreJudgedInTurn(t *testing.T) {
 	}
 	ann, err := h.tenants.get("ann-1")
 	must(t, err)
-	_, leave, err := ann.judging.Take(turns.For(t.Context(), "tk_ann"))
+	_, leave, err := ann.judging.long.Take(turns.For(t.Context(), "tk_ann"))
 	must(t, err)
 	for way, ask := range ways {
 		must(t, ask(t.Context(), "ann-1", "# short"))

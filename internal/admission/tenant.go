@@ -18,7 +18,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
-	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // tenant is what is known of one sandbox. A run that works in several sandboxes
@@ -41,7 +40,7 @@ type tenant struct {
 	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
 	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge
-	judging   *turns.Shares // of long texts, of all sandboxes
+	judging   *judgement
 	ledger    *ledger.Ledger
 
 	book       *records.Book        // what is on record of it

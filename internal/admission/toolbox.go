@@ -147,7 +147,7 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 	if err != nil {
 		return door.ToolInvalid, policy.Decision{Rule: door.RuleToolArguments, ResolvedBy: policy.ByRule, Reason: fault.Sentence(err, "the arguments can't be read")}, nil
 	}
-	d, err := judgeText(ctx, c.t, len(c.ask.Arguments), func() policy.CommandInput {
+	d, err := c.t.judging.judge(ctx, c.t, len(c.ask.Arguments), func() policy.CommandInput {
 		return policy.CommandInput{Tool: &name, Arguments: &policy.Arguments{Text: c.arguments.Text(), Members: c.arguments.Members()}}
 	})
 	if err != nil {

@@ -1,8 +1,10 @@
 package advisory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +46,7 @@ func placeOf(r audit.Record) place { return place{r.User, r.OwnerToken(), r.Run,
 
 // seen is what the records say of a sighting.
 type seen struct {
+	came        int // how many others had come before
 	records     int
 	first, last time.Time
 	sha256      []string
@@ -53,9 +56,11 @@ type seen struct {
 type review struct {
 	facts   *generation
 	verdict verdict
+	from    uint64 // the first record that is looked at
 	alarms  map[sighting]*seen
-	order   []sighting
-	more    bool // than could be kept
+	came    int    // how many sightings there have been
+	more    bool   // than could be kept
+	next    uint64 // the first record that could not be kept, if there are more
 }
 
 // ReviewDue reports whether malware was imported that the log was not reviewed
@@ -86,15 +91,16 @@ func (db *DB) Review(ctx context.Context, log audit.Log) ([]api.AdvisoryAlarm, e
 		return nil, err
 	}
 	alarms := &raised{all: []api.AdvisoryAlarm{}, at: map[sighting]int{}}
-	for more := true; more; {
-		r := &review{facts: g, verdict: v, alarms: map[sighting]*seen{}}
+	for r := (&review{more: true}); r.more; {
+		// What is before could be kept, and has its alarms by now. Those who have had theirs take up room until they are
+		// forgotten, so that a way through the whole log would get no further than the last one.
+		r = &review{facts: g, verdict: v, from: r.next, alarms: map[sighting]*seen{}}
 		if err := r.read(ctx, log); err != nil {
 			return alarms.all, err
 		}
 		if err := r.raise(ctx, log, alarms); err != nil {
 			return alarms.all, err
 		}
-		more = r.more
 	}
 	if len(g.tables) == 0 {
 		return alarms.all, nil
@@ -109,6 +115,7 @@ func (r *review) read(ctx context.Context, log audit.Log) error {
 	filter := audit.Filter{
 		Kinds:    []audit.Kind{audit.KindPackage},
 		Outcomes: []audit.Outcome{audit.Served, audit.Installed, audit.Alarm},
+		FromSeq:  r.from,
 	}
 	for record, err := range log.Records(ctx, filter) {
 		if err != nil {
@@ -160,12 +167,14 @@ func (r *review) see(s sighting, record audit.Record) {
 	a := r.alarms[s]
 	if a == nil {
 		if len(r.alarms) >= mostAlarms {
-			r.more = true // the next way through finds it, when these have their alarms
+			if !r.more { // the next way through begins with it
+				r.more, r.next = true, record.Seq
+			}
 			return
 		}
-		a = &seen{first: record.Time}
+		a = &seen{came: r.came, first: record.Time}
 		r.alarms[s] = a
-		r.order = append(r.order, s)
+		r.came++
 	}
 	a.records++
 	a.last = record.Time
@@ -182,12 +191,9 @@ func addTo(words []string, word string) []string {
 
 // raise appends the alarms, in the order in which the releases were let in, and adds them to an answer.
 func (r *review) raise(ctx context.Context, log audit.Log, answer *raised) error {
-	for _, s := range r.order {
+	inOrder := func(a, b sighting) int { return cmp.Compare(r.alarms[a].came, r.alarms[b].came) }
+	for _, s := range slices.SortedFunc(maps.Keys(r.alarms), inOrder) {
 		a := r.alarms[s]
-		if a == nil {
-			continue
-		}
-		delete(r.alarms, s) // an alarm between two sightings puts it in the order twice
 		if _, err := log.Append(ctx, alarmRecord(s, a)); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ const (
 	DetailAlarm = "alarm"
 	// DetailEvent tells records of one kind and outcome apart.
 	DetailEvent = "event"
-	// DetailRuns has, with spaces between, the runs of an alarm that was found in the log later; it
-	// is the record's Run, too, where there is one.
+	// DetailRuns has, with spaces between, the runs of an alarm that an earlier version found in the log later: one record
+	// told of all runs of an owner. It is the record's Run, too, where there is one.
 	DetailRuns = "runs"
 )
 

@@ -1,6 +1,7 @@
 package reading_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -14,20 +15,39 @@ import (
 // given up.
 func TestABodyOfManyHeadsIsReadInTime(t *testing.T) {
 	const length, heads, times = 1 << 20, 10_000, 100
-	const field = "content-transfer-encoding:7bit\n "
-	filled := func(heads int) []byte {
-		head := strings.Repeat(field, heads)
-		return []byte(head + strings.Repeat("\r\n\ra", (length-len(head))/4))
+	for what, c := range map[string]struct {
+		kind  string
+		field func(n int) string
+		begin string // of the rest
+		fill  string
+		end   string
+	}{
+		"of one coding":     {"multipart/form-data; boundary=x", func(int) string { return "content-transfer-encoding:7bit\n " }, "", "\r\n\ra", ""},
+		"of many codings":   {"application/octet-stream", func(n int) string { return fmt.Sprintf("content-transfer-encoding:x%d\n", n) }, "\r\n\r\n", "\r\r\r\r", "\n--x"},
+		"of many parts":     {"application/octet-stream", func(n int) string { return fmt.Sprintf("content-transfer-encoding:x%d\n\n", n) }, "", "\r\r\r\r", "\n--x"},
+		"with end in sight": {"application/octet-stream", func(n int) string { return fmt.Sprintf("content-transfer-encoding:x%d\n\n", n) }, "", "\n \t ", ""},
+	} {
+		filled := func(heads int) []byte {
+			var head strings.Builder
+			for n := range heads {
+				head.WriteString(c.field(n))
+			}
+			return []byte(head.String() + c.begin + strings.Repeat(c.fill, (length-head.Len())/4) + c.end)
+		}
+		t.Run(what, func(t *testing.T) { noLonger(t, c.kind, filled(1), filled(heads), times) })
 	}
-	header := http.Header{"Content-Type": {"multipart/form-data; boundary=x"}}
+}
+
+// noLonger tells whether a body is looked through before another one is so many times.
+func noLonger(t *testing.T, kind string, one, many []byte, times int) {
+	t.Helper()
 	read := func(body []byte) {
 		visits := 0
-		reading.BodyOf(header).Each(body, func([]byte) bool { visits++; return true })
+		reading.BodyOf(http.Header{"Content-Type": {kind}}).Each(body, func([]byte) bool { visits++; return true })
 		if visits == 0 {
 			t.Error("INCONCLUSIVE: nothing is read")
 		}
 	}
-	one, many := filled(1), filled(heads)
 	var over atomic.Bool
 	ended := make(chan struct{})
 	go func() {
@@ -40,7 +60,7 @@ func TestABodyOfManyHeadsIsReadInTime(t *testing.T) {
 		read(one)
 	}
 	if !over.Load() {
-		t.Errorf("while a body of %d bytes with %d heads was looked through, one as long with one head was so %d times", len(many), heads, goes)
+		t.Errorf("while a body of %d bytes with many heads was looked through, one as long with one head was so %d times", len(many), goes)
 	}
 	<-ended
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,57 +16,123 @@ var transferField = regexp.MustCompile(`(?i)content-transfer-encoding[ \t]*:[ \t
 func encodedParts(body []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		ends := headEnds()
-		strict, nearest := partStarts{}, partStarts{}
+		parts := make([]partStarts, len(ends)+1)
 		for _, found := range transferField.FindAllSubmatchIndex(body, -1) {
 			coding := strings.ToLower(string(body[found[2]:found[3]]))
-			byOrder, byPlace := found[1], -1 // without an end all is the part
-			for i := range ends {
-				at, is := ends[i].from(body, found[1])
-				if !is {
+			starts := make([]int, 0, len(parts))
+			for i := range parts {
+				start, is := found[1], !slices.ContainsFunc(ends, foundPlain) // without an end all is the part
+				if i < len(ends) {
+					start, is = ends[i].from(body, found[1])
+				}
+				if !is || slices.Contains(starts, start) {
 					continue
 				}
-				if at += len(ends[i].of); byPlace < 0 {
-					byOrder, byPlace = at, at
+				starts = append(starts, start)
+				if parts[i].take(body, start, coding) && !yield(coding, parts[i].part) {
+					return
 				}
-				byPlace = min(byPlace, at)
-			}
-			if strict.take(byOrder, coding) && !yield(coding, strict.part(body)) {
-				return
-			}
-			if byPlace >= 0 && byPlace != byOrder && nearest.take(byPlace, coding) && !yield(coding, nearest.part(body)) {
-				return
 			}
 		}
 	}
 }
 
-// headEnds are the ends of heads in the order in which they count.
-func headEnds() []next { return []next{{of: "\r\n\r\n"}, {of: "\n\n"}, {of: "\r\r"}} }
+// headEnds are the ways in which servers find where a head ends: at the one text that should end it, or at the first line
+// that is empty, where lines end as they should or with a line feed, or with a carriage return as well, and a line is
+// empty that has nothing, or only blanks.
+func headEnds() []headEnd {
+	return []headEnd{{strict: true}, {}, {blanks: true}, {returns: true}, {blanks: true, returns: true}}
+}
 
-// partStarts are the places, which only move on, at which parts begin: several heads may have one end.
+// headEnd finds ends of heads behind places that only move on, so that all of these looks together pass a body once.
+type headEnd struct {
+	strict, blanks, returns bool
+
+	next emptyLine
+	has  bool // next is one
+	gone bool // there is none any more
+}
+
+// emptyLine is from the line end before it to its own.
+type emptyLine struct{ begin, end int }
+
+func (e *headEnd) from(body []byte, place int) (start int, found bool) {
+	if e.has && e.next.begin >= place || e.gone {
+		return e.next.end, !e.gone
+	}
+	if e.strict {
+		at := bytes.Index(body[place:], []byte("\r\n\r\n"))
+		e.next, e.has = emptyLine{place + at, place + at + 4}, at >= 0
+	} else {
+		e.next, e.has = e.emptyLine(body, place)
+	}
+	e.gone = !e.has
+	return e.next.end, e.has
+}
+
+// foundPlain tells whether there is an end, and one in which an empty line has nothing.
+func foundPlain(e headEnd) bool { return e.has && !e.blanks }
+
+func (e *headEnd) emptyLine(body []byte, place int) (line emptyLine, found bool) {
+	for at := place; at < len(body); {
+		to := bytes.IndexAny(body[at:], "\r\n")
+		if to < 0 {
+			break
+		}
+		at += to
+		if line.end = e.lineEnd(body, at); line.end == at {
+			at++
+			continue
+		}
+		line.begin, at = at, line.end
+		for e.blanks && at < len(body) && strings.IndexByte(" \t\v\f", body[at]) >= 0 {
+			at++
+		}
+		if line.end = e.lineEnd(body, at); line.end > at {
+			return line, true
+		}
+	}
+	return emptyLine{}, false
+}
+
+// lineEnd is where a line end that begins at a place ends; the place itself: none does.
+func (e *headEnd) lineEnd(body []byte, at int) (end int) {
+	switch {
+	case bytes.HasPrefix(body[at:], []byte("\n")):
+		return at + 1
+	case bytes.HasPrefix(body[at:], []byte("\r\n")):
+		return at + 2
+	case e.returns && bytes.HasPrefix(body[at:], []byte("\r")):
+		return at + 1
+	}
+	return at
+}
+
+// partStarts are the places at which parts begin, which only move on: several heads may have one end.
 type partStarts struct {
 	at       int
-	codings  map[string]bool // of the part that begins there
+	part     []byte          // what lies between the place and the next boundary
+	codings  map[string]bool // of the part
 	boundary next
+	end      int // of the boundary that was found last
+	trimmed  int // the same without the carriage returns before it
 }
 
 // take tells whether the part that begins at a place is a new one in this encoding.
-func (p *partStarts) take(at int, coding string) bool {
+func (p *partStarts) take(body []byte, at int, coding string) bool {
 	if at != p.at || p.codings == nil {
-		p.at, p.codings = at, map[string]bool{}
+		p.at, p.part, p.codings = at, body[at:], map[string]bool{}
+		p.boundary.of = "\n--"
+		if end, found := p.boundary.from(body, at); found {
+			if p.end != end {
+				p.end, p.trimmed = end, len(bytes.TrimRight(body[:end], "\r"))
+			}
+			p.part = body[at:max(at, p.trimmed)]
+		}
 	}
 	is := !p.codings[coding]
 	p.codings[coding] = true
 	return is
-}
-
-// part is what lies between the place and the next boundary.
-func (p *partStarts) part(body []byte) []byte {
-	p.boundary.of = "\n--"
-	if at, found := p.boundary.from(body, p.at); found {
-		return bytes.TrimRight(body[p.at:at], "\r")
-	}
-	return body[p.at:]
 }
 
 // next finds a text behind places that only move on, so that all of these looks together pass a body once.

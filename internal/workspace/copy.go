@@ -308,12 +308,18 @@ func (c *copier) file(name string) (Stamp, error) {
 }
 
 // copyData copies a file of so many bytes and leaves its holes out: a file that only says that it is long takes
-// nothing of the disk, here or there. Where holes are not told of, all of it is data.
+// nothing of the disk, here or there. Where holes are not told of, all of it is data. Of a file that has grown since then
+// the rest is left out, and one that became shorter, or is so, has what there is.
 func copyData(to, from *os.File, size int64) error {
 	for at := int64(0); at < size; {
 		begin, err := from.Seek(at, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			break // the rest is a hole
+		if errors.Is(err, unix.ENXIO) { // the rest is a hole, or there is none any more
+			now, err := from.Seek(0, io.SeekEnd)
+			if err != nil {
+				return err
+			}
+			size = min(size, now)
+			break
 		}
 		end := size
 		if err != nil {
@@ -321,16 +327,22 @@ func copyData(to, from *os.File, size int64) error {
 		} else if end, err = from.Seek(begin, unix.SEEK_HOLE); err != nil {
 			return err
 		}
+		if begin, end = min(begin, size), min(end, size); begin == end {
+			break
+		}
 		if _, err := from.Seek(begin, io.SeekStart); err != nil {
 			return err
 		}
 		if _, err := to.Seek(begin, io.SeekStart); err != nil {
 			return err
 		}
-		if _, err := io.Copy(to, io.LimitReader(from, end-begin)); err != nil {
+		n, err := io.Copy(to, io.LimitReader(from, end-begin))
+		if err != nil {
 			return err
 		}
-		at = end
+		if at = begin + n; at < end {
+			size = at
+		}
 	}
 	return to.Truncate(size)
 }

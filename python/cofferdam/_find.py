@@ -172,9 +172,10 @@ def binary() -> str:
     """
     named = os.environ.get(ENV_BINARY)
     if named:
-        if not _hostfile.is_program(_hostfile.absolute(named)):
+        program = _hostfile.absolute(named)  # a name alone would be looked for in the PATH when it is started
+        if not _hostfile.is_program(program):
             raise DaemonNotFound(f"{ENV_BINARY} is {named}, which is no program")
-        return named
+        return program
     refused = []
     for directory, beside in _program_directories():
         candidate = os.path.join(directory, "cofferdam")

@@ -79,3 +79,22 @@ def test_a_program_where_an_agent_could_write(tmp_path: Path, monkeypatch: pytes
     else:
         with pytest.raises(CofferdamError, match="an agent could have put it there"):
             _find.binary()
+
+
+def test_the_program_that_is_looked_at_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name alone is one of this directory, and none of the PATH, in which an agent's may be. The control is its path."""
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for folder in (mine, theirs):
+        folder.mkdir()
+        (folder / "cofferdam").write_text(f"#!/bin/sh\necho ran > {folder}/ran\n")
+        (folder / "cofferdam").chmod(0o755)
+    monkeypatch.setenv("COFFERDAM_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COFFERDAM_RUNTIME", str(tmp_path / "runtime"))
+    monkeypatch.setenv("PATH", f"{theirs}:/usr/bin:/bin")
+    monkeypatch.chdir(mine)
+    for named in (str(mine / "cofferdam"), "./cofferdam", "cofferdam"):
+        monkeypatch.setenv("COFFERDAM_BINARY", named)
+        (mine / "ran").unlink(missing_ok=True)
+        _find.start()
+        assert (mine / "ran").exists(), named
+        assert not (theirs / "ran").exists(), named

@@ -83,14 +83,18 @@ func (i *Injection) wants(t *tenant) (all []secret.Want) {
 	return all
 }
 
+// maxLent bounds the bytes of values in one answer to the gateway: even if each letter is written as an escape
+// of six, it is a small message of the door.
+const maxLent = 32 << 10
+
 // Lent implements Door.
 func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, error) {
 	t, err := i.tenants.get(ask.Sandbox)
 	if err != nil {
 		return door.LentAnswer{}, err
 	}
-	lent, now := t.secrets.Since(ask.Since, i.wants(t))
-	answer := door.LentAnswer{Values: map[string][]string{}, Moment: now}
+	lent, upTo, more := t.secrets.Since(ask.Since, i.wants(t), maxLent)
+	answer := door.LentAnswer{Values: map[string][]string{}, Moment: upTo, More: more}
 	for name, values := range lent {
 		for _, v := range values {
 			if text := i.shown(name, v); text != "" {
@@ -113,11 +117,17 @@ func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *
 		return fault.Wrap(fault.ErrUnavailable, err, "%s; without it nobody can see whether it is in what %s answers", fault.Sentence(err, "a secret can't be had"), host)
 	}
 	answer.Others = map[string][]string{}
+	size := 0
 	for name, values := range had {
 		for _, v := range values {
-			if text := i.shown(name, v); text != "" && text != answer.Values[name] {
-				answer.Others[name] = append(answer.Others[name], text)
+			text := i.shown(name, v)
+			if text == "" || text == answer.Values[name] {
+				continue
 			}
+			if size += len(text); size > maxLent {
+				return nil // Lent tells the rest, which is asked before any of an answer is passed on
+			}
+			answer.Others[name] = append(answer.Others[name], text)
 		}
 	}
 	return nil

@@ -17,10 +17,12 @@ import (
 
 // detailValues has, of a use of a secret, what stands for each of its values that the run has had by then
 // and that no record of its sandbox has yet: digests with a blank between, each with "@" and the
-// second since 1970 at which its value is worth nothing any more, if that is known; or noValues. They are keyed
-// with the installation's key, so that nobody else can try which value it is.
+// second since 1970 at which its value is worth nothing any more, if that is known; or toldValues, if earlier
+// records have them all; or noValues, if it has none that count. They are keyed with the installation's key, so
+// that nobody else can try which value it is.
 const (
 	detailValues = "values"
+	toldValues   = "earlier"
 	noValues     = "none"
 )
 
@@ -70,7 +72,10 @@ func (f *former) replay(r audit.Record) {
 		return
 	}
 	all := strings.Fields(text)
-	if len(all) == 0 {
+	if text == toldValues && len(f.missing[name]) > 0 {
+		return
+	}
+	if len(all) == 0 || text == toldValues { // an older daemon's, or the log has the earlier ones no more
 		all = []string{""}
 	}
 	for _, one := range all {
@@ -128,9 +133,14 @@ func (f *former) fresh(name string, held []secret.Held, counts func(secret.Value
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var words, digests []string
+	none := noValues
 	for _, h := range held {
+		if !counts(h.Value) {
+			continue
+		}
 		digest := f.digestOf(name, h.Reveal())
-		if f.told[digest] || !counts(h.Value) {
+		if f.told[digest] {
+			none = toldValues
 			continue
 		}
 		word := digest
@@ -140,7 +150,7 @@ func (f *former) fresh(name string, held []secret.Held, counts func(secret.Value
 		words, digests = append(words, word), append(digests, digest)
 	}
 	if len(words) == 0 {
-		words = []string{noValues}
+		words = []string{none}
 	}
 	return strings.Join(words, " "), func() {
 		f.mu.Lock()

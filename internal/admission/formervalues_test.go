@@ -2,6 +2,8 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -161,6 +163,93 @@ func TestASecretThatIsAlwaysTheSame(t *testing.T) {
 	if err := silent.find(nil, nil); err == nil {
 		t.Error("a record that does not say which it was")
 	}
+}
+
+// TestARecordThatTheLogHasNoMore: a record which says that earlier ones have the values stands for a value that
+// nobody knows, once these were moved away. The controls: as long as they are there it adds nothing, and a
+// secret that has no value which counts keeps no run from going on.
+func TestARecordThatTheLogHasNoMore(t *testing.T) {
+	log := &approvaltest.Log{}
+	before := lending(place(canary), log)
+	must(t, before.Register(tokenRun(t, "sb1")))
+	for range 2 {
+		_, _ = sentBy(t, credentials.New(before), "sb1", strings.NewReader(""))
+	}
+	var uses []audit.Record
+	for _, r := range log.All() {
+		if r.Outcome == audit.Used {
+			uses = append(uses, r)
+		}
+	}
+	if len(uses) != 2 {
+		t.Fatalf("INCONCLUSIVE: %d uses are on record", len(uses))
+	}
+	held, err := secret.NewValue(canary)
+	must(t, err)
+	find := func(records ...audit.Record) error {
+		f := newFormer([]byte("the installation's"))
+		for _, r := range records {
+			f.replay(r)
+		}
+		return f.find(map[string][]secret.Value{"one": {held}}, secret.NewBroker(nil, time.Now).Lease())
+	}
+	if err := find(uses...); err != nil {
+		t.Errorf("both are there: %v", err)
+	}
+	if find(uses[1]) == nil {
+		t.Error("the first one is gone, and nobody minds")
+	}
+	values, _ := newFormer(nil).fresh("one", []secret.Held{{}}, func(secret.Value) bool { return false })
+	if err := find(audit.Record{Outcome: audit.Used, Rule: "credentials.one", Detail: map[string]string{detailValues: values}}); err != nil {
+		t.Errorf("none that counts (%s): %v", values, err)
+	}
+}
+
+// TestSecretsOfThousandsOfRuns: the answers to the gateway stay small messages, and it looks for each value.
+func TestSecretsOfThousandsOfRuns(t *testing.T) {
+	const runs, small = 300, 256 << 10
+	source := &long{}
+	c := lending(source, &approvaltest.Log{})
+	for i := range runs {
+		n := fmt.Sprint("sb", i)
+		must(t, c.Register(tokenRun(t, n)))
+		a, err := c.Secrets(t.Context(), door.SecretsAsk{HostPort: door.HostPort{Sandbox: n, Name: "api.example", Port: 443}, Uses: []exchange.Use{{Secret: "one", Where: "header"}}})
+		must(t, err)
+		wire, err := json.Marshal(a)
+		if must(t, err); len(wire) > small {
+			t.Fatalf("with %d runs an answer of %d bytes", i+1, len(wire))
+		}
+	}
+	told := 0
+	for ask, more := (door.LentAsk{Sandbox: "sb0"}), true; more; {
+		a, err := c.Lent(t.Context(), ask)
+		must(t, err)
+		wire, err := json.Marshal(a)
+		if must(t, err); len(wire) > small {
+			t.Fatalf("an answer of %d bytes", len(wire))
+		}
+		told, ask.Since, more = told+len(a.Values["one"]), a.Moment, a.More
+	}
+	if told != runs {
+		t.Errorf("%d values are told", told)
+	}
+	first, last := source.text(1), source.text(runs)
+	_, kept := sentBy(t, credentials.New(c), "sb0", strings.NewReader("kept: "+first+" "+last+" like"))
+	if got := text(t, kept); strings.Contains(got, first) || strings.Contains(got, last) || !strings.HasSuffix(got, " like") {
+		t.Errorf("of what the host keeps comes in: %q", got)
+	}
+}
+
+// long is a source that gives a long value, another one each time.
+type long struct{ count int }
+
+func (*long) text(i int) string {
+	return fmt.Sprintf("%04d", i) + strings.Repeat("<token>-", 250) + fmt.Sprintf("%04d", i)
+}
+
+func (l *long) Fetch(context.Context) (secret.Value, error) {
+	l.count++
+	return secret.NewValue(l.text(l.count))
 }
 
 // TestAValueThatHasEnded keeps no run from going on.

@@ -64,7 +64,8 @@ type LentAsk struct {
 // LentAnswer has them by their secrets' names, as SecretsAnswer.Others has.
 type LentAnswer struct {
 	Values map[string][]string `json:"values,omitempty"`
-	Moment uint64              `json:"moment"` // it is complete up to here
+	Moment uint64              `json:"moment"`         // it is complete up to here
+	More   bool                `json:"more,omitempty"` // there are more behind it: they are asked for anew
 }
 
 // DeclinedAsk tells that a host answered a request with 401 that had got secrets.

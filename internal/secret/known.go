@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -51,38 +52,53 @@ func (k *known) release(name string, one had) {
 	k.trim(name, one.value.own)
 }
 
-// crowded tells whether a value is one more than living leases may have.
+// crowded tells whether a value is one more than living leases may have. Those that have ended take no
+// place: a run keeps some of them as long as it lives.
 func (k *known) crowded(name string, one had) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.find(name, one.value.text); e != nil && e.holders > 0 {
 		return false
 	}
-	count := 0
+	now, count := k.now(), 0
 	for _, e := range k.values[name] {
-		if e.holders > 0 && e.value.own == one.value.own {
+		if e.holders > 0 && e.value.own == one.value.own && (e.until.IsZero() || !now.After(e.until)) {
 			count++
 		}
 	}
 	return count >= maxHeld
 }
 
-// since are the values of secrets that became known after a moment, and the moment of now.
-func (k *known) since(moment uint64, names []string) (values map[string][]Value, now uint64) {
+// since are the values of secrets that became known after a moment, the oldest first and at most so many
+// bytes of them (but one at least; 0: all), the moment up to which they are complete, and whether there are more.
+func (k *known) since(moment uint64, names []string, most int) (values map[string][]Value, upTo uint64, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	values = map[string][]Value{}
 	if moment == k.moment {
-		return values, moment
+		return values, moment, false
 	}
+	type named struct {
+		*lent
+		name string
+	}
+	var all []named
 	for _, name := range names {
 		for _, e := range k.values[name] {
 			if e.at > moment {
-				values[name] = append(values[name], e.value)
+				all = append(all, named{e, name})
 			}
 		}
 	}
-	return values, k.moment
+	slices.SortFunc(all, func(a, b named) int { return cmp.Compare(a.at, b.at) })
+	size := 0
+	for i, e := range all {
+		if size += len(e.value.text); most > 0 && i > 0 && size > most {
+			return values, all[i-1].at, true
+		}
+		values[e.name] = append(values[e.name], e.value)
+	}
+	return values, k.moment, false
 }
 
 // until is when a value is worth nothing any more; zero: nobody knows.

@@ -1,6 +1,7 @@
 package secret_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +78,7 @@ func TestSince(t *testing.T) {
 	b := broker(&counted{}, &at{time.Unix(1e9, 0)})
 	one, other, wants := b.Lease(), b.Lease(), []secret.Want{{Name: "one", Host: "api.example"}}
 	heard := func(since uint64, wants []secret.Want) (all []string, now uint64) {
-		values, now := one.Since(since, wants)
+		values, now, _ := one.Since(since, wants, 0)
 		for _, v := range values["one"] {
 			all = append(all, v.Reveal())
 		}
@@ -105,5 +106,71 @@ func TestSince(t *testing.T) {
 	}
 	if all, _ := heard(now, wants); !slices.Equal(all, []string{"the-secret-2"}) {
 		t.Errorf("since then: %q", all)
+	}
+}
+
+// TestSinceInParts: a bounded answer says that there are more, and all come, each once, by asking on.
+func TestSinceInParts(t *testing.T) {
+	const many = 100
+	b := broker(&counted{}, &at{time.Unix(1e9, 0)})
+	wants := []secret.Want{{Name: "one", Host: "api.example"}}
+	for range many {
+		if _, err := b.Lease().Value(t.Context(), "one", "api.example"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, seen := b.Lease(), map[string]int{}
+	moment, asks := uint64(0), 0
+	for more := true; more; asks++ {
+		var values map[string][]secret.Value
+		values, moment, more = l.Since(moment, wants, 64)
+		size := 0
+		for _, v := range values["one"] {
+			seen[v.Reveal()]++
+			size += len(v.Reveal())
+		}
+		if size == 0 || size > 64 {
+			t.Fatalf("a part of %d bytes", size)
+		}
+	}
+	for text, times := range seen {
+		if times != 1 {
+			t.Errorf("%s: %d times", text, times)
+		}
+	}
+	if len(seen) != many || asks < many*len("the-secret-1")/64 {
+		t.Errorf("%d values in %d parts", len(seen), asks)
+	}
+}
+
+// lasting gives values that end after an hour.
+type lasting struct{ counted }
+
+func (l *lasting) Fetch(ctx context.Context) (secret.Value, error) {
+	v, err := l.counted.Fetch(ctx)
+	if err != nil {
+		return v, err
+	}
+	return v.For(time.Hour)
+}
+
+// TestWhatHasEndedTakesNoPlace: runs that live long have values that have ended; they keep none from the
+// next one. The control: those that are good do.
+func TestWhatHasEndedTakesNoPlace(t *testing.T) {
+	const most = 4_096
+	for _, ended := range []bool{true, false} {
+		clock := &at{time.Unix(1e9, 0)}
+		b := broker(&lasting{}, clock)
+		for range most {
+			if _, err := b.Lease().Value(t.Context(), "one", "api.example"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ended {
+			clock.Time = clock.Add(3 * time.Hour)
+		}
+		if _, err := b.Lease().Value(t.Context(), "one", "api.example"); (err == nil) != ended {
+			t.Errorf("ended: %v: %v", ended, err)
+		}
 	}
 }

@@ -113,10 +113,11 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 	if l.broker == nil {
 		return all, nil
 	}
-	known, _ := l.broker.known.since(0, slices.Collect(maps.Keys(all)))
+	known, _, _ := l.broker.known.since(0, slices.Collect(maps.Keys(all)), 0)
 	for name, values := range known {
+		own := all[name] // few, where the known ones may be thousands, each of them once
 		for _, one := range values {
-			if !slices.ContainsFunc(all[name], func(v Value) bool { return v.text == one.text }) {
+			if !slices.ContainsFunc(own, func(v Value) bool { return v.text == one.text }) {
 				all[name] = append(all[name], one)
 			}
 		}
@@ -124,10 +125,11 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 	return all, nil
 }
 
-// Since are the values of the secrets that Had tells of that were lent since a moment, to any run, with
-// the moment of now; 0 is the first one. It fetches none. What is known is known before anybody is sent it, so
-// whoever has read an answer and asks then knows all that can be in it.
-func (l *Lease) Since(moment uint64, wants []Want) (values map[string][]Value, now uint64) {
+// Since are the values of the secrets that Had tells of that were lent since a moment, to any run, at most so
+// many bytes of them (but one at least); with the moment up to which they are complete, and whether there are
+// more behind it. 0 is the first moment. It fetches none. What is known is known before anybody is sent it, so
+// whoever has read an answer and asks then, until there are no more, knows all that can be in it.
+func (l *Lease) Since(moment uint64, wants []Want, most int) (values map[string][]Value, upTo uint64, more bool) {
 	names := slices.Collect(maps.Keys(l.own()))
 	for _, w := range wants {
 		if _, err := l.broker.Find(w.Name, w.Host); err == nil && !slices.Contains(names, w.Name) {
@@ -135,9 +137,9 @@ func (l *Lease) Since(moment uint64, wants []Want) (values map[string][]Value, n
 		}
 	}
 	if l.broker == nil {
-		return nil, moment
+		return nil, moment, false
 	}
-	return l.broker.known.since(moment, names)
+	return l.broker.known.since(moment, names, most)
 }
 
 // own are the values that the run itself has had.

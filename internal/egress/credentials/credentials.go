@@ -29,9 +29,9 @@ type Exchanges struct {
 
 // New makes the exchanges by a door.
 func New(d door.Door) Exchanges {
-	return Exchanges{d, exchange.NewRuns().Asking(func(ctx context.Context, sandbox string, since uint64) (map[string][]string, uint64, error) {
+	return Exchanges{d, exchange.NewRuns().Asking(func(ctx context.Context, sandbox string, since uint64) (map[string][]string, uint64, bool, error) {
 		a, err := d.Lent(ctx, door.LentAsk{Sandbox: sandbox, Since: since})
-		return a.Values, a.Moment, err
+		return a.Values, a.Moment, a.More, err
 	})}
 }
 

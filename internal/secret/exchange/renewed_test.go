@@ -33,10 +33,11 @@ func (v *renewing) Secrets(_ context.Context, _ Request, uses []Use) (Given, err
 }
 
 // lent is a Lent that counts values.
-func (v *renewing) lent(_ context.Context, _ string, since uint64) (map[string][]string, uint64, error) {
+func (v *renewing) lent(_ context.Context, _ string, since uint64) (map[string][]string, uint64, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return map[string][]string{"one": v.values[since:]}, uint64(len(v.values)), nil
+	upTo := min(since+1, uint64(len(v.values))) // one at a time
+	return map[string][]string{"one": v.values[since:upTo]}, upTo, upTo < uint64(len(v.values)), nil
 }
 
 func (v *renewing) renew(value string) {
@@ -228,13 +229,13 @@ func TestWhatIsLentCanNotBeFoundOut(t *testing.T) {
 				defer mu.Unlock()
 				broken = true
 			}
-			runs := NewRuns().Asking(func(context.Context, string, uint64) (map[string][]string, uint64, error) {
+			runs := NewRuns().Asking(func(context.Context, string, uint64) (map[string][]string, uint64, bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if broken {
-					return nil, 0, errors.New("nobody answers")
+					return nil, 0, false, errors.New("nobody answers")
 				}
-				return nil, 0, nil
+				return nil, 0, false, nil
 			})
 			e := New([]Credential{setting()}, all(), &renewing{values: []string{"first-secret-value-000001"}}).Seek().Of(runs, "run")
 			r := post(t, "/v1", "", "")

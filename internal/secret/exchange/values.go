@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -20,8 +19,8 @@ type Runs struct {
 }
 
 // Lent tells which values of a run's secrets were lent since a moment, to whichever run, by their secrets'
-// names, and the moment up to which it tells. The first moment is 0.
-type Lent func(ctx context.Context, run string, since uint64) (values map[string][]string, now uint64, err error)
+// names, the moment up to which it tells, and whether there are more behind it. The first moment is 0.
+type Lent func(ctx context.Context, run string, since uint64) (values map[string][]string, upTo uint64, more bool, err error)
 
 // Asking has each part of an answer looked through for what Lent tells once it has come, beside what the
 // run's own requests have brought: a value that another run is lent, or the daemon's own tools, comes to
@@ -38,6 +37,7 @@ func NewRuns() *Runs { return &Runs{all: map[string]*values{}} }
 type values struct {
 	underway int                 // requests that have secrets and have not ended
 	texts    map[string][]string // by their secrets' names
+	has      map[[2]string]bool  // each of texts, as a name and a text
 	sought   *needles            // of texts; another one, once they have grown
 
 	asking       chan struct{} // whoever asks Lent has it; one at a time
@@ -53,7 +53,7 @@ func (r *Runs) begin(request context.Context, run string) {
 	defer r.mu.Unlock()
 	v := r.all[run]
 	if v == nil {
-		v = &values{texts: map[string][]string{}, sought: &needles{}, asking: make(chan struct{}, 1)}
+		v = &values{texts: map[string][]string{}, has: map[[2]string]bool{}, sought: &needles{}, asking: make(chan struct{}, 1)}
 		r.all[run] = v
 	}
 	v.underway++
@@ -111,14 +111,19 @@ func (r *Runs) hear(ctx context.Context, run string) error {
 	v.begun++
 	ask, since := v.begun, v.moment
 	r.mu.Unlock()
-	texts, now, err := r.lent(ctx, run, since)
-	if err != nil {
-		return err
+	var all []map[string][]string // what is looked for is made once, however many answers there are
+	for more := true; more; {
+		var texts map[string][]string
+		var err error
+		if texts, since, more, err = r.lent(ctx, run, since); err != nil {
+			return err
+		}
+		all = append(all, texts)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v.heard, v.moment = ask, now
-	v.add(texts)
+	v.heard, v.moment = ask, since
+	v.add(all...)
 	return nil
 }
 
@@ -128,7 +133,8 @@ func (v *values) add(all ...map[string][]string) {
 	for _, more := range all {
 		for name, texts := range more {
 			for _, text := range texts {
-				if text != "" && !slices.Contains(v.texts[name], text) {
+				if id := [2]string{name, text}; text != "" && !v.has[id] {
+					v.has[id] = true
 					v.texts[name], grown = append(v.texts[name], text), true
 				}
 			}

@@ -139,6 +139,9 @@ func TestAKillBeforeTheStartIsAnsweredIsDoneOnce(t *testing.T) {
 	if err := <-killed; err != nil {
 		t.Errorf("whoever killed it is told %v", err)
 	}
+	if <-c.kept.done; c.kept.err != nil {
+		t.Errorf("the one that is kept: %v", c.kept.err)
+	}
 	if err := <-begun; err != nil {
 		t.Error(err)
 	}

@@ -56,12 +56,12 @@ func (l *link) failed(err error) error {
 		return ctxErr
 	}
 	if errors.Is(err, fault.ErrInvalid) {
-		return fmt.Errorf("keeper: %w", err)
+		return &unanswered{fmt.Errorf("keeper: %w", err)}
 	}
 	return &unanswered{fault.Wrap(fault.ErrUnavailable, err, "the keeper broke the connection off")}
 }
 
-// unanswered is the error of a request that was sent, and whose answer did not come.
+// unanswered is the error of a request that was sent, and whose answer did not come, or can't be read.
 type unanswered struct{ error }
 
 func (u *unanswered) Unwrap() error { return u.error }

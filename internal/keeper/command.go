@@ -43,7 +43,7 @@ type command struct {
 
 	mu     sync.Mutex    // guards what follows
 	stream *channel.Conn // nil until the guest has said yes
-	kept   *controlFrame // a kill that came before that; nil: none did
+	kept   *keptKill     // a kill that came before that; nil: none did
 	pid    int           // the guest's claim
 	ended  time.Time
 	exit   *channel.Exit
@@ -255,13 +255,17 @@ func (c *command) awaitAnswer(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c.mu.Lock()
-	refused := c.stream == nil
-	c.mu.Unlock()
-	if refused || !c.running() {
+	if !c.hasStream() || !c.running() {
 		return c.hasEnded()
 	}
 	return nil
+}
+
+// hasStream tells whether the guest has said yes to the command.
+func (c *command) hasStream() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stream != nil
 }
 
 // awaitEnd waits until the guest has told the command's end.

@@ -33,11 +33,12 @@ func (s *sandbox) control(ctx context.Context, c *command, kind channel.FrameTyp
 	within, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	call := controlFrame{kind: kind, payload: payload, first: first}
-	if kills(kind, payload) {
-		c.keepKill(call) // whatever becomes of who waits for it
-	}
-	if err := c.awaitAnswer(within); err != nil {
+	kept := c.keepKill(call) // whatever becomes of who waits for it
+	if err := c.awaitAnswer(within); err != nil && (kept == nil || !c.hasStream()) {
 		return s.unconfirmed(ctx, c, err)
+	}
+	if kept != nil { // it is passed on, and may have ended the command already
+		return s.unconfirmed(ctx, c, kept.await(within))
 	}
 	return s.unconfirmed(ctx, c, s.passControl(within, c, call))
 }
@@ -47,6 +48,22 @@ type controlFrame struct {
 	kind    channel.FrameType
 	payload []byte
 	first   []byte // the guest's first frame for it
+}
+
+// keptKill is a kill that came before the guest's yes to its command. All who sent one share it.
+type keptKill struct {
+	frame controlFrame  // guarded by command.mu until the command has a stream
+	done  chan struct{} // closed when err is what became of it
+	err   error
+}
+
+func (k *keptKill) await(ctx context.Context) error {
+	select {
+	case <-k.done:
+		return k.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // passControl has the guest do what a frame asks for.
@@ -65,21 +82,33 @@ func (s *sandbox) passControl(ctx context.Context, c *command, f controlFrame) e
 }
 
 // keepKill keeps a kill for a command that the guest has not said yes to: the command is killed as soon
-// as it has, though nobody waits for that any more.
-func (c *command) keepKill(kill controlFrame) {
+// as it has, though nobody waits for that any more. One of a whole tree is what remains of several. Nil:
+// f is no kill, or the command has a stream.
+func (c *command) keepKill(f controlFrame) *keptKill {
+	if !kills(f.kind, f.payload) {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.stream == nil {
-		c.kept = &kill
+	switch {
+	case c.stream != nil:
+		return nil
+	case c.kept == nil:
+		c.kept = &keptKill{frame: f, done: make(chan struct{}), err: errand.ErrLost}
+	case killsTree(f.payload):
+		c.kept.frame = f
 	}
+	return c.kept
 }
 
 // passKill passes on a kill that came before the guest's yes.
-func (s *sandbox) passKill(c *command, kill controlFrame) {
+func (s *sandbox) passKill(c *command, kill *keptKill) {
+	defer close(kill.done)
 	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
 	defer cancel()
-	if err := s.passControl(ctx, c, kill); err != nil && c.running() {
-		s.log.Warn("a command was killed before its start was answered, and the kill is not confirmed", slog.String("sandbox", s.id), slog.String("command", c.id), slog.Any("error", err))
+	kill.err = s.passControl(ctx, c, kill.frame)
+	if kill.err != nil && c.running() {
+		s.log.Warn("a command was killed before its start was answered, and the kill is not confirmed", slog.String("sandbox", s.id), slog.String("command", c.id), slog.Any("error", kill.err))
 	}
 }
 
@@ -104,6 +133,12 @@ func controlCall(id string, kind channel.FrameType, payload []byte) ([]byte, err
 func kills(kind channel.FrameType, payload []byte) bool {
 	var signal channel.Signal
 	return kind == channel.FrameSignal && channel.DecodeJSON(kind, payload, &signal) == nil && strings.TrimPrefix(signal.Name, "SIG") == "KILL"
+}
+
+// killsTree tells whether a signal goes to all that the command started.
+func killsTree(payload []byte) bool {
+	var signal channel.Signal
+	return channel.DecodeJSON(channel.FrameSignal, payload, &signal) == nil && signal.Tree
 }
 
 // controlResult is what a guest's reply means.

@@ -197,7 +197,7 @@ func (s *sandbox) follow(c *command, o opened) error {
 	c.mu.Unlock()
 	close(c.answered)
 	if kill != nil {
-		errand.Go(func() { s.passKill(c, *kill) })
+		errand.Go(func() { s.passKill(c, kill) })
 	}
 	o.stream.OnGiveUp(c.out.loosen) // whoever reads it slowly misses some
 	errand.Go(func() {

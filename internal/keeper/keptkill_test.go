@@ -92,6 +92,66 @@ func TestAKillBeforeTheStartIsAnswered(t *testing.T) {
 	}
 }
 
+// TestAKillBeforeTheStartIsAnsweredIsDoneOnce: whoever waits for it is told of the one that is kept, and not that the
+// command has ended of it. What is kept of several kills is the one of the whole tree.
+func TestAKillBeforeTheStartIsAnsweredIsDoneOnce(t *testing.T) {
+	box, guest := withGuest(t)
+	begun, killed := make(chan error, 1), make(chan error, 1)
+	c := newCommand(&channel.Exec{ID: "it", Argv: []string{"x"}}, ExecOptions{}, nil)
+	go func() { begun <- box.begin(t.Context(), c, []byte(`{"kind":"exec"}`)) }()
+	exec, err := guest.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := exec.ReadFrame(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { killed <- box.control(t.Context(), c, channel.FrameSignal, []byte(killAll)) }()
+	for isKept := false; !isKept && t.Context().Err() == nil; {
+		c.mu.Lock()
+		isKept = c.kept != nil
+		c.mu.Unlock()
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := box.control(gone, c, channel.FrameSignal, []byte(`{"name":"KILL"}`)); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := exec.WriteJSON(channel.FrameReply, channel.Reply{OK: true}); err != nil {
+		t.Fatal(err)
+	}
+	control, err := guest.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var call channel.Call
+	if err := control.ReadJSON(channel.FrameOpen, &call); err != nil || !call.Control.Signal.Tree {
+		t.Errorf("the guest is asked for %+v, %v", call, err)
+	}
+	if err := exec.WriteJSON(channel.FrameExit, channel.Exit{Code: 137, Signal: "KILL"}); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done // of the kill, before its answer
+	if err := control.WriteJSON(channel.FrameReply, channel.Reply{OK: true}); err != nil {
+		t.Fatal(err)
+	}
+	_ = control.Close()
+	if err := <-killed; err != nil {
+		t.Errorf("whoever killed it is told %v", err)
+	}
+	if <-c.kept.done; c.kept.err != nil {
+		t.Errorf("the one that is kept: %v", c.kept.err)
+	}
+	if err := <-begun; err != nil {
+		t.Error(err)
+	}
+	_ = exec.Close()
+	_ = box.session.Close()
+	if _, err := guest.Accept(); err == nil {
+		t.Error("the guest is asked twice")
+	}
+}
+
 // TestATimeoutIsTold to the daemon that comes next, so that it can see to it.
 func TestATimeoutIsTold(t *testing.T) {
 	s := newStage(t)

@@ -64,12 +64,11 @@ func (t *Table) begin(ctx context.Context, s start) (mayRun bool, err error) {
 		switch {
 		case r.err == nil:
 			t.hasBegun(s, !outcome.CompareAndSwap(undecided, answered))
-		case t.life.Err() != nil: // the daemon ends; its successor finds the process with the keeper
-		case keeper.Unanswered(r.err):
-			t.hasBegun(s, true)
-		default:
+		case !keeper.Unanswered(r.err):
 			r.mayRun = false
 			s.fail(r.err)
+		case t.life.Err() == nil: // else the daemon ends; its successor finds the process with the keeper
+			t.hasBegun(s, true)
 		}
 	})
 	select {
@@ -119,9 +118,14 @@ func (t *Table) releaseStart() {
 
 // killSurely kills a process with all that it started, and returns at once. A kill that nobody
 // confirmed is tried again, until the process, its sandbox or this daemon has ended: that a sandbox
-// stands still, or that its agent is slow, is no end. why is for the log.
+// stands still, or that its agent is slow, is no end. why is for the log. One that is being killed so
+// is left to that: many may find that it has to be.
 func (t *Table) killSurely(id, why string) {
+	if !t.beginKill(id) {
+		return
+	}
 	errand.In(t.group, func() {
+		defer t.endKill(id)
 		for told := false; ; told = true {
 			err := t.killNow(id)
 			if err == nil {
@@ -137,6 +141,23 @@ func (t *Table) killSurely(id, why string) {
 			}
 		}
 	})
+}
+
+// beginKill tells whether nobody kills a process surely, and notes that somebody does until endKill.
+func (t *Table) beginKill(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.killing[id] {
+		return false
+	}
+	t.killing[id] = true
+	return true
+}
+
+func (t *Table) endKill(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.killing, id)
 }
 
 // killNow kills a process once; nil: it is dead, or its sandbox is.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,10 +20,11 @@ import (
 
 // starting is a keeper that is asked for processes, and does with each what a test says.
 type starting struct {
-	exec  func(conn *channel.Conn) // has been asked for a process
-	asked atomic.Int64             // how many were asked for
-	kills chan struct{}            // one for each kill
-	deaf  atomic.Int64             // so many kills it does not confirm
+	exec   func(conn *channel.Conn) // has been asked for a process
+	attach func(conn *channel.Conn) // is attached to, and was agreed to
+	asked  atomic.Int64             // how many were asked for
+	kills  chan struct{}            // one for each kill
+	deaf   atomic.Int64             // so many kills it does not confirm
 }
 
 // table is one whose keeper it is. When the test ends so does the daemon.
@@ -86,6 +88,9 @@ func (s *starting) serve(conn *channel.Conn) {
 		r = keeper.Response{OK: true, Command: &keeper.Command{ID: "cmd-1"}}
 	}
 	_ = conn.WriteJSON(channel.FrameReply, r)
+	if req.Verb == keeper.VerbAttach {
+		s.attach(conn)
+	}
 }
 
 // TestWhatBeganIsFollowedOrKilled: only a keeper that refuses a process says that there is none. Neither
@@ -102,6 +107,7 @@ func TestWhatBeganIsFollowedOrKilled(t *testing.T) {
 		"it agrees":                      {exec: agrees, began: true},
 		"it refuses":                     {exec: func(conn *channel.Conn) { _ = conn.WriteJSON(channel.FrameReply, keeper.Response{Category: "invalid"}) }, fails: true},
 		"the connection breaks":          {exec: func(*channel.Conn) {}, began: true, fails: true},
+		"its answer can't be read":       {exec: func(conn *channel.Conn) { _ = conn.WriteFrame(channel.FrameReply, []byte("yes")) }, began: true, fails: true},
 		"it agrees when the caller left": {exec: agrees, leaves: true, began: true, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +158,8 @@ func TestStartsThatNobodyWaitsForAreBounded(t *testing.T) {
 	s := start{exec: channel.Exec{ID: "cmd-1", Argv: []string{"x"}}}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for range maxStarting {
+	for i := range maxStarting {
+		s.exec.ID = "cmd-" + strconv.Itoa(i)
 		if _, err := table.begin(gone, s); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
@@ -171,6 +178,49 @@ func TestStartsThatNobodyWaitsForAreBounded(t *testing.T) {
 	}
 	if n := k.asked.Load(); n != maxStarting+1 {
 		t.Errorf("the keeper was asked %d times", n)
+	}
+}
+
+// TestAKillThatIsTriedAgainIsOne: however often somebody finds that a process has to be killed, as each who
+// attaches to output that is blocked does, one kill is under way until it is confirmed.
+func TestAKillThatIsTriedAgainIsOne(t *testing.T) {
+	t.Parallel()
+	k := &starting{}
+	table := k.table(t)
+	k.deaf.Store(1)
+	for range 10 {
+		table.killSurely("cmd-1", "its output is blocked")
+	}
+	<-k.kills
+	<-k.kills // the first was not confirmed
+	table.group.Wait()
+	if n := len(k.kills); n > 0 {
+		t.Errorf("it is killed by %d others as well", n)
+	}
+	table.killSurely("cmd-1", "one that came back") // as in a copy
+	<-k.kills
+}
+
+// TestWhatNobodyReadsToItsEndIsKilled: a process of which the daemon itself reads the output, when that breaks
+// off. The control is one that ends.
+func TestWhatNobodyReadsToItsEndIsKilled(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{true, false} {
+		k := &starting{attach: func(conn *channel.Conn) {
+			_ = conn.WriteFrame(channel.FrameStdout, []byte("so far"))
+			if ends {
+				_ = conn.WriteJSON(channel.FrameExit, channel.Exit{})
+			}
+		}}
+		table := k.table(t)
+		out, err := table.output(t.Context(), "cmd-1", "x")
+		if string(out) != "so far" || (err == nil) != ends {
+			t.Errorf("%q, %v", out, err)
+		}
+		table.group.Wait()
+		if n := len(k.kills); (n > 0) == ends {
+			t.Errorf("it has ended: %v, and was killed %d times", ends, n)
+		}
 	}
 }
 

@@ -71,12 +71,13 @@ type Table struct {
 
 	mu       sync.Mutex // guards what follows
 	byID     map[string]*command
-	starting int // starts that the keeper has not answered
+	starting int             // starts that the keeper has not answered
+	killing  map[string]bool // the ids of those that are killed until they have ended
 }
 
 // In makes the table of a sandbox, without commands.
 func (r *Runner) In(p Place) *Table {
-	return &Table{Runner: r, place: p, byID: map[string]*command{}}
+	return &Table{Runner: r, place: p, byID: map[string]*command{}, killing: map[string]bool{}}
 }
 
 // command is one started process; settled is closed when its end is on record. How it

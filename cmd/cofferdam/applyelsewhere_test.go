@@ -38,7 +38,7 @@ func TestACopyIsAskedAboutWhereItIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := &http.Server{Handler: mux} //nolint:gosec // of a test
+		server := &http.Server{Handler: mux}
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(func() { _ = server.Close() })
 	}

@@ -36,7 +36,7 @@ func TestACommandThatStartsWhileItsSSHClientGoesIsHungUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := &http.Server{Handler: mux} //nolint:gosec // of a test
+			server := &http.Server{Handler: mux}
 			go func() { _ = server.Serve(listener) }()
 			defer server.Close()
 			ctx, leave := context.WithCancel(t.Context())

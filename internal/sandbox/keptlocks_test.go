@@ -144,7 +144,7 @@ func TestLockfilesCount(t *testing.T) {
 	req.Lock.Sources[0].Data = append(req.Lock.Sources[0].Data, strings.Repeat(comment, 120_000)...)
 	most := 0
 	for kept := req.Lock.KeptBytes(); kept*int64(most+1) <= quota.MaxLockBytes; most++ {
-		if most > 0 { // a copy of the first is kept once, and read each time
+		if most == 1 { // a copy of the first is kept once, and counted each time
 			d = d.next(t)
 		}
 		req.Run = fmt.Sprint("run-", most)

@@ -12,15 +12,17 @@ import (
 
 // kindsAndOutcomes are all that there are; custodyOf's switches name them, and a linter sees to that.
 func kindsAndOutcomes() (kinds []audit.Kind, outcomes []audit.Outcome) {
-	return []audit.Kind{
+	kinds = []audit.Kind{
 		audit.KindPackage, audit.KindCommand, audit.KindSandbox, audit.KindNetwork, audit.KindDaemon, audit.KindBuild, audit.KindTool, audit.KindFinding,
 		audit.KindFile, audit.KindApproval, audit.KindLog,
-	}, []audit.Outcome{
+	}
+	outcomes = []audit.Outcome{
 		audit.Served, audit.Aborted, audit.Asked, audit.Shown, audit.Built, audit.Installed, audit.Blocked, audit.Withheld, audit.Pending, audit.WouldDeny,
 		audit.WouldHold, audit.Failed, audit.Started, audit.Finished, audit.Exceeded, audit.Alarm, audit.Found, audit.Approved, audit.Denied, audit.Expired,
 		audit.Superseded, audit.Planned, audit.Frozen, audit.Thawed, audit.Paused, audit.Resumed, audit.Snapshotted, audit.Restored, audit.Adopted,
 		audit.Extended, audit.Used, audit.Narrowed, audit.Sealed, audit.Erased, audit.Rotated,
 	}
+	return kinds, outcomes
 }
 
 // cutBook is the book of a run that its guest has had cut, by refusals.

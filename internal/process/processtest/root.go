@@ -7,13 +7,13 @@ import (
 
 // NeedRoot ends a test that takes root: it is skipped where the tests run as somebody without its rights. Root itself
 // was refused by the machine, by which nothing is shown: that is a failure. A nil error ends nothing.
-func NeedRoot(t testing.TB, err error) {
-	t.Helper()
+func NeedRoot(tb testing.TB, err error) {
+	tb.Helper()
 	switch {
 	case err == nil:
 	case os.Geteuid() != 0:
-		t.Skipf("takes root: %v", err)
+		tb.Skipf("takes root: %v", err)
 	default:
-		t.Fatalf("root can't do what the test needs: %v", err)
+		tb.Fatalf("root can't do what the test needs: %v", err)
 	}
 }

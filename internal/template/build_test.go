@@ -38,7 +38,7 @@ full) echo "E: write failed: No space left on device" >&2; exit 25 ;;
 unsigned) echo "E: The repository is not signed." >&2; exit 25 ;;
 odd) echo "E: the moon is full" >&2; exit 3 ;;
 deaf) trap '' TERM; sleep 1000 & echo $! >"$here/CHILD.new"; mv "$here/CHILD.new" "$here/CHILD"; wait ;;
-holder) ( until [ -e "$here/GO" ]; do sleep 0.01; done ) & ;;
+holder) ( until [ -e "$here/GO" ] || ! [ -e "$0" ]; do sleep 0.01; done ) & ;;
 hang) sleep 1000 & echo $! >"$here/CHILD.new"; mv "$here/CHILD.new" "$here/CHILD"; wait ;;
 esac
 echo "I: downloading packages with apt..." >&2

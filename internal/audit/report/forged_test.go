@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
@@ -41,6 +42,9 @@ func TestAReportOfAForgedIndex(t *testing.T) {
 		config := report.Config{Index: x}
 		if verifies {
 			config.Verify = func(ctx context.Context) (audit.Verdict, error) {
+				if err := audit.AwaitCovered(ctx, log, time.Minute); err != nil {
+					return audit.Verdict{}, err
+				}
 				return audit.Verify(ctx, dir, audit.VerifyOptions{})
 			}
 		}

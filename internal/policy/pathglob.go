@@ -12,11 +12,12 @@ const (
 )
 
 // pathGlob is a pattern over the segments of a path. In a segment, * is any characters. A
-// segment ** is any number of segments, at its end one at least: what is below a place is
-// not the place itself.
+// segment ** is any number of segments, at its end one at least that has a name: what is below
+// a place is not the place itself, nor the place with a slash behind it, which most servers
+// take for the same.
 type pathGlob []string
 
-// anySegment is what only a glob has: one segment, also an empty one.
+// anySegment is what only a glob has: one segment, also an empty one, which the root has.
 const anySegment = "\x00"
 
 // parsePathGlob says in a few words what is wrong, "" if nothing is.
@@ -59,9 +60,37 @@ func (g pathGlob) beforeNumber() pathGlob {
 	return g
 }
 
-// matches tells whether it has a path, by its segments. As with any pattern of stars,
-// it is enough to give the last one that was met more and more.
+// matches tells whether it has a path, by its segments. Where anything at its end would do, it has
+// the path without the segments there that have no name, too.
 func (g pathGlob) matches(path []string) bool {
+	if !g.matchesAsSent(path) {
+		return false
+	}
+	named := withoutNameless(path)
+	return len(named) == len(path) || !g.endsInAnything() || g.matchesAsSent(named)
+}
+
+// endsInAnything tells whether stars alone stand at its end. /** has all, also the root.
+func (g pathGlob) endsInAnything() bool {
+	last := g[len(g)-1]
+	return last != "" && strings.Trim(last, "*") == "" && (last != "**" || len(g) > 2)
+}
+
+// withoutNameless is a path without the segments at its end that some servers drop: empty ones, and those
+// of blanks, of characters that nobody sees, or of parameters alone.
+func withoutNameless(path []string) []string {
+	for len(path) > 0 {
+		if folded, wrong := pathseg.Fold(path[len(path)-1]); wrong != "" || folded != "" {
+			break
+		}
+		path = path[:len(path)-1]
+	}
+	return path
+}
+
+// matchesAsSent is matches of a path as it is. As with any pattern of stars, it is enough to give the
+// last one that was met more and more.
+func (g pathGlob) matchesAsSent(path []string) bool {
 	at, star, from := 0, -1, 0
 	for i := 0; i < len(path); {
 		switch {

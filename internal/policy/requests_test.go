@@ -31,7 +31,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"api.t.example", "GET", "/repos/acme/app", 443, ""},
 		{"api.t.example", "HEAD", "/repos/acme/app/pulls/1", 80, ""},
-		{"api.t.example", "GET", "/repos/acme/", 443, ""},
+		{"api.t.example", "GET", "/repos/acme/", 443, "has api.t.example, and not GET requests to /repos/acme/"},
 		{"api.t.example", "GET", "/v1/x/info", 443, ""},
 		{"api.t.example", "GET", "/", 443, ""},
 		{"api.t.example", "POST", "/repos/acme/app/issues", 443, ""},

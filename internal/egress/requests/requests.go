@@ -17,6 +17,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/textproto"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -215,6 +217,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 			c.refuse(w, r, kept.full())
 			return
 		}
+		removeNamedFields(r.Header)
 		judged, refusal := c.check(r)
 		if refusal != nil {
 			c.refuse(w, r, refusal)
@@ -227,6 +230,21 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		proxy.ServeHTTP(out, r)
 		out.Settle() // before what it takes is given back
 	})
+}
+
+// removeNamedFields takes out the fields that Connection names, as the proxy would once the request is judged: a
+// body is judged by its Content-Type, and the host must get it with that one. What Connection says of the connection
+// itself stays for the proxy.
+func removeNamedFields(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			switch name = http.CanonicalHeaderKey(textproto.TrimString(name)); name {
+			case "", "Connection", "Upgrade", "Te", "Trailer":
+			default:
+				delete(h, name)
+			}
+		}
+	}
 }
 
 // check judges a request; what may be sent has been read as far as that needs.

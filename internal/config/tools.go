@@ -124,7 +124,7 @@ func (c Config) ToolSet(broker *secret.Broker, writable func() []hostpath.Tree) 
 		}
 		all = append(all, one)
 	}
-	set, err := tool.NewSet(all, making.secrets)
+	set, err := tool.NewSet(all, making.secrets, making.known)
 	if err != nil {
 		return nil, fmt.Errorf("tools: %w", err)
 	}
@@ -146,6 +146,15 @@ func (m *toolMaking) secrets(fetch bool) (all []string, err error) {
 			return nil, err
 		}
 		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// known are the values of all secrets that runs and tools have: a run can have the service that gets one keep it,
+// in a note for instance, and a tool that asks the same service would tell it.
+func (m *toolMaking) known(bool) (all []string, err error) {
+	for _, v := range m.broker.Known() {
+		all = append(all, v.Reveal())
 	}
 	return all, nil
 }

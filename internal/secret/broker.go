@@ -90,6 +90,16 @@ func (b *Broker) Declared() []Declared {
 	return slices.SortedFunc(maps.Values(b.declared), func(x, y Declared) int { return strings.Compare(x.Name, y.Name) })
 }
 
+// Known are all values of declared secrets that were lent, or shown to get one that is, and that may still be
+// good, whoever has them: a host that has one may tell it to anybody. They are in no order.
+func (b *Broker) Known() []Value {
+	if b == nil {
+		return nil
+	}
+	byName, _, _ := b.known.since(0, slices.Collect(maps.Keys(b.declared)), 0)
+	return slices.Concat(slices.Collect(maps.Values(byName))...)
+}
+
 // covers tells whether a declared host is this one.
 func covers(declared, host string) bool {
 	if above, wildcard := strings.CutPrefix(declared, "*."); wildcard {

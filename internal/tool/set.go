@@ -36,7 +36,7 @@ func NewSet(tools []Tool, secrets ...Secrets) (*Set, error) {
 	return s, nil
 }
 
-// all are the values of several.
+// all are the values of several, each once.
 func all(of []Secrets) Secrets {
 	return func(fetch bool) (values []string, err error) {
 		for _, secrets := range of {
@@ -46,7 +46,8 @@ func all(of []Secrets) Secrets {
 			}
 			values = append(values, some...)
 		}
-		return values, nil
+		slices.Sort(values)
+		return slices.Compact(values), nil
 	}
 }
 

@@ -35,7 +35,7 @@ type Tool struct {
 }
 
 // Secrets are the values that no tool's answer may have in it, in whatever form: those by which
-// endpoints know who calls them. With fetch those are had first that nobody has had yet; an error is
+// endpoints know who calls them, and those of runs. With fetch those are had first that nobody has had yet; an error is
 // that some can't be had.
 type Secrets func(fetch bool) ([]string, error)
 
@@ -83,7 +83,7 @@ func (s Secrets) absent(texts ...string) error {
 
 // Betrayed is the failure of a tool whose answer has one in it.
 func Betrayed() *Failure {
-	return &Failure{Sentence: "the tool answered with a secret by which an endpoint knows its caller, so its answer is not passed on"}
+	return &Failure{Sentence: "the tool answered with a secret that Cofferdam keeps from sandboxes, so its answer is not passed on"}
 }
 
 // Limits bound one call. A zero field is its default.

@@ -68,7 +68,7 @@ demo: deps build
 test: deps build
 	@$(FLAKY) forget
 	@$(MAKE) --no-print-directory -j2 template-now test-unit
-	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/isolation/... -- $(FLAGS) -parallel 5 -timeout 20m
+	$(STATIC) $(FLAKY) sandboxes ./test/e2e/... ./test/sdk/... ./test/containment/... ./test/isolation/... -- $(FLAGS) -parallel 9 -timeout 20m
 	@$(FLAKY) list
 
 test-unit:

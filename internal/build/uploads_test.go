@@ -60,10 +60,16 @@ func TestATokenKeepsSoManyUploads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range maxUploads {
-		if err := send(t, u, "tok-mallory", n); err != nil {
-			t.Fatal(n, err)
+	if err := send(t, u, "tok-mallory", 0); err != nil {
+		t.Fatal(err)
+	}
+	for n := range maxUploads - 2 { // each that is sent waits for the disk
+		if err := os.WriteFile(filepath.Join(u.folder("tok-mallory"), hashOf(n+1)), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if err := send(t, u, "tok-mallory", maxUploads-1); err != nil {
+		t.Errorf("the last that finds a place: %v", err)
 	}
 	if err := send(t, u, "tok-mallory", maxUploads); !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("one more: %v", err)

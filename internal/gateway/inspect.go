@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +24,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 5
+const inspectionFormat = 6
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000
@@ -151,6 +153,9 @@ func inspect(inspector ecosystem.Inspector, l located, v *artifacts.Verified) (d
 	if err != nil {
 		return described{}, err
 	}
+	if len(found.Bundled) >= ecosystem.MaxBundled {
+		found.Findings = append(slices.Clone(found.Findings), manyInside())
+	}
 	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: l.file.Digest, Inside: &found.Inside}
 	if w, ok := l.source.Protocol.(ecosystem.Witness); ok && d.Sum == "" {
 		if d.Sum, err = w.SumFile(l.file, v); err != nil {
@@ -168,6 +173,12 @@ func inspect(inspector ecosystem.Inspector, l located, v *artifacts.Verified) (d
 		d.Refused = "the metadata inside the file is not the metadata that the index offers for it"
 	}
 	return d, nil
+}
+
+// manyInside is the finding about a file whose packages inside are not all listed: what comes behind them may be
+// known malware.
+func manyInside() string {
+	return fmt.Sprintf("it brings %d packages or more inside itself, of which the first %[1]d alone are listed and looked up as malware", ecosystem.MaxBundled)
 }
 
 // isRelease tells whether a file's description is of the release that was asked

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,5 +143,26 @@ func TestScriptsThatTheIndexHides(t *testing.T) {
 	}
 	if _, answered := b.door.edges["node loud 1.0.0"]; answered || len(b.door.Served()) != 1 {
 		t.Errorf("edges %v, served %v", b.door.edges, b.door.Served())
+	}
+}
+
+// TestManyPackagesInside: past a bound what lies in a file is not listed, and so not looked up, which is said. The
+// control is a file with one less.
+func TestManyPackagesInside(t *testing.T) {
+	for count, told := range map[int]bool{ecosystem.MaxBundled - 1: false, ecosystem.MaxBundled: true} {
+		p := toyPackage{Name: "foo", Version: "1.0.0"}
+		for i := range count {
+			p.Bundled = append(p.Bundled, ecosystem.Bundled{Name: fmt.Sprintf("inner-%d", i)})
+		}
+		b := newToyBench(t, newToy(pkgref.Node), nil)
+		b.list(indexHost, "foo", toyFile{Version: "1.0.0", Digest: sha256Of(p.bytes())})
+		b.file(indexHost, p)
+		if a := b.get("/foo/1.0.0.pkg"); a.StatusCode != http.StatusOK {
+			t.Fatal(status(a))
+		}
+		served := b.door.Served()
+		if len(served) != 1 || len(served[0].Bundled) != count || slices.ContainsFunc(served[0].Findings, func(f string) bool { return strings.Contains(f, "500 packages or more inside") }) != told {
+			t.Errorf("with %d: %d served, %q", count, len(served), served[0].Findings)
+		}
 	}
 }

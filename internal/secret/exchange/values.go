@@ -13,7 +13,7 @@ import (
 // value that one request brings is looked for in the answers of all others from then on, also
 // in those that have begun. It is safe for concurrent use.
 type Runs struct {
-	lent Lent                                // nil: requests alone bring values
+	lent Lent                               // nil: requests alone bring values
 	make func(map[string][]string) *needles // newNeedles
 
 	mu  sync.Mutex // guards all below

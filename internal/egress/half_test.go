@@ -38,7 +38,7 @@ func sayBothAndLeave(t *testing.T, conn net.Conn, request, behind string) {
 // TestHalfAHeadBehindARequestIsOnRecord: wherever HTTP/1 is spoken, and however the request before it is framed. The
 // controls are the requests alone.
 func TestHalfAHeadBehindARequestIsOnRecord(t *testing.T) {
-	const half = "DELETE /admin HTTP/1.1\r\nHost: api"
+	const half = "DELETE /adm" // at more than its first line net/http answers, though nobody is there any more
 	requests := map[string]string{
 		"no body": "GET /good/x HTTP/1.1\r\nHost: api.example\r\n\r\n",
 		"length":  "POST /good/x HTTP/1.1\r\nHost: api.example\r\nContent-Length: 4\r\n\r\n\r\n\r\n",

@@ -32,6 +32,7 @@ func TestWhatIsNoRequestIsOnRecord(t *testing.T) {
 		"what writes":         {"PUT /p/x.whl HTTP/1.1\r\n" + host + "\r\n", 1},
 		"half a head":         {"GET /simple/probe/ HTTP/1.1\r\nHo", 1},
 		"half a head behind":  {"GET /simple/probe/ HTTP/1.1\r\n" + host + "\r\nDELETE /simple/probe/ HTTP/1.1\r\nHo", 1},
+		"half a line behind":  {"GET /simple/probe/ HTTP/1.1\r\n" + host + "\r\nDELETE /sim", 1},
 		"HTTP/2's preface":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

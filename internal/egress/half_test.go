@@ -87,6 +87,33 @@ func TestHalfAHeadBehindARequestIsOnRecord(t *testing.T) {
 	})
 }
 
+// TestHalfAHeadOfAClientThatLeavesIsOnRecord: one that does not wait for the answer to the request before it. The server
+// gives the connection up where it can't write that, and does not look at what came behind.
+func TestHalfAHeadOfAClientThatLeavesIsOnRecord(t *testing.T) {
+	for _, behind := range []string{"", "D", "DELETE /admin HTTP/1.1\r\nHost: api"} {
+		at := newPlace(t)
+		gone := make(chan struct{})
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gone }))
+		_ = server.Listener.Close() // another takes its place
+		server.Listener = at
+		server.Start()
+		t.Cleanup(server.Close)
+		d := &fakeDoor{allowed: hosts()}
+		dial := uplinkTo(t, d, egress.Limits{}, pinned(t, at.Addr()), d)
+		conn := to(t, dial(), "api.example", 80)
+		if _, err := io.WriteString(conn, "GET /good/x HTTP/1.1\r\nHost: api.example\r\n\r\n"+behind); err != nil {
+			t.Fatal(err)
+		}
+		d.until(t, "the connection to the host", func() bool { return len(d.begun) > 0 })
+		_ = conn.Close()
+		close(gone)
+		d.until(t, "the end", func() bool { return len(d.ended) > 0 && (behind == "" || len(d.rejected) > 0) })
+		if (len(d.rejected) == 1) != (behind != "") {
+			t.Errorf("behind %q: on record is %q", behind, d.rejected)
+		}
+	}
+}
+
 // brokenOff waits until the connection has ended, and tells whether its records have half a request.
 func brokenOff(t *testing.T, d *fakeDoor, is bool) {
 	t.Helper()

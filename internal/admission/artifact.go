@@ -76,6 +76,8 @@ func (c *Controller) Walk(ctx context.Context, ask door.WalkAsk) (door.Answer, e
 func (c *Controller) Await(ctx context.Context, ask door.AwaitAsk) (door.Answer, error) {
 	q := aboutBytes(ask.FileAsk, ask.Bytes)
 	q.evidence = ask.Evidence
+	ctx, done := door.Lasting(ctx)
+	defer done()
 	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		if w.decision.Effect == policy.Hold {
 			return c.await(ctx, t, q, w)

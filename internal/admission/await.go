@@ -55,7 +55,7 @@ const maxStale = 3
 // is the hold itself, once nobody waits any more.
 func (c *Controller) await(ctx context.Context, t *tenant, q question, w weighed) (door.Answer, error) {
 	notes, err := foreseen(ctx, t, q, w)
-	if err != nil {
+	if err != nil && door.ClientOf(ctx).Err() == nil { // who has gone is shown nothing of the tree, and asks again
 		return door.Answer{}, err
 	}
 	h := c.holds.begin(t)
@@ -169,8 +169,12 @@ func (h *hold) answered(ctx context.Context, request approval.Request, what Hold
 // more; why, if it is not the policy's word, follows the reason. An error is the
 // end of the client's patience, or of everything.
 func (h *hold) wait(ctx context.Context, what Hold) (answered bool, why string, err error) {
+	ctx = door.ClientOf(ctx) // nobody waits for one who has gone
 	if h.mode == policy.HoldFail {
 		return false, "", nil
+	}
+	if err := ctx.Err(); err != nil {
+		return false, "", err
 	}
 	free, why := h.place()
 	if free == nil {

@@ -124,6 +124,8 @@ func (b *Builds) Build(ctx context.Context, ask door.BuildAsk) (door.BuildAnswer
 	if !ask.File.Kind.Made() || !hexDigest.MatchString(ask.SHA256) || ask.Source == "" || len(ask.Source) > 512 || len(ask.URL) > 4_096 {
 		return door.BuildAnswer{}, fault.Invalid("a build is asked for with its source's name, sha256 and URL")
 	}
+	ctx, done := door.Lasting(ctx)
+	defer done()
 	return b.answer(ctx, ask, func(t *tenant, q question, w weighed) (door.BuildAnswer, error) {
 		builder, makes := b.builder(t, q.Package)
 		if !slices.Contains(makes, q.File.Kind) {
@@ -167,7 +169,7 @@ func (b *Builds) build(ctx context.Context, t *tenant, q question, ask door.Buil
 		d := buildRefusal(q, "it is not built again: this run has had too much built, or this too often")
 		return refuseBuild(ctx, t, q, d, nil)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(door.ClientOf(ctx))
 	defer cancel()
 	defer errand.When(t.life, cancel)()
 	law := t.policy()

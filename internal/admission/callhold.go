@@ -64,7 +64,7 @@ func (c *toolCall) wait(ctx context.Context, d policy.Decision) (a door.ToolAnsw
 		return a, true, err
 	}
 	if err != nil {
-		return a, true, err
+		return a, true, c.unjudged(ctx, err)
 	}
 	r, err := c.t.book.Refuse(ctx, c.pending(request, d))
 	if err != nil {

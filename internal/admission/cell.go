@@ -23,21 +23,22 @@ func (c *Controller) Cell(ctx context.Context, sandbox, id, language, code strin
 		return door.Answer{}, err
 	}
 	d, err := t.judging.judge(ctx, t, len(code), func() policy.CommandInput { return codeInput(language, code) })
-	if err != nil {
-		return door.Answer{}, err
-	}
-	d = t.known.settle(d)
-	if d.Effect == policy.Hold { // rules can't say so of code
-		d.Effect = policy.Deny
-	}
 	sum := sha256.Sum256([]byte(code))
 	r := audit.Record{
-		Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
+		Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User,
 		Detail: map[string]string{
 			records.DetailCommand: id, detailLanguage: language, detailCodeSize: strconv.Itoa(len(code)), detailCodeSHA256: hex.EncodeToString(sum[:]),
 		},
 	}
 	keepCommand(&r, []string{language, code})
+	if err != nil {
+		return door.Answer{}, unjudged(ctx, t, r, err)
+	}
+	d = t.known.settle(d)
+	if d.Effect == policy.Hold { // rules can't say so of code
+		d.Effect = policy.Deny
+	}
+	r.ResolvedBy, r.Rule, r.Reason = string(d.ResolvedBy), d.Rule, d.Reason
 	if !d.Allowed() {
 		r.Outcome = audit.Blocked
 	}

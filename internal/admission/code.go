@@ -59,7 +59,7 @@ func (c *Codes) CodeBegins(ctx context.Context, code Code) (door.Answer, error) 
 	}
 	d, err := t.judging.judge(ctx, t, len(code.Text), func() policy.CommandInput { return codeInput(code.Language, code.Text) })
 	if err != nil {
-		return door.Answer{}, err
+		return door.Answer{}, unjudged(ctx, t, codeRecord(t, code, policy.Decision{}), err)
 	}
 	d = t.known.settle(d)
 	if d.Effect == policy.Hold { // rules can't say so of code

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"path"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -72,16 +74,16 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 		}
 		return in
 	})
+	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, Detail: map[string]string{records.DetailCommand: id}}
+	keepCommand(&r, argv)
 	if err != nil {
-		return door.Answer{}, err
+		return door.Answer{}, unjudged(ctx, t, r, err)
 	}
 	d = t.known.settle(d)
 	if asked.Refused != nil && d.Allowed() {
 		d = asked.Refused.decision()
 	}
-	r := audit.Record{Kind: audit.KindCommand, Outcome: audit.Started, User: t.run.User, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason}
-	r.Detail = map[string]string{records.DetailCommand: id}
-	keepCommand(&r, argv)
+	r.ResolvedBy, r.Rule, r.Reason = string(d.ResolvedBy), d.Rule, d.Reason
 	if !d.Allowed() {
 		r.Outcome = audit.Blocked
 	}
@@ -90,6 +92,24 @@ func (c *Controller) CommandAs(ctx context.Context, sandbox, id string, asked As
 	}
 	t.command(r, argv, c.config.Limits)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, nil
+}
+
+// ruleUnjudged is of what was to be judged by rules, and was not.
+const ruleUnjudged = "rules.unjudged"
+
+// unjudged records that a command, a cell or a call was not judged, and does not run, because whoever asked went before
+// that, or too many wait for it: else who asks could choose what is on record. The error is cause.
+func unjudged(ctx context.Context, t *tenant, r audit.Record, cause error) error {
+	r.Outcome, r.ResolvedBy, r.Rule = audit.Blocked, string(policy.ByRule), ruleUnjudged
+	r.Reason = "it was not judged, and did not run: " + fault.Sentence(cause, "whoever asked went before")
+	r, err := t.book.Append(ctx, r)
+	if err == nil {
+		t.book.Blocked(r)
+	}
+	if records.Kept(err) {
+		return cause
+	}
+	return errors.Join(cause, err)
 }
 
 // command takes a command's record.

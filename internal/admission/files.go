@@ -21,8 +21,8 @@ const (
 	maxFileReason = 1_024
 )
 
-// Files puts on record which files clients write, read, move and remove in sandboxes. It decides
-// nothing. Safe for concurrent use.
+// Files puts on record which files clients write, read, move and remove in sandboxes, and which directories
+// they make. It decides nothing. Safe for concurrent use.
 type Files struct {
 	tenants *tenants
 
@@ -50,8 +50,8 @@ type FileEnd struct {
 	Claimed  bool          // the outcome is what the guest says
 }
 
-// FileBegins puts on record that a client is about to write, read, move or remove a file. It is
-// durable when FileBegins returns; after an error nothing may happen. End is told its end.
+// FileBegins puts on record that a client is about to write, read, move or remove a file, or to make a
+// directory. It is durable when FileBegins returns; after an error nothing may happen. End is told its end.
 func (f *Files) FileBegins(ctx context.Context, sandbox string, file channel.File) (*FileBegun, error) {
 	t, err := f.tenants.get(sandbox)
 	if err != nil {

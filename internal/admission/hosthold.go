@@ -109,6 +109,8 @@ func (h hostAsker) tooMany(ctx context.Context) (door.Answer, error) {
 // world's resolvers tells the name's owner what the name spells, so that comes after a
 // person's answer, too.
 func (c *Controller) AwaitHost(ctx context.Context, ask door.HostAsk) (door.Answer, error) {
+	ctx, done := door.Lasting(ctx)
+	defer done()
 	t, err := c.admit(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err

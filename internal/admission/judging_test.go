@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // TestLongTextsAreJudgedInTurn: while an owner's long text is judged its next one waits, and neither its short ones do nor
-// anybody else's long ones. Whoever leaves while it waits has asked for nothing. Past a number none waits.
+// anybody else's long ones. Whoever leaves while it waits is on record, as is what finds too many waiting. Past a number none waits.
 func TestLongTextsAreJudgedInTurn(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, Limits{})
@@ -54,8 +55,10 @@ func TestLongTextsAreJudgedInTurn(t *testing.T) {
 		default:
 		}
 		cancel()
-		if err := <-waits; !errors.Is(err, context.Canceled) || len(h.records(t)) != before {
-			t.Errorf("%s that nobody waits for: %v", way, err)
+		err := <-waits
+		left := h.records(t)[before:]
+		if !errors.Is(err, context.Canceled) || len(left) != 1 || left[0].Outcome != audit.Blocked || left[0].Rule != ruleUnjudged || left[0].Sandbox != "ann-2" || len(left[0].Command) == 0 {
+			t.Errorf("%s that nobody waits for: %v, on record is %+v", way, err, left)
 		}
 	}
 	left, cancel := context.WithCancel(t.Context())

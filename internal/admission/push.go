@@ -34,6 +34,8 @@ type push struct {
 // AwaitPush implements Door. What is asked about is bound to the digest of all that is
 // changed, so another push asks again.
 func (ps *Pushes) AwaitPush(ctx context.Context, ask door.PushAsk) (door.Answer, error) {
+	ctx, done := door.Lasting(ctx)
+	defer done()
 	t, err := ps.tenants.admit(ctx, ask.Sandbox)
 	if err != nil {
 		return door.Answer{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
@@ -18,7 +19,7 @@ func foreseen(ctx context.Context, t *tenant, q question, w weighed) (notes []st
 	if err := t.moveRelease(q, w); err != nil {
 		return nil, err
 	}
-	return t.rehearsals.Whole(ctx, q.Package)
+	return t.rehearsals.Whole(door.ClientOf(ctx), q.Package)
 }
 
 // event is what an answer says of a release. Metadata opens what the release's own

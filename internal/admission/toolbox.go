@@ -72,9 +72,11 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 	if err := t.book.Open(ctx); err != nil {
 		return door.ToolAnswer{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	seat, problem := b.queue.enter(&t.calls, cancel, time.Now())
+	client, leave := context.WithCancel(ctx)
+	defer leave()
+	ctx, done := door.Lasting(client)
+	defer done()
+	seat, problem := b.queue.enter(&t.calls, leave, time.Now())
 	if problem != "" {
 		return caller{t}.refuse(ctx, door.ToolBusy, ask.Tool, policy.Decision{Rule: door.RuleToolQuota, ResolvedBy: policy.ByRule, Reason: problem})
 	}
@@ -86,7 +88,7 @@ func (b *Toolbox) CallTool(ctx context.Context, ask door.ToolAsk) (door.ToolAnsw
 	for {
 		outcome, d, err := c.judge(ctx)
 		if err != nil {
-			return door.ToolAnswer{}, err
+			return door.ToolAnswer{}, c.unjudged(ctx, err)
 		}
 		var a door.ToolAnswer
 		over := true
@@ -165,10 +167,33 @@ func (c *toolCall) judge(ctx context.Context) (door.ToolOutcome, policy.Decision
 	return door.ToolRefused, c.decision, nil
 }
 
+// unjudged records that nobody knows whether the call may be made, and that it is not: a guest can bring that about,
+// by as many calls as may wait. The error is cause.
+func (c *toolCall) unjudged(ctx context.Context, cause error) error {
+	_, err := caller{c.t}.refuse(ctx, door.ToolRefused, c.ask.Tool, policy.Decision{
+		Rule: door.RuleToolUnjudged, ResolvedBy: policy.ByRule, Reason: "the call was not judged, and not made: " + fault.Sentence(cause, "it broke off"),
+	})
+	if records.Kept(err) {
+		return cause
+	}
+	return errors.Join(cause, err)
+}
+
+// left refuses a call that may be made, and whose caller has gone: no answer is used up for it.
+func (c *toolCall) left(ctx context.Context) (door.ToolAnswer, error) {
+	return caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, policy.Decision{
+		Rule: door.RuleToolLeft, ResolvedBy: policy.ByRule, Reason: "the call may be made, and whoever called went before it was; it was not made",
+	})
+}
+
 // make records that the call begins, makes it, and records how it ended; over is false if
 // the answer that let it be made was taken by another one, so that it has to be judged
 // again.
 func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err error) {
+	if door.ClientOf(ctx).Err() != nil {
+		a, err = c.left(ctx)
+		return a, true, err
+	}
 	d, undo := c.t.calls.begin(c.t.policy())
 	if !d.Allowed() {
 		a, err = caller{c.t}.refuse(ctx, door.ToolRefused, c.tool.Name, d)
@@ -176,6 +201,9 @@ func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err 
 	}
 	if taken, err := c.use(ctx); taken || err != nil {
 		undo()
+		if err != nil {
+			err = c.unjudged(ctx, err)
+		}
 		return door.ToolAnswer{}, false, err
 	}
 	began, err := c.t.book.Append(ctx, c.begun())
@@ -192,7 +220,7 @@ func (c *toolCall) make(ctx context.Context) (a door.ToolAnswer, over bool, err 
 // ended, and so is every call of a sandbox that ends.
 func (c *toolCall) run(ctx context.Context, began audit.Record) (door.ToolAnswer, error) {
 	at := time.Now()
-	result, failed := c.tool.Call(ctx, tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})
+	result, failed := c.tool.Call(door.ClientOf(ctx), tool.Call{Run: c.t.run.Run, Sandbox: c.t.run.Sandbox, Arguments: c.arguments.Text(), Judged: c.judged})
 	took := time.Since(at)
 	if failed != nil {
 		c.box.warn("a tool failed", "tool", c.tool.Name, "sandbox", c.t.run.Sandbox, "request", began.RequestID, "error", failed)

@@ -4,7 +4,7 @@ package audit
 // end have them, and the path as Record.File, as the client said it: absolute, or relative to the
 // user's home. The end has the number of its begin as began_seq.
 const (
-	DetailOperation = "operation" // write, read, move or remove
+	DetailOperation = "operation" // write, read, move, remove or mkdir
 	DetailDirection = "direction" // of write, DirectionIn; of read, DirectionOut
 	DetailTo        = "to"        // of move
 	DetailAs        = "as"        // the user inside, if the client named one

@@ -118,7 +118,7 @@ const (
 	KindBuild   Kind = "build"   // of a template: begun, a step of it, ended
 	KindTool    Kind = "tool"    // a call of a tool of the host: begun, ended, refused
 	KindFinding Kind = "finding" // a secret or personal data, in what leaves a sandbox
-	KindFile    Kind = "file"    // a file that a client writes, reads, moves or removes in a sandbox: begun, ended; see FileText
+	KindFile    Kind = "file"    // a file that a client writes, reads, moves or removes in a sandbox, or a directory that it makes: begun, ended; see FileText
 	// KindApproval: a change of a request in the approval queue.
 	KindApproval Kind = "approval"
 	// KindLog: the log's own affairs: a key changed, a segment sealed, data erased.

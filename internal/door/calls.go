@@ -10,6 +10,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // line is a stream with nothing under way on it, or the one call that holds it.
@@ -36,14 +38,15 @@ func askFor[A any](ctx context.Context, c *Client, sandbox string, m method, ask
 
 // call makes one call for a sandbox. A reply that is not whole and understood is an error.
 func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply any) error {
-	if m.class().lasts() {
+	class := m.class()
+	if class.lasts() {
 		var cancel context.CancelFunc
 		ctx, cancel = lasting(ctx)
 		defer cancel()
 	}
-	leave, err := c.shares.takeTurn(ctx, sandbox, m.class())
+	leave, err := c.shares.takeTurn(ctx, sandbox, class)
 	if err != nil {
-		return err
+		return c.missed(ctx, sandbox, m, ask, err)
 	}
 	defer leave()
 	l, err := c.take()
@@ -54,20 +57,15 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 		c.give(l)
 		return err
 	}
-	release, err := c.shares.makeRoom(ctx, sandbox, m.class(), l.buf.Len())
+	release, err := c.shares.makeRoom(ctx, sandbox, class, l.buf.Len())
 	if err != nil {
 		c.give(l)
-		return err
+		return c.missed(ctx, sandbox, m, ask, err)
 	}
 	defer release()
-	stop := errand.When(ctx, l.abandon)
-	st, body, err := l.exchange()
-	if !stop() || err != nil {
-		l.abandon()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fault.Wrap(fault.ErrUnavailable, errors.Join(ErrGone, err), "the daemon does not answer")
+	st, body, err := l.exchange(ctx, class)
+	if err != nil {
+		return err
 	}
 	defer c.give(l)
 	if st != statusDone {
@@ -77,6 +75,58 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 		return fault.Wrap(fault.ErrUnavailable, err, "the daemon's answer can't be read")
 	}
 	return nil
+}
+
+// missed is for a call that was not made, because there was no turn or no room for it as long as its asker waited,
+// or because there never is. The error is cause. It is judged and put on record all the same, as one whose asker has
+// gone, or a guest could choose by waiting or not what is on record.
+func (c *Client) missed(ctx context.Context, sandbox string, m method, ask any, cause error) error {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
+	var err error
+	switch class := m.class(); {
+	case class == classWait:
+		err = c.tellOf(ctx, sandbox, m, ask)
+	case class != classStanding && errors.Is(cause, turns.ErrCrowded): // of these there are as many as there may be
+		_, err = c.Failed(ctx, Failure{
+			Sandbox: sandbox, ResolvedBy: policy.ByCanonical, Rule: RuleCrowded, Reason: "more was asked for at a time than is judged: the rest was refused",
+		})
+	}
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// tellOf makes a call for which nobody waits: what it asks is judged, and waits for nobody.
+func (c *Client) tellOf(ctx context.Context, sandbox string, m method, ask any) error {
+	leave, err := c.shares.takeTurn(ctx, sandbox, classRecord)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	l, err := c.take()
+	if err != nil {
+		return err
+	}
+	defer l.abandon() // its half is closed
+	if err := encodeCall(l.buf, m, ask); err != nil {
+		return err
+	}
+	release, err := c.shares.makeRoom(ctx, sandbox, classRecord, l.buf.Len())
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer errand.When(ctx, l.abandon)()
+	if err := l.send(); err != nil {
+		return err
+	}
+	if err := l.stream.Close(); err != nil { // this half: by that the daemon knows that nobody waits
+		return err
+	}
+	_, _, err = l.receive() // what it is answered is nobody's; whatever that is, it has been judged
+	return err
 }
 
 // lasting is ctx without its cancellation, and with its deadline, which is none of a guest's.
@@ -96,13 +146,38 @@ func (l *line) abandon() {
 	_ = l.stream.SetDeadline(time.Unix(1, 0))
 }
 
-// exchange sends what is in buf and reads the reply into it. It sets no
-// deadlines: abandon's must stand.
-func (l *line) exchange() (status, []byte, error) {
-	if _, err := l.stream.Write(l.buf.Bytes()); err != nil {
-		return 0, nil, err
+// exchange sends what is in buf, and reads the reply into it. The line is of no more use if there is none. What may
+// wait for a person is said whether its asker is still there or not: it is judged then.
+func (l *line) exchange(ctx context.Context, class class) (st status, body []byte, err error) {
+	if class == classWait {
+		err = l.send()
 	}
+	stop := errand.When(ctx, l.abandon)
+	if class != classWait {
+		err = l.send()
+	}
+	if err == nil {
+		st, body, err = l.receive()
+	}
+	if stop() && err == nil {
+		return st, body, nil
+	}
+	l.abandon()
+	if ctx.Err() != nil {
+		return 0, nil, ctx.Err()
+	}
+	return 0, nil, fault.Wrap(fault.ErrUnavailable, errors.Join(ErrGone, err), "the daemon does not answer")
+}
+
+// send sends what is in buf. Like receive, it sets no deadlines: abandon's must stand.
+func (l *line) send() error {
+	_, err := l.stream.Write(l.buf.Bytes())
 	l.buf = emptied(l.buf) // a person may take days to answer a large question
+	return err
+}
+
+// receive reads the reply into buf.
+func (l *line) receive() (status, []byte, error) {
 	m := incoming{conn: l.stream, limit: func(byte) int { return maxMessage }}
 	kind, n, err := m.head()
 	if err != nil {

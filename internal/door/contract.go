@@ -103,7 +103,8 @@ type Door interface {
 	Tools(ctx context.Context, sandbox string) ([]Tool, error)
 
 	// CallTool judges a call and records that it begins, durably, before it makes it; how
-	// it ended is on record when it returns. A call whose ctx ends is ended.
+	// it ended is on record when it returns. A call whose ctx ends is ended, and one whose ctx has ended is
+	// judged and recorded, and not made.
 	CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error)
 
 	// Leaf gives a certificate for a name of which the connections' requests are judged,

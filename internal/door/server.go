@@ -105,7 +105,7 @@ type answer func(context.Context) (any, error)
 // serveStream answers the calls of one stream. While a call is under way the
 // reader waits for the next one, and so sees the stream's end.
 func (s *server) serveStream(ctx context.Context, stream *yamux.Stream) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, lifeKey{}, ctx))
 	in := make(chan call)
 	var reader sync.WaitGroup
 	errand.In(&reader, func() {

@@ -42,7 +42,7 @@ func (m method) class() class {
 
 // lasts tells whether a call goes on although its client has gone. Its answer may be a refusal or
 // tell of one, and a guest could choose what is on record by being gone when it is written. What
-// may take as long as somebody likes ends with its client.
+// may take as long as somebody likes ends with its client, once it is judged: see Lasting and missed.
 func (c class) lasts() bool { return c == classQuestion || c == classRecord }
 
 // limits are how many calls of a class are under way, and wait for that. Those that are sure
@@ -91,7 +91,7 @@ func (s *shares) takeTurn(ctx context.Context, sandbox string, c class) (leave f
 	_, leave, err = shares.Take(turns.For(ctx, sandbox))
 	if errors.Is(err, turns.ErrCrowded) {
 		l := shares.Limits()
-		return nil, fault.New(fault.ErrUnavailable, "the sandbox has as much under way as it may (%d questions of a kind to the daemon, and %d that wait for them); let some of its requests end first", l.Each, l.Line)
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the sandbox has as much under way as it may (%d questions of a kind to the daemon, and %d that wait for them); let some of its requests end first", l.Each, l.Line)
 	}
 	return leave, err
 }

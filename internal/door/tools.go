@@ -52,7 +52,12 @@ const (
 	RuleToolArguments = "tool.arguments"
 	RuleToolQuota     = "quota.tool_calls"
 	RuleToolForm      = "tool.form" // it is no call
+	RuleToolLeft      = "tool.left" // whoever called it went before it was made
+	RuleToolUnjudged  = "tool.unjudged"
 )
+
+// RuleCrowded is of what a sandbox asks while as much as it may have under way is.
+const RuleCrowded = "quota.questions_at_once"
 
 // Tools implements Door.
 func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"time"
@@ -62,13 +63,22 @@ func (p *passage) hear(client *hello.Client, said []byte) (whole, rest []byte, e
 		used := 0
 		used, done, err = client.Take(buf[:n])
 		if taken += used; !done && err == nil {
-			err = failure
+			err = brokeOff(said, failure)
 		}
 	}
 	if err == nil {
 		err = p.means(client.Hello())
 	}
 	return said[:taken], said[taken:], err
+}
+
+// brokeOff is why a ClientHello that is not whole is not read on; nil: it is. A client that goes in the middle of one
+// has begun to say which host it means.
+func brokeOff(said []byte, failure error) error {
+	if failure == nil || len(said) == 0 || errors.Is(failure, os.ErrDeadlineExceeded) || errors.Is(failure, net.ErrClosed) {
+		return failure
+	}
+	return &hello.Error{What: "the ClientHello broke off before its end"}
 }
 
 // means tells whether a ClientHello means this connection's host.

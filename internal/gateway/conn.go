@@ -24,31 +24,16 @@ type guestConn struct {
 	name    string           // that TLS was made for
 	phrase  phrase
 	unread  httphead.Unhandled
-	failed  atomic.Pointer[problem] // with which reading has failed last; nil: it did not
 
 	once sync.Once
 	gone chan struct{}
 }
 
-// problem is an error.
-type problem struct{ err error }
-
 // Read implements net.Conn.
 func (c *guestConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.unread.Read(n)
-	if c.failed.Store(nil); err != nil {
-		c.failed.Store(&problem{err})
-	}
+	c.unread.Read(b[:n], err)
 	return n, err
-}
-
-// failure is with what the last reading failed; nil: it did not.
-func (c *guestConn) failure() error {
-	if p := c.failed.Load(); p != nil {
-		return p.err
-	}
-	return nil
 }
 
 // Close implements net.Conn.

@@ -31,6 +31,8 @@ func TestWhatIsNoRequestIsOnRecord(t *testing.T) {
 		"another host":        {"GET /simple/probe/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 1},
 		"what writes":         {"PUT /p/x.whl HTTP/1.1\r\n" + host + "\r\n", 1},
 		"half a head":         {"GET /simple/probe/ HTTP/1.1\r\nHo", 1},
+		"half a head behind":  {"GET /simple/probe/ HTTP/1.1\r\n" + host + "\r\nDELETE /simple/probe/ HTTP/1.1\r\nHo", 1},
+		"half a line behind":  {"GET /simple/probe/ HTTP/1.1\r\n" + host + "\r\nDELETE /sim", 1},
 		"HTTP/2's preface":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +51,7 @@ func TestWhatIsNoRequestIsOnRecord(t *testing.T) {
 				defer close(wrote)
 				_, _ = io.WriteString(conn, c.said) // the gateway may answer before it has read all
 			}()
-			if strings.HasSuffix(c.said, "\n") {
+			if strings.HasSuffix(c.said, "\n") || strings.Contains(c.said, "\r\n\r\n") {
 				_, _ = conn.Read(make([]byte, 1))
 			} else {
 				<-wrote
@@ -67,7 +69,52 @@ func TestWhatIsNoRequestIsOnRecord(t *testing.T) {
 			}
 			_ = b.gateway.Close() // all is told by then
 			if n := count(); n != c.count {
-				t.Errorf("%d records, want %d", n, c.count)
+				t.Errorf("%d records, want %d: %+v", n, c.count, b.door.failures)
+			}
+		})
+	}
+}
+
+// TestWhatIsNoClientHelloIsOnRecord: half of one, and what is no TLS. The controls have said nothing, or all of one
+// that names a registry.
+func TestWhatIsNoClientHelloIsOnRecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		said string
+		want string // in the record; "": there is none
+	}{
+		"nothing":   {"", ""},
+		"half":      {"\x16\x03\x01\x00\xf8\x01\x00\x00\xf4\x03\x03aaaaaaaaaaaa", "broke off"},
+		"one byte":  {"\x16", "broke off"},
+		"plain":     {"GET /simple/probe/ HTTP/1.1\r\n\r\n", "no TLS"},
+		"nonsense":  {"\x16\x03\x01\x00\x04\x01\x00\x00\x00", "can't be read"},
+		"a refusal": {"whole", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			near, far := net.Pipe()
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				b.gateway.ServeRegistry(far, sandboxA)
+			}()
+			go func() { _, _ = io.Copy(io.Discard, near) }() // its alert
+			if c.said == "whole" {                           // and does not trust the certificate then
+				conn, fresh := net.Pipe()
+				go func() { b.gateway.ServeRegistry(fresh, sandboxA) }()
+				if err := tls.Client(conn, &tls.Config{ServerName: indexHost, RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}).Handshake(); err == nil {
+					t.Fatal("INCONCLUSIVE: it trusts everybody")
+				}
+				_ = conn.Close()
+			} else if _, err := io.WriteString(near, c.said); err != nil {
+				t.Fatal(err)
+			}
+			_ = near.Close()
+			<-served
+			_ = b.gateway.Close() // all is told by then
+			b.door.mu.Lock()
+			defer b.door.mu.Unlock()
+			if c.want == "" && len(b.door.failures) != 0 || c.want != "" && (len(b.door.failures) != 1 || !strings.Contains(b.door.failures[0].Reason, c.want)) {
+				t.Errorf("on record is %+v", b.door.failures)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	conn := connOf(r.Context())
 	if conn != nil {
-		conn.unread.Handle()
+		conn.unread.Handle(r)
 	}
 	if conn == nil || !g.flights.Begin() {
 		http.Error(w, "the gateway is stopping", http.StatusServiceUnavailable)

@@ -34,9 +34,15 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
-	session := tls.Server(&httphead.Taken{Conn: conn, Within: g.cfg.Limits.UnreadTime}, g.tlsConfig(sandbox))
+	greeting := &greeting{Conn: conn}
+	config := g.tlsConfig(sandbox)
+	config.GetConfigForClient = greeting.heard
+	session := tls.Server(&httphead.Taken{Conn: greeting, Within: g.cfg.Limits.UnreadTime}, config)
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
+		if problem := greeting.problem(err); problem != "" {
+			g.refuseUnread(sandbox, problem)
+		}
 		return
 	}
 	memory, _ := conn.(httphead.Account)
@@ -92,10 +98,9 @@ func (g *Gateway) watch(conn net.Conn, state http.ConnState) {
 	switch state { //nolint:exhaustive // the others are no request's
 	case http.StateIdle:
 		c.unread.Idle()
-		c.failed.Store(nil) // net/http breaks off its reading ahead
 	case http.StateClosed:
 		if c.unread.Something() {
-			g.refuseUnread(c.sandbox, unreadReason(c.failure()))
+			g.refuseUnread(c.sandbox, unreadReason(c.unread.Failure()))
 		}
 	}
 }
@@ -107,7 +112,7 @@ func unreadReason(err error) string {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "the header of a request to a registry did not come in time"
 	case err == nil:
-		return "what came to a registry is no request that can be read in one way, or one with too large a header"
+		return "what came to a registry is no request that can be read in one way, has too large a header, or came behind one that ended the connection"
 	}
 	return "a request to a registry broke off in its header"
 }

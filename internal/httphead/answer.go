@@ -127,7 +127,7 @@ func (t *Taken) Write(b []byte) (int, error) {
 }
 
 // CloseWrite ends one half.
-func (t *Taken) CloseWrite() error { return closeWrite(t.Conn) }
+func (t *Taken) CloseWrite() error { return CloseWrite(t.Conn) }
 
 // mostBehind is how much may come behind a body over HTTP/2, in bytes as the protocol counts them.
 // The server that passes it on keeps it when its handler has returned already.

@@ -144,10 +144,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 // CloseWrite ends one half, where the connection can: what was upgraded may be answered behind it.
-func (c *Conn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *Conn) CloseWrite() error { return CloseWrite(c.Conn) }
 
-// closeWrite ends one half of a connection; of one that has no halves, all.
-func closeWrite(conn net.Conn) error {
+// CloseWrite ends one half of a connection; of one that has no halves, all.
+func CloseWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

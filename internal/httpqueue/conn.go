@@ -30,7 +30,8 @@ type Conn struct {
 	// other tells that another protocol is spoken: neither side's frames are looked at. A server that has
 	// waited in vain for the rest of a preface answers while it reads on.
 	other atomic.Bool
-	full  error // with which reading goes on
+	half  atomic.Bool // see BrokeOff
+	full  error       // with which reading goes on
 }
 
 // The frames that count (RFC 9113, sections 4.1, 6.2, 6.4 and 6.8).
@@ -71,6 +72,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	if !c.other.Load() {
 		c.come.scan(rest, c.listen)
+		c.half.Store(c.skip > 0 && c.skip < len(preface) || c.come.mayBegin())
 	}
 	if c.full != nil {
 		if c.Full != nil {
@@ -80,6 +82,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// BrokeOff reports whether the last that came is the beginning of what is, or may be, a request's: of which
+// Begun was not called.
+func (c *Conn) BrokeOff() bool { return !c.other.Load() && c.half.Load() }
 
 // listen takes a frame of the client's. Each request has a stream with a higher number than those
 // before; fields that come behind a body have the number of their request.
@@ -156,6 +162,12 @@ func (s *scanner) counts() int {
 		return headLength
 	}
 	return headLength + min(codeAt(s.head[typeAt])+lengthOfCode(s.head[typeAt]), s.length())
+}
+
+// mayBegin tells whether there is some of the head of a frame that begins a request, or of one that does not
+// say yet what it is.
+func (s *scanner) mayBegin() bool {
+	return len(s.head) > 0 && (len(s.head) <= typeAt || s.head[typeAt] == typeHeaders)
 }
 
 // length is how many bytes come behind the head of the frame.

@@ -87,6 +87,8 @@ func (a *adopter) adopt(ctx context.Context, f recovery.Found) error {
 		s.lifetime, left = e.Clock.Lifetime, e.Clock.LeftAt(a.tracker.boot())
 	}
 	a.tracker.ends.Start(info.ID, terms(s.lifetime), left) // the list tells whether it stands still
+	a.tracker.ends.Activate(info.ID, e.Clock.ActiveAt(a.tracker.boot()))
+	s.commands.Inherit(e.Guards) // before the journal is written anew
 	if err := a.takeOver(ctx, s, k, known.Waiting); err != nil {
 		a.tracker.ends.Drop(info.ID)
 		a.cfg.Door.Unregister(info.ID)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -43,7 +44,9 @@ func (a *assembly) sandbox(info Info, p *policy.Policy, inst engine.Instance) *S
 			}
 			return a.guests.environment(who), nil
 		},
-		End: func(why string) { a.remover.endFor(s, why) },
+		End:     func(why string) { a.remover.endFor(s, why) },
+		Active:  func() time.Duration { return a.tracker.activeFor(info.ID) },
+		Guarded: func() { a.tracker.guarded(s) },
 	})
 	return s
 }

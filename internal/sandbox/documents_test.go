@@ -181,3 +181,64 @@ func TestOnlyTokensLockfilesAreSwept(t *testing.T) {
 		})
 	}
 }
+
+// TestNobodyWaitsForASweepOfLockfiles: while a sweep reads who has which, lockfiles come, are held and go; and what
+// came meanwhile stays, as those who are read may not know of it yet. The control is the next sweep.
+func TestNobodyWaitsForASweepOfLockfiles(t *testing.T) {
+	d := newDocuments(t.TempDir())
+	keep := func(pin string) (digest string, release func()) {
+		t.Helper()
+		g := given("/project/requirements.txt")
+		g.Sources[0].Data = requirements(pin)
+		set, err := readLock(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release, err = d.keepLock("tk", g, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.Digest(), release
+	}
+	before, release := keep("a") // or there is nothing to sweep
+	release()
+	reads, goOn := make(chan struct{}), make(chan struct{})
+	nobody := func() (map[string]bool, error) { return nil, nil }
+	swept := make(chan error, 1)
+	go func() {
+		swept <- d.sweepLocks(func() (map[string]bool, error) {
+			close(reads)
+			<-goOn
+			return nobody()
+		})
+	}()
+	<-reads
+	digest, release := keep("b")
+	d.holdLock(digest)()
+	release()
+	_, release = keep("a") // once more
+	release()
+	if err := d.sweepLocks(func() (map[string]bool, error) { return map[string]bool{digest: true, before: true}, nil }); err != nil { // another at the same time
+		t.Fatal(err)
+	}
+	close(goOn)
+	if err := <-swept; err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []string{digest, before} {
+		if _, err := d.lock(one); err != nil {
+			t.Errorf("what came while the sweep read is gone: %v", err)
+		}
+	}
+	if err := d.sweepLocks(nobody); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []string{digest, before} {
+		if _, err := d.lock(one); err == nil {
+			t.Error("INCONCLUSIVE: it stays for ever")
+		}
+	}
+	if len(d.held)+len(d.released)+d.sweeps != 0 {
+		t.Errorf("it remembers %v, %v, %d", d.held, d.released, d.sweeps)
+	}
+}

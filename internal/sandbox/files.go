@@ -27,7 +27,7 @@ type inside struct {
 }
 
 // File does an operation on the sandbox's files that is one reply: stat, mkdir,
-// move or remove. What it returns is the guest's claim. A move and a remove are on record before
+// move or remove. What it returns is the guest's claim. The last three are on record before
 // they are done. Errors are channel.Reply.Err's, and a fault.ErrConflict for a sandbox that does
 // not run.
 func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.FileInfo, error) {

@@ -75,8 +75,8 @@ func (b breaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestFilesAreOnRecord: each file that a client writes, reads, moves or removes has a begin and
-// an end, with who, which way, the path, the size and the digest of what went over. Of names that
+// TestFilesAreOnRecord: each file that a client writes, reads, moves or removes, and each directory that it
+// makes, has a begin and an end, with who, which way, the path, the size and the digest of what went over. Of names that
 // are only looked at there is none.
 func TestFilesAreOnRecord(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,12 @@ func TestFilesAreOnRecord(t *testing.T) {
 			Outcome: audit.Failed, Detail: map[string]string{"operation": "remove"},
 		}},
 		{"stat", func(path string) error { return file(channel.File{Op: channel.FileStat, Path: path}) }, false, "x", audit.Record{}},
-		{"mkdir", func(path string) error { return file(channel.File{Op: channel.FileMkdir, Path: path}) }, false, "", audit.Record{}},
+		{"mkdir", func(path string) error { return file(channel.File{Op: channel.FileMkdir, Path: path}) }, false, "", audit.Record{
+			Outcome: audit.Finished, Detail: map[string]string{"operation": "mkdir"},
+		}},
+		{"mkdir of what is there", func(path string) error { return file(channel.File{Op: channel.FileMkdir, Path: path}) }, true, "x", audit.Record{
+			Outcome: audit.Failed, Detail: map[string]string{"operation": "mkdir"},
+		}},
 		{"list", func(string) error {
 			conn, _, err := d.OpenFile(t.Context(), id, channel.File{Op: channel.FileList, Path: "/d", User: "root", Depth: 1})
 			if err != nil {
@@ -214,14 +219,15 @@ func TestNoFileWithoutItsRecord(t *testing.T) {
 		var out bytes.Buffer
 		_, removing := d.File(t.Context(), id, channel.File{Op: channel.FileRemove, Path: inside("removed"), User: "root"})
 		_, moving := d.File(t.Context(), id, channel.File{Op: channel.FileMove, Path: inside("moved"), To: inside("elsewhere"), User: "root"})
+		_, making := d.File(t.Context(), id, channel.File{Op: channel.FileMkdir, Path: inside("made"), User: "root"})
 		for what, err := range map[string]error{
-			"write": d.write(t, id, inside("written"), strings.NewReader("new")), "read": d.read(t, id, inside("read"), &out), "remove": removing, "move": moving,
+			"write": d.write(t, id, inside("written"), strings.NewReader("new")), "read": d.read(t, id, inside("read"), &out), "remove": removing, "move": moving, "mkdir": making,
 		} {
 			if (err == nil) != whole {
 				t.Errorf("with a log that is whole (%v) the %s: %v", whole, what, err)
 			}
 		}
-		for name, is := range map[string]bool{"written": whole, "elsewhere": whole, "removed": !whole, "moved": !whole} {
+		for name, is := range map[string]bool{"written": whole, "elsewhere": whole, "made": whole, "removed": !whole, "moved": !whole} {
 			if _, err := os.Stat(outside(name)); (err == nil) != is {
 				t.Errorf("with a log that is whole (%v) %s: %v", whole, name, err)
 			}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -19,10 +21,14 @@ import (
 // mark, and go once no sandbox and no snapshot has them, since nothing else bounds how many it sends.
 // Safe for concurrent use.
 type keptLocks struct {
-	dir string
+	dir   string
+	files *turns.Shares // a turn for each digest: whoever writes or removes its files has it; before mu
 
-	mu   sync.Mutex     // guards held; nobody writes or removes a file without it
-	held map[string]int // digests that somebody needs of whom named does not know yet
+	mu       sync.Mutex        // guards what follows; never held over I/O
+	held     map[string]int    // digests that somebody needs of whom a sweep may not hear
+	sweeps   int               // that are under way
+	swept    uint64            // that have begun, ever
+	released map[string]uint64 // digests that were let go while sweeps were under way: how many had begun then
 }
 
 // The ends of names: a lockfile's, and that of the mark beside one which goes with the last that has it.
@@ -32,7 +38,14 @@ const (
 	passesEnd = ".lock.passes"
 )
 
-func newKeptLocks(dir string) *keptLocks { return &keptLocks{dir: dir, held: map[string]int{}} }
+// mostTurns is how many digests' files may be written or removed at a time.
+const mostTurns = 1 << 20
+
+func newKeptLocks(dir string) *keptLocks {
+	return &keptLocks{
+		dir: dir, files: turns.New(turns.Limits{All: mostTurns, Each: 1}), held: map[string]int{}, released: map[string]uint64{},
+	}
+}
 
 // readLock reads a run's lockfiles; nil for a run without.
 func readLock(given *lockfile.Given) (*lockfile.Set, error) {
@@ -48,15 +61,26 @@ func (l *keptLocks) keepLock(owner string, given *lockfile.Given, set *lockfile.
 	if set == nil {
 		return func() {}, nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.write(owner, given, set.Digest()); err != nil {
+	release = l.holdLock(set.Digest()) // before they are written, so that no sweep takes them in between
+	leave, err := l.takeFiles(set.Digest())
+	if err == nil {
+		err = l.write(owner, given, set.Digest())
+		leave()
+	}
+	if err != nil {
+		release()
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the lockfiles can't be kept in %s", l.dir)
 	}
-	return l.hold(set.Digest()), nil
+	return release, nil
 }
 
-// write needs mu. The mark comes first: after a crash in between there is at most a mark too many.
+// takeFiles waits for the turn to write or remove the files of a digest. Whoever has it does so only.
+func (l *keptLocks) takeFiles(digest string) (leave func(), err error) {
+	_, leave, err = l.files.Take(turns.For(context.Background(), digest))
+	return leave, err
+}
+
+// write needs the turn of the digest. The mark comes first: after a crash in between there is at most a mark too many.
 func (l *keptLocks) write(owner string, given *lockfile.Given, digest string) error {
 	path, mark := l.lockPath(digest), l.markPath(digest)
 	_, err := os.Stat(path)
@@ -92,11 +116,6 @@ func removed(path string) error {
 func (l *keptLocks) holdLock(digest string) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.hold(digest)
-}
-
-// hold needs mu.
-func (l *keptLocks) hold(digest string) (release func()) {
 	l.held[digest]++
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
@@ -104,14 +123,41 @@ func (l *keptLocks) hold(digest string) (release func()) {
 		if l.held[digest]--; l.held[digest] == 0 {
 			delete(l.held, digest)
 		}
+		if l.sweeps > 0 {
+			l.released[digest] = l.swept
+		}
 	})
 }
 
-// sweepLocks removes tokens' lockfiles that nobody holds and named does not have; none if it fails. It
-// is asked while none comes or goes.
-func (l *keptLocks) sweepLocks(named func() (map[string]bool, error)) error {
+// beginSweep has what is let go from now on stay until over: who needed it may have told those of whom
+// the sweep hears too late for that.
+func (l *keptLocks) beginSweep() (sweep uint64, over func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.sweeps++
+	l.swept++
+	return l.swept, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.sweeps--; l.sweeps == 0 {
+			clear(l.released)
+		}
+	}
+}
+
+// needed tells whether somebody holds a digest, or has since a sweep began.
+func (l *keptLocks) needed(digest string, sweep uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[digest] > 0 || l.released[digest] >= sweep
+}
+
+// sweepLocks removes tokens' lockfiles that nobody holds and named does not have; none if it fails. What
+// comes or goes while named reads is left to the next sweep. Nobody else waits for any of it but whoever
+// keeps the same lockfiles at that moment.
+func (l *keptLocks) sweepLocks(named func() (map[string]bool, error)) error {
+	sweep, over := l.beginSweep()
+	defer over()
 	marks, err := filepath.Glob(filepath.Join(l.dir, "*"+passesEnd))
 	if err != nil || len(marks) == 0 {
 		return err
@@ -123,16 +169,31 @@ func (l *keptLocks) sweepLocks(named func() (map[string]bool, error)) error {
 	var errs []error
 	for _, mark := range marks {
 		digest := "sha256:" + strings.TrimSuffix(filepath.Base(mark), passesEnd)
-		if has[digest] || l.held[digest] > 0 {
-			continue
+		if !has[digest] {
+			errs = append(errs, l.removeLock(digest, sweep))
 		}
-		err := removed(l.lockPath(digest))
-		if err == nil {
-			err = removed(mark) // last: without it the file would stay
-		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// removeLock removes a token's lockfiles, unless somebody needs them.
+func (l *keptLocks) removeLock(digest string, sweep uint64) error {
+	leave, err := l.takeFiles(digest)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	mark := l.markPath(digest)
+	if _, err := os.Stat(mark); errors.Is(err, fs.ErrNotExist) { // the host's own has them by now
+		return nil
+	}
+	if l.needed(digest, sweep) {
+		return nil
+	}
+	if err := removed(l.lockPath(digest)); err != nil {
+		return err
+	}
+	return removed(mark) // last: without it the file would stay
 }
 
 func (l *keptLocks) lockPath(digest string) string {

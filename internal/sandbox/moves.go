@@ -61,7 +61,7 @@ func (t *tracker) correct(ctx context.Context, s *Sandbox, to State, reason stri
 
 // entryOf is a sandbox as the journal has it. Needs s.turn.
 func (t *tracker) entryOf(s *Sandbox) Entry {
-	return Entry{Info: s.info, State: s.entered, Clock: t.clockOf(s), Key: s.key, Request: s.request, First: s.first}
+	return Entry{Info: s.info, State: s.entered, Clock: t.clockOf(s), Key: s.key, Request: s.request, First: s.first, Guards: s.commands.Guards()}
 }
 
 func (t *tracker) clockOf(s *Sandbox) Clock {
@@ -69,7 +69,7 @@ func (t *tracker) clockOf(s *Sandbox) Clock {
 	boot, at := t.boot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Clock{Lifetime: s.lifetime, Left: v.Left, Still: v.Still, Boot: boot, At: at}
+	return Clock{Lifetime: s.lifetime, Left: v.Left, Still: v.Still, Active: v.Active, Boot: boot, At: at}
 }
 
 // rewrite brings the journal up to date with what has changed but its state, and
@@ -127,6 +127,29 @@ func (t *tracker) stoodStill(s *Sandbox, still bool) {
 	if !t.background.over() {
 		t.background.inTurn(s.info.Owner.Token, func() { t.rewrite(t.background.ctx, s) })
 	}
+}
+
+// activeFor is how long a sandbox has not stood still: time in which it waits for a person, frozen or not, or is
+// paused, does not count. It goes on where it was under the next daemon.
+func (t *tracker) activeFor(id string) time.Duration {
+	v, _ := t.ends.View(id)
+	return v.Active
+}
+
+// guarded is told that a command with a time limit has begun. The journal gets to know of it in the background, or,
+// while the sandbox is being made, once it runs.
+func (t *tracker) guarded(s *Sandbox) {
+	if t.background.over() {
+		return
+	}
+	t.background.inTurn(s.info.Owner.Token, func() {
+		s.turn.Lock()
+		made := s.entered != Creating
+		s.turn.Unlock()
+		if made {
+			t.rewrite(t.background.ctx, s)
+		}
+	})
 }
 
 // snapshotting has a running sandbox stand as one that is being copied; leave ends

@@ -96,6 +96,17 @@ func (s *Shares) Held() int {
 	return s.all
 }
 
+// Waiting is how many wait for a turn.
+func (s *Shares) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.parties)
+	for _, line := range s.alone {
+		n += len(line)
+	}
+	return n
+}
+
 // Take waits for a turn for the party that ctx is for, and tells for which guest
 // of it the turn counts. The caller gives it back by release, once. The error is
 // that of ctx, or ErrCrowded.

@@ -17,7 +17,7 @@ type overheard struct {
 // Read implements net.Conn.
 func (o *overheard) Read(b []byte) (int, error) {
 	n, err := o.Conn.Read(b)
-	o.by.Read(n)
+	o.by.Read(b[:n], err)
 	return n, err
 }
 

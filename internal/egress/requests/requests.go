@@ -124,7 +124,7 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	one.full = func() { c.refuseHead(ctx) }
 	defer one.head.Arrived() // none comes any more
 	defer c.queue.End()
-	unread := c.unread(ctx, one)
+	unread := c.unread(ctx)
 	transport := c.transport()
 	defer transport.CloseIdleConnections()
 	c.forget = transport.CloseIdleConnections
@@ -182,9 +182,11 @@ func (c *Carrier) inside(ctx context.Context, conn *tls.Conn, one *single, unrea
 	c.named = lower(state.ServerName)
 	if state.NegotiatedProtocol == "h2" {
 		spoken.SetUnencryptedHTTP2(true) // or nobody could look at it
-		one.offer(&httpqueue.Conn{
+		framed := &httpqueue.Conn{
 			Conn: conn, Queue: c.queue, Full: func() { c.refuseHead(ctx) }, Broken: unread.broken, Begun: func() { unread.begun.Add(1) },
-		})
+		}
+		unread.brokeOff = framed.BrokeOff
+		one.offer(framed)
 	} else {
 		spoken.SetHTTP1(true)
 		one.offer(unread.overhear(conn))
@@ -202,7 +204,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		ErrorHandler:  c.fail,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		unread.handle()
+		unread.handle(r)
 		c.queue.Handle()
 		defer c.queue.Done()
 		if !c.handlers.begin() {

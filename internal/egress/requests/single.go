@@ -17,9 +17,6 @@ type single struct {
 	full func()         // called once there is no room for a head; nil: nobody wants to know
 	once sync.Once
 	gone chan struct{} // closed when the connection is
-
-	mu  sync.Mutex // guards err
-	err error      // with which reading failed last
 }
 
 func newSingle(conn net.Conn, from io.Reader) *single {
@@ -45,23 +42,7 @@ func (s *single) Read(b []byte) (int, error) {
 			s.full()
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
 	return n, err
-}
-
-// failure is with what the last reading failed; nil: it did not.
-func (s *single) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-func (s *single) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = nil
 }
 
 // Close implements net.Conn and net.Listener.

@@ -19,23 +19,24 @@ import (
 // comes after such a thing is not read on.
 type unread struct {
 	refuse func(reason string)
-	from   *single
 	once   sync.Once
 	http1  httphead.Unhandled
 	began  atomic.Bool
 	over   chan struct{} // closed when the connection is done with
 
+	// brokeOff tells of HTTP/2 whether the last that came is half of what begins a request; nil: it is not spoken.
+	brokeOff func() bool
 	// Requests of HTTP/2: those that the client has begun, those of which the handler was told, and
 	// those that are on record as what is none.
 	begun, handled, broke atomic.Int64
 }
 
-func newUnread(from *single, refuse func(reason string)) *unread {
-	return &unread{from: from, over: make(chan struct{}), refuse: refuse}
+func newUnread(refuse func(reason string)) *unread {
+	return &unread{over: make(chan struct{}), refuse: refuse}
 }
 
-func (c *Carrier) unread(ctx context.Context, from *single) *unread {
-	return newUnread(from, func(reason string) {
+func (c *Carrier) unread(ctx context.Context) *unread {
+	return newUnread(func(reason string) {
 		c.config.Refuse(ctx, &Refusal{Rule: door.RuleHostHTTP, Reason: reason}, "")
 	})
 }
@@ -44,10 +45,10 @@ func (c *Carrier) unread(ctx context.Context, from *single) *unread {
 // what the server answers by itself, since it is no request.
 func ServeOne(conn net.Conn, server *http.Server, refuse func(reason string)) {
 	one := newSingle(conn, conn)
-	unread := newUnread(one, refuse)
+	unread := newUnread(refuse)
 	handler := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		unread.handle()
+		unread.handle(r)
 		handler.ServeHTTP(w, r)
 	})
 	server.ConnState = unread.watch
@@ -58,8 +59,10 @@ func ServeOne(conn net.Conn, server *http.Server, refuse func(reason string)) {
 }
 
 // handle takes that the handler was told of a request.
-func (u *unread) handle() {
-	u.http1.Handle()
+func (u *unread) handle(r *http.Request) {
+	if u.brokeOff == nil {
+		u.http1.Handle(r)
+	}
 	u.handled.Add(1)
 }
 
@@ -80,6 +83,7 @@ func (u *unread) watch(_ net.Conn, state http.ConnState) {
 		u.began.Store(true)
 	case http.StateActive:
 	case http.StateHijacked:
+		u.http1.Hijacked()
 		close(u.over)
 	case http.StateClosed:
 		if u.http1.Something() {
@@ -88,7 +92,6 @@ func (u *unread) watch(_ net.Conn, state http.ConnState) {
 		close(u.over)
 	case http.StateIdle:
 		u.http1.Idle()
-		u.from.forget() // net/http breaks off its reading ahead
 	}
 }
 
@@ -110,15 +113,18 @@ func (u *unread) settle() {
 	for range min(u.begun.Load()-u.handled.Load()-u.broke.Load(), mostUnhandled) {
 		u.refuse("a request over HTTP/2 can't be read in one way, has too large a header, or was one too many at a time")
 	}
+	if u.brokeOff != nil && u.brokeOff() {
+		u.record("a request over HTTP/2 broke off in its header")
+	}
 }
 
 // tell tells of the request that was begun last over HTTP/1.
 func (u *unread) tell() {
-	switch err := u.from.failure(); {
+	switch err := u.http1.Failure(); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		u.record("the header of a request did not come in time")
 	case err == nil:
-		u.record("what came is no request that can be read in one way, or one with too large a header")
+		u.record("what came is no request that can be read in one way, has too large a header, or came behind one that ended the connection")
 	default:
 		u.record("a request broke off in its header")
 	}

@@ -227,7 +227,7 @@ func TestWhatNobodyReadsToItsEndIsKilled(t *testing.T) {
 // TestACopyKeepsTheTimeouts of the commands that ran.
 func TestACopyKeepsTheTimeouts(t *testing.T) {
 	for _, timeout := range []int64{0, 90_000} {
-		all := Running([]keeper.Command{{ID: "cmd-1", TimeoutMS: timeout}}, time.Now())
+		all := new(Table).Running([]keeper.Command{{ID: "cmd-1", TimeoutMS: timeout}}, time.Now())
 		if len(all) != 1 || all[0].TimeoutMS != timeout || timeoutOf(all[0].TimeoutMS).Milliseconds() != timeout {
 			t.Errorf("%+v, want %d ms", all, timeout)
 		}

@@ -58,12 +58,17 @@ func (t *Table) Start(ctx context.Context, c Command) (keeper.Command, error) {
 	faultpoint.Hit(faultpoint.ExecJudged)
 	t.place.Inventory.AsRoot(c.User)
 	t.hold(cmd)
+	if gone := context.Cause(ctx); gone != nil { // while it was judged, which is on record
+		t.settleFailed(t.life, cmd, gone)
+		return keeper.Command{}, gone
+	}
 	_, err = t.begin(ctx, start{
 		exec: exec, options: keeper.ExecOptions{RingBytes: ringBytes, CapBytes: c.CapBytes, AwaitReader: true},
 		began: func(unwanted bool) {
 			cmd.unwanted = unwanted
 			faultpoint.Hit(faultpoint.ExecStarted)
-			errand.In(t.group, func() { t.follow(cmd, timeout) })
+			t.guard(cmd, guardTime(timeout))
+			errand.In(t.group, func() { t.follow(cmd) })
 		},
 		failed: func(err error) { t.settleFailed(t.life, cmd, err) },
 	})

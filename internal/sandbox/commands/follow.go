@@ -17,11 +17,11 @@ import (
 // follow waits for a command's end and settles it. A guest that does not end
 // its command at the timeout loses its sandbox. Time in which the sandbox waits for
 // a person does not count.
-func (t *Table) follow(c *command, timeout time.Duration) {
+func (t *Table) follow(c *command) {
 	ctx := t.life
-	if timeout > 0 {
+	if left, guarded := t.leftOf(c); guarded {
 		var cancel context.CancelFunc
-		ctx, cancel = t.place.Waits().WithTimeout(t.life, timeout+timeoutGrace+guestGrace)
+		ctx, cancel = t.place.Waits().WithTimeout(t.life, left)
 		defer cancel()
 	}
 	exit, err := t.exitOf(ctx, c.id)
@@ -122,12 +122,15 @@ func (t *Table) FollowAgain(ctx context.Context, known []keeper.Command) {
 		}
 		c := &command{id: k.ID, settled: make(chan struct{}), argv: k.Argv, dir: t.place.Info.Workdir}
 		t.hold(c)
-		errand.In(t.group, func() { t.follow(c, timeoutOf(k.TimeoutMS)) })
+		if k.Exit == nil { // else it has ended in time, or late, and nobody has to see to it
+			t.guardAgain(c, guardTime(timeoutOf(k.TimeoutMS)))
+		}
+		errand.In(t.group, func() { t.follow(c) })
 	}
+	t.Inherit(nil)
 }
 
-// timeoutOf is the timeout of a command that has run for an unknown part of it: time in which its sandbox
-// stood still or waited did not count. So all of it is given anew, which cuts off nothing that may still run.
+// timeoutOf is the timeout of a command of which nothing else is known.
 func timeoutOf(milliseconds int64) time.Duration {
 	return time.Duration(max(milliseconds, 0)) * time.Millisecond
 }
@@ -140,15 +143,18 @@ type Copied struct {
 	Started  time.Time `json:"started"`
 	// TimeoutMS is its time limit in milliseconds; 0: none, or it is not known.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// Guard is how much more active time it had before it would have cost its sandbox that; 0: it has no limit, or an
+	// earlier version made the copy, of which all of TimeoutMS is given anew.
+	Guard time.Duration `json:"guard,omitempty"`
 }
 
 // Running are the commands that a copy may have, of those that the keeper knows: it
 // was made after began.
-func Running(commands []keeper.Command, began time.Time) []Copied {
+func (t *Table) Running(commands []keeper.Command, began time.Time) []Copied {
 	var all []Copied
 	for _, c := range commands {
 		if c.Exit == nil || !c.Ended.Before(began) {
-			all = append(all, Copied{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started, TimeoutMS: c.TimeoutMS})
+			all = append(all, Copied{ID: c.ID, Argv: c.Argv, Terminal: c.Terminal, Started: c.Started, TimeoutMS: c.TimeoutMS, Guard: t.guardLeft(c.ID)})
 		}
 	}
 	return all
@@ -177,7 +183,12 @@ func (t *Table) Adopt(ctx context.Context, source string, copied []Copied) (foll
 		}
 		cmd := &command{id: c.ID, settled: make(chan struct{}), argv: c.Argv, dir: t.place.Info.Workdir}
 		t.hold(cmd)
-		all = append(all, func() { t.follow(cmd, timeoutOf(c.TimeoutMS)) })
+		guard := c.Guard
+		if guard == 0 {
+			guard = guardTime(timeoutOf(c.TimeoutMS))
+		}
+		t.guard(cmd, guard)
+		all = append(all, func() { t.follow(cmd) })
 	}
 	return func() {
 		for _, followOne := range all {

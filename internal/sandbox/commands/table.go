@@ -57,9 +57,13 @@ type Place struct {
 	// Environment is what commands find now.
 	Environment func(ctx context.Context) (map[string]string, error)
 	End         func(why string) // ends the sandbox, as its policy asks; returns at once
-	Waits       func() *waiting.List
-	Inventory   *inventory.Taker
-	Clients     *Clients
+	// Active is how long the sandbox has not stood still, over the lives of daemons.
+	Active func() time.Duration
+	// Guarded is told that Guards has one more, which is to be kept; it returns at once.
+	Guarded   func()
+	Waits     func() *waiting.List
+	Inventory *inventory.Taker
+	Clients   *Clients
 }
 
 // Table is the commands of one sandbox. Safe for concurrent use.
@@ -73,6 +77,8 @@ type Table struct {
 	byID     map[string]*command
 	starting int             // starts that the keeper has not answered
 	killing  map[string]bool // the ids of those that are killed until they have ended
+	// inherited are the guards of commands that the daemon before followed, until FollowAgain has them.
+	inherited map[string]time.Duration
 }
 
 // In makes the table of a sandbox, without commands.
@@ -88,6 +94,8 @@ type command struct {
 	argv    []string
 	env     map[string]string
 	dir     string
+	// until is the active time of the sandbox past which it must not go on; 0: it may. The table's mu guards it.
+	until time.Duration
 	// unwanted: it is killed because nobody waited for its start to the end. Set before it is followed.
 	unwanted bool
 }

@@ -184,7 +184,7 @@ func (l *Library) describe(ctx context.Context, s Source, from *Origin, began ti
 		return err
 	}
 	if from.Contents == engine.ContentsMemory {
-		from.Commands = commands.Running(known.Commands, began)
+		from.Commands = s.Commands.Running(known.Commands, began)
 	}
 	return nil
 }

@@ -61,6 +61,16 @@ func (s *Schedule) Start(id string, terms Terms, left time.Duration) {
 	s.clocks[id] = c
 }
 
+// Activate has a clock be one that has not stood still for so long already.
+func (s *Schedule) Activate(id string, active time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.clocks[id]; c != nil {
+		c.count()
+		c.active = active
+	}
+}
+
 // Announce has Run tell of a clock's end, which may have been long ago.
 func (s *Schedule) Announce(id string) {
 	s.mu.Lock()
@@ -96,7 +106,8 @@ func (s *Schedule) Renew(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.clocks[id]; c != nil && c.over {
-		c.over, c.ttl, c.idle, c.since = false, c.terms.TTL, c.terms.Idle, time.Now()
+		c.count()
+		c.over, c.ttl, c.idle = false, c.terms.TTL, c.terms.Idle
 		s.place(c)
 	}
 }
@@ -151,6 +162,8 @@ type View struct {
 	Terms Terms
 	Left  time.Duration // of the TTL; not above 0 when it is over
 	Still bool
+	// Active is how long it has not stood still, from its beginning (Activate) on.
+	Active time.Duration
 	// Ends is when the clock is over if nothing touches it, and as if it went on
 	// now if it stands still; zero: never.
 	Ends time.Time
@@ -165,7 +178,7 @@ func (s *Schedule) View(id string) (View, bool) {
 		return View{}, false
 	}
 	c.count()
-	v := View{Terms: c.terms, Left: c.ttl, Still: c.still}
+	v := View{Terms: c.terms, Left: c.ttl, Still: c.still, Active: c.active}
 	if left, _, some := c.next(); some {
 		v.Ends = c.since.Add(left)
 	}
@@ -253,6 +266,7 @@ type clock struct {
 	id        string
 	terms     Terms
 	ttl, idle time.Duration // what was left of both at since
+	active    time.Duration // by since
 	since     time.Time
 	announced bool
 	still     bool
@@ -267,6 +281,7 @@ func (c *clock) count() {
 	if !c.still {
 		c.ttl -= now.Sub(c.since)
 		c.idle -= now.Sub(c.since)
+		c.active += now.Sub(c.since)
 	}
 	c.since = now
 }

@@ -215,3 +215,34 @@ func TestMany(t *testing.T) {
 		b.want(t, want...)
 	})
 }
+
+// TestActiveTime counts while a clock does not stand still, whatever terms it has and gets, and goes on from where it
+// was.
+func TestActiveTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ends.New(func(string, ends.Cause) {})
+		s.Start("sb", ends.Terms{}, 0)
+		s.Activate("sb", time.Hour)
+		active := func(want time.Duration) {
+			t.Helper()
+			if v, ok := s.View("sb"); !ok || v.Active != want {
+				t.Errorf("active for %v, want %v", v.Active, want)
+			}
+		}
+		active(time.Hour)
+		time.Sleep(time.Second)
+		s.Announce("sb")
+		active(time.Hour + time.Second)
+		s.Still("sb", true)
+		time.Sleep(time.Minute)
+		active(time.Hour + time.Second)
+		s.Still("sb", false)
+		if err := s.Set("sb", ends.Terms{TTL: time.Second, Idle: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		s.Touch("sb")
+		s.Renew("sb")
+		active(time.Hour + 3*time.Second)
+	})
+}

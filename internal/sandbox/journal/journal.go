@@ -59,6 +59,9 @@ type Entry struct {
 	Request string `json:"request,omitempty"`
 	// First is the number of its first record in the audit log; 0: unknown.
 	First uint64 `json:"first,omitempty"`
+	// Guards are its commands that have a time limit, by their ids, each with the active time of the sandbox
+	// (Clock.ActiveAt) past which one that goes on costs the sandbox.
+	Guards map[string]time.Duration `json:"guards,omitempty"`
 }
 
 // Clock is how much time a sandbox had left when that was written. Times are
@@ -67,8 +70,9 @@ type Clock struct {
 	Lifetime Lifetime      `json:"lifetime"`       // as it is now; Info has what was asked for first
 	Left     time.Duration `json:"left,omitempty"` // of the TTL
 	Still    bool          `json:"still,omitempty"`
-	Boot     string        `json:"boot"` // the kernel's id of this boot
-	At       time.Duration `json:"at"`   // since that boot, suspended time included
+	Active   time.Duration `json:"active,omitempty"` // how long it has not stood still
+	Boot     string        `json:"boot"`             // the kernel's id of this boot
+	At       time.Duration `json:"at"`               // since that boot, suspended time included
 }
 
 // LeftAt is what is left of the TTL at a time of a boot. After another boot nothing
@@ -78,6 +82,14 @@ func (c Clock) LeftAt(boot string, at time.Duration) time.Duration {
 		return c.Left
 	}
 	return c.Left - (at - c.At)
+}
+
+// ActiveAt is how long it has not stood still at a time of a boot; after another boot nothing is known, as of LeftAt.
+func (c Clock) ActiveAt(boot string, at time.Duration) time.Duration {
+	if c.Still || boot != c.Boot || at < c.At {
+		return c.Active
+	}
+	return c.Active + (at - c.At)
 }
 
 // Event is a change of a sandbox's state.

@@ -8,7 +8,7 @@ import (
 // TestClock: what is left of a time, over daemons and boots.
 func TestClock(t *testing.T) {
 	t.Parallel()
-	c := Clock{Left: time.Hour, Boot: "a", At: time.Hour}
+	c := Clock{Left: time.Hour, Active: time.Minute, Boot: "a", At: time.Hour}
 	still := c
 	still.Still = true
 	for name, got := range map[string][2]time.Duration{
@@ -18,9 +18,13 @@ func TestClock(t *testing.T) {
 		"another boot":   {c.LeftAt("b", 3*time.Hour), time.Hour},
 		"before itself":  {c.LeftAt("a", 0), time.Hour},
 		"nothing passed": {c.LeftAt("a", time.Hour), time.Hour},
+
+		"was active":                 {c.ActiveAt("a", time.Hour+20*time.Minute), 21 * time.Minute},
+		"was active and stood still": {still.ActiveAt("a", 3*time.Hour), time.Minute},
+		"was active before the boot": {c.ActiveAt("b", 3*time.Hour), time.Minute},
 	} {
 		if got[0] != got[1] {
-			t.Errorf("%s: %s are left, want %s", name, got[0], got[1])
+			t.Errorf("%s: %s, want %s", name, got[0], got[1])
 		}
 	}
 }

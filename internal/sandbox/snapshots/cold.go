@@ -80,14 +80,14 @@ func (s *Store) CompressOne(ctx context.Context) bool {
 	}
 	id, began := k.manifest.ID, time.Now()
 	err := s.compress(ctx, k)
+	after := diskUse(filepath.Join(s.dir, id)) // nobody waits for that
 	s.mu.Lock()
 	k.changing = false
 	if err != nil {
 		k.used = s.now() // it is not tried again at once
 	}
 	before := k.disk
-	k.disk = diskUse(filepath.Join(s.dir, id))
-	after := k.disk
+	k.disk = after
 	s.mu.Unlock()
 	switch {
 	case errors.Is(err, errWanted), ctx.Err() != nil:
@@ -181,6 +181,9 @@ func (s *Store) warm(ctx context.Context, owner string, k *kept) error {
 		return err
 	}
 	defer leave()
+	if err := s.spare(k.manifest.Bytes); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	err = s.check(k.manifest.Owner, k.manifest.Bytes, false)
 	s.mu.Unlock()
@@ -215,8 +218,9 @@ func (s *Store) decompress(ctx context.Context, k *kept) error {
 	if err := errors.Join(wholefile.SyncDir(dir), os.RemoveAll(filepath.Join(dir, coldName))); err != nil {
 		s.log.Error("the compressed form of a snapshot is left", "snapshot", id, "err", err)
 	}
+	disk := diskUse(dir)
 	s.mu.Lock()
-	k.cold, k.disk = false, diskUse(dir)
+	k.cold, k.disk = false, disk
 	s.mu.Unlock()
 	s.log.Info("a compressed snapshot was decompressed", "snapshot", id, "took", time.Since(began))
 	return nil

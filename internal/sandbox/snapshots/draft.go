@@ -28,6 +28,9 @@ func (s *Store) Begin(owner, id string, about int64, keep bool) (*Draft, error) 
 	if !validID(id) {
 		return nil, fault.Invalid("%q can't be a snapshot's id", id)
 	}
+	if err := s.spare(about); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	err := s.check(owner, about, keep)
 	_, taken := s.known[id]
@@ -116,11 +119,13 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	d.over = true
 	err = wholefile.SyncDir(s.dir)
 	disk := diskUse(filepath.Join(s.dir, d.id)) // nobody waits for that
+	defer s.takeTurn(m.Owner)()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	delete(s.drafts, d.id)
 	s.known[d.id] = &kept{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
-	s.take(d.id, s.known[d.id].names())
+	lost := s.takeNames(d.id, s.known[d.id].names())
+	s.mu.Unlock()
+	s.writeLost(lost)
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "it is not known whether the snapshot %s survives a loss of power", d.id)
 	}

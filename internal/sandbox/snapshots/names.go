@@ -2,15 +2,17 @@ package snapshots
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // names are all that a snapshot has now: its maker's, unless that was taken over, and
-// those that it was given. Needs the store's lock, as all of this file.
+// those that it was given. Needs the store's lock, as without and takeNames do.
 func (k *kept) names() []string {
 	var all []string
 	if k.manifest.Name != "" && !k.state.Overtaken {
@@ -29,45 +31,115 @@ func (k *kept) without(names []string) (mutable, bool) {
 	return state, state.Overtaken != k.state.Overtaken || len(state.Also) != len(k.state.Also)
 }
 
-// take takes names of a snapshot from all others of its owner.
-func (s *Store) take(id string, names []string) {
+// takeTurn waits until nobody else changes the names of an owner's snapshots.
+func (s *Store) takeTurn(owner string) (leave func()) {
+	_, leave, err := s.naming.Take(turns.For(context.Background(), owner))
+	if err != nil { // not reached: the line has no end, and nobody gives it up
+		return func() {}
+	}
+	return leave
+}
+
+// renamed is a snapshot whose names are others now, and what is to be written of that.
+type renamed struct {
+	of    *kept
+	state mutable
+}
+
+// takeNames takes names of a snapshot from all others of its owner, whose turn the caller has. writeLost
+// brings that to the disk.
+func (s *Store) takeNames(id string, names []string) (lost []renamed) {
 	for other, k := range s.known {
 		if other == id || k.manifest.Owner != s.known[id].manifest.Owner {
 			continue
 		}
-		state, had := k.without(names)
-		if !had {
-			continue
+		if state, had := k.without(names); had {
+			k.state = state
+			lost = append(lost, renamed{k, state})
 		}
-		k.state = state
-		if err := writeState(filepath.Join(s.dir, other), state); err != nil {
-			s.log.Error("after a restart two snapshots may have one name", "snapshot", other, "err", err)
+	}
+	return lost
+}
+
+// writeLost writes down which names snapshots have lost.
+func (s *Store) writeLost(lost []renamed) {
+	for _, one := range lost {
+		if err := s.write(one); err != nil {
+			s.log.Error("after a restart two snapshots may have one name", "snapshot", one.of.manifest.ID, "err", err)
 		}
 	}
 }
 
+// write writes down what has changed of a snapshot; of one that was removed meanwhile, nothing.
+func (s *Store) write(one renamed) error {
+	id := one.of.manifest.ID
+	err := s.put(filepath.Join(s.dir, id), one.state)
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known[id] != one.of {
+		return nil
+	}
+	return err
+}
+
 // settleNames is for a crash that came between a publication and what older snapshots
-// lose by it: the newest has the name.
+// lose by it: the newest has the name. Nobody else has the store yet.
 func (s *Store) settleNames() {
 	newest := slices.SortedFunc(maps.Values(s.known), func(a, b *kept) int {
 		return cmp.Or(b.manifest.Created.Compare(a.manifest.Created), cmp.Compare(a.manifest.ID, b.manifest.ID))
 	})
 	for _, k := range newest {
-		s.take(k.manifest.ID, k.names())
+		s.writeLost(s.takeNames(k.manifest.ID, k.names()))
 	}
+}
+
+// toName finds a snapshot of an owner's, with the turn to change the names of all of that owner's.
+func (s *Store) toName(owner, id string) (k *kept, leave func(), err error) {
+	s.mu.Lock()
+	k, err = s.find(owner, id)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	leave = s.takeTurn(k.manifest.Owner)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k, err = s.find(owner, id); err != nil { // it may have lost that name meanwhile
+		leave()
+		return nil, nil, err
+	}
+	return k, leave, nil
 }
 
 // Name gives a snapshot further names, which others of its owner lose. The id is one
 // of the owner's.
 func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.find(owner, id)
+	k, leave, err := s.toName(owner, id)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	id = k.manifest.ID
-	state := k.state
+	defer leave()
+	s.mu.Lock()
+	before, state, err := k.with(names)
+	var lost []renamed
+	if err == nil {
+		lost = s.takeNames(k.manifest.ID, names)
+		k.state = state
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s.writeLost(lost) // first: a crash leaves a name nobody's, and never two snapshots'
+	return s.change(k, before, state)
+}
+
+// with is what may change of a snapshot that gets names, before and then.
+func (k *kept) with(names []string) (before, state mutable, err error) {
+	before, state = k.state, k.state
 	state.Also = slices.Clone(state.Also)
 	for _, n := range names {
 		switch {
@@ -78,10 +150,9 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 		}
 	}
 	if len(state.Also) > maxNames {
-		return Snapshot{}, fault.New(fault.ErrExhausted, "the snapshot %s would have %d names; at most %d", id, len(state.Also), maxNames)
+		return before, state, fault.New(fault.ErrExhausted, "the snapshot %s would have %d names; at most %d", k.manifest.ID, len(state.Also), maxNames)
 	}
-	s.take(id, names) // first: a crash leaves a name nobody's, and never two snapshots'
-	return s.change(k, state)
+	return before, state, nil
 }
 
 // maxNames of one snapshot, beside its maker's.
@@ -89,23 +160,34 @@ const maxNames = 64
 
 // Unname takes names from a snapshot; it may be left without any.
 func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.find(owner, id)
+	k, leave, err := s.toName(owner, id)
 	if err != nil {
 		return Snapshot{}, err
 	}
+	defer leave()
+	s.mu.Lock()
+	before := k.state
 	state, had := k.without(names)
-	if !had {
-		return k.view(), nil
+	view := k.view()
+	if had {
+		k.state = state
 	}
-	return s.change(k, state)
+	s.mu.Unlock()
+	if !had {
+		return view, nil
+	}
+	return s.change(k, before, state)
 }
 
-func (s *Store) change(k *kept, state mutable) (Snapshot, error) {
-	if err := writeState(filepath.Join(s.dir, k.manifest.ID), state); err != nil {
+// change writes down a snapshot's state, which it has in memory already; it has the one before again if
+// that fails.
+func (s *Store) change(k *kept, before, state mutable) (Snapshot, error) {
+	err := s.put(filepath.Join(s.dir, k.manifest.ID), state)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		k.state = before
 		return Snapshot{}, fault.Wrap(fault.ErrUnavailable, err, "the names of the snapshot %s can't be changed", k.manifest.ID)
 	}
-	k.state = state
 	return k.view(), nil
 }

@@ -78,3 +78,77 @@ func TestTheNewestHasANameAfterACrash(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyWaitsForNamesToBeWritten: while the disk takes its time for the names of an owner's snapshots, all that
+// there are can be listed, found and read, and another owner's get names; the same owner's wait their turn, and
+// no name is two snapshots'.
+func TestNobodyWaitsForNamesToBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	make1(t, s, "snap1", "tok-a", "t")
+	make1(t, s, "snap2", "tok-a", "u")
+	make1(t, s, "snap3", "tok-b", "v")
+	writes, goOn := make(chan string), make(chan struct{})
+	s.put = func(of string, state mutable) error {
+		if filepath.Base(of) != "snap3" {
+			writes <- filepath.Base(of)
+			<-goOn
+		}
+		return writeState(of, state)
+	}
+	named := make(chan error, 2)
+	go func() { _, err := s.Name("tok-a", "snap2", []string{"t"}); named <- err }()
+	if of := <-writes; of != "snap1" { // which loses the name
+		t.Fatalf("INCONCLUSIVE: %s is written first", of)
+	}
+	if got := s.List(); len(got) != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got, err := s.Find("tok-a", "t"); err != nil || got.ID != "snap2" {
+		t.Errorf("the name leads to %s, %v", got.ID, err)
+	}
+	lease, err := s.Lease(t.Context(), "tok-a", "snap1")
+	must(t, err)
+	lease.Release()
+	if got, err := s.Name("tok-b", "snap3", []string{"w"}); err != nil || !slices.Equal(got.Also, []string{"w"}) {
+		t.Errorf("another owner's: %+v, %v", got, err)
+	}
+	go func() { _, err := s.Name("tok-a", "snap1", []string{"t"}); named <- err }()
+	for _, of := range []string{"snap2", "snap2", "snap1"} { // the first's own, and then the second's two
+		goOn <- struct{}{}
+		if got := <-writes; got != of {
+			t.Errorf("%s is written, and not %s", got, of)
+		}
+	}
+	goOn <- struct{}{}
+	must(t, errors.Join(<-named, <-named))
+	for range 2 {
+		for ref, id := range map[string]string{"t": "snap1", "u": "snap2", "w": "snap3"} {
+			owner := "tok-a"
+			if ref == "w" {
+				owner = "tok-b"
+			}
+			if got, err := s.Find(owner, ref); err != nil || got.ID != id {
+				t.Errorf("%s leads to %s, %v", ref, got.ID, err)
+			}
+		}
+		s = open(t, dir, nil)
+	}
+}
+
+// TestNamesThatCannotBeWritten are not had, though others may have lost them.
+func TestNamesThatCannotBeWritten(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	make1(t, s, "snap1", "", "t")
+	broken := errors.New("the disk is full")
+	s.put = func(string, mutable) error { return broken }
+	if _, err := s.Name("", "snap1", []string{"u"}); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if _, err := s.Unname("", "snap1", []string{"t"}); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if got, err := s.Look("", "snap1"); err != nil || got.Name != "t" || len(got.Also) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -20,8 +20,8 @@ type Room struct {
 // from having any; and a token that has none may have one, however many there are.
 const shareOf, shareIn = 3, 4
 
-// check tells whether there is room for so many bytes more of an owner's: a token's id, or "", which
-// is the host's. It tells a token nothing of how much others have. Needs mu.
+// check tells whether so many bytes more of an owner's are within what there may be: a token's id, or "",
+// which is the host's. It tells a token nothing of how much others have. Needs mu.
 func (s *Store) check(owner string, about int64, another bool) error {
 	used, own, count := about, about, 0
 	for _, d := range s.drafts {
@@ -50,6 +50,12 @@ func (s *Store) check(owner string, about int64, another bool) error {
 	case ofToken && own > most:
 		return fault.Exhausted(0, "with another one the token's snapshots would take about %d MiB, and may take %d (three quarters of snapshots.max_bytes in the configuration); remove some", own>>20, most>>20)
 	}
+	return nil
+}
+
+// spare tells whether the disk has room for so many bytes more. It asks the file system, so that nobody
+// holds mu meanwhile.
+func (s *Store) spare(about int64) error {
 	var on unix.Statfs_t
 	if err := unix.Statfs(s.dir, &on); err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "the free space for snapshots is not known")

@@ -52,6 +52,9 @@ const (
 	warmLine   = 100
 )
 
+// namingAtOnce is of how many owners the snapshots may be given names at a time.
+const namingAtOnce = 1 << 20
+
 // Config is what a Store is made of. Dir and Log are needed; Dir must exist and
 // belong to this user alone.
 type Config struct {
@@ -72,9 +75,11 @@ type Store struct {
 	coldAfter time.Duration
 	log       *slog.Logger
 	now       func() time.Time
-	warming   *turns.Shares // of decompressions; after a snapshot's form, before mu
+	put       func(dir string, state mutable) error // writeState
+	warming   *turns.Shares                         // of decompressions; after a snapshot's form, before mu
+	naming    *turns.Shares                         // a turn for each owner's names, on the disk and in known; before mu
 
-	mu     sync.Mutex         // guards what follows
+	mu     sync.Mutex         // guards what follows; never held over I/O, which everybody would wait for
 	known  map[string]*kept   // by id
 	drafts map[string]drafted // by id; also snapshots whose files are being removed
 }
@@ -116,8 +121,8 @@ type Snapshot struct {
 // told in the log: it may be what somebody looks for.
 func Open(c Config) (*Store, error) {
 	s := &Store{
-		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now,
-		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), known: map[string]*kept{}, drafts: map[string]drafted{},
+		dir: c.Dir, room: c.Room, coldAfter: c.ColdAfter, log: c.Log, now: c.Now, put: writeState,
+		warming: turns.New(turns.Fair(warmAtOnce, warmLine)), naming: turns.New(turns.Limits{All: namingAtOnce, Each: 1}), known: map[string]*kept{}, drafts: map[string]drafted{},
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -282,21 +287,33 @@ func (s *Store) Remove(owner, ref string) (Snapshot, error) {
 // moveAside forgets a snapshot and gives its files another name, gone, which Open removes if nobody else
 // does.
 func (s *Store) moveAside(owner, ref string) (removed Snapshot, gone string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k, err := s.find(owner, ref)
+	k, removed, err := s.forget(owner, ref)
 	if err != nil {
 		return Snapshot{}, "", err
 	}
-	id := k.manifest.ID
-	if err := k.free(); err != nil {
-		return Snapshot{}, "", err
+	gone = filepath.Join(s.dir, gonePrefix+removed.ID)
+	if err := os.Rename(filepath.Join(s.dir, removed.ID), gone); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.drafts, removed.ID)
+		s.known[removed.ID] = k
+		return Snapshot{}, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", removed.ID)
 	}
-	gone = filepath.Join(s.dir, gonePrefix+id)
-	if err := os.Rename(filepath.Join(s.dir, id), gone); err != nil {
-		return Snapshot{}, "", fault.Wrap(fault.ErrUnavailable, err, "the snapshot %s can't be removed", id)
+	return removed, gone, nil
+}
+
+// forget has a snapshot be known no more. Its room and its id stay taken.
+func (s *Store) forget(owner, ref string) (*kept, Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(owner, ref)
+	if err == nil {
+		err = k.free()
 	}
-	delete(s.known, id)
-	s.drafts[id] = drafted{k.manifest.Owner, k.disk}
-	return k.view(), gone, nil
+	if err != nil {
+		return nil, Snapshot{}, err
+	}
+	delete(s.known, k.manifest.ID)
+	s.drafts[k.manifest.ID] = drafted{k.manifest.Owner, k.disk}
+	return k, k.view(), nil
 }

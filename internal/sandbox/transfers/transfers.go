@@ -1,5 +1,5 @@
 // Package transfers puts on record what clients do with the files of sandboxes: that a file is
-// about to be written, read, moved or removed, before that happens, and how it ended.
+// about to be written, read, moved or removed, or a directory made, before that happens, and how it ended.
 //
 // All ways to a sandbox's files, and whoever of the daemon needs one, go through
 // sandbox.Manager, which begins a transfer for each. A directory that a client copies is one
@@ -40,13 +40,14 @@ type Transfer struct {
 	reply    *channel.Reply
 }
 
-// Begin puts on record that an operation is about to be done, if it is one that changes a file or
-// has its content move: write, read, move and remove. After an error it may not be done.
+// Begin puts on record that an operation is about to be done, if it is one that changes what lies in
+// the sandbox or has a file's content move: write, mkdir, move, remove and read. After an error it may
+// not be done.
 func Begin(ctx context.Context, door Door, log *slog.Logger, sandbox string, f channel.File) (*Transfer, error) {
 	switch f.Op {
-	case channel.FileWrite, channel.FileRead, channel.FileMove, channel.FileRemove:
-	case channel.FileStat, channel.FileList, channel.FileMkdir, channel.FileWatch:
-		return nil, nil //nolint:nilnil // as said above: names, and nothing of a file
+	case channel.FileWrite, channel.FileRead, channel.FileMkdir, channel.FileMove, channel.FileRemove:
+	case channel.FileStat, channel.FileList, channel.FileWatch:
+		return nil, nil //nolint:nilnil // as said above: they look at names, and change nothing
 	}
 	begun, err := door.FileBegins(ctx, sandbox, f)
 	if err != nil {

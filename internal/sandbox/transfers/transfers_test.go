@@ -129,3 +129,24 @@ func TestWhatTheAgentSaysIsNotWhatWentOver(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryOperationThatChangesFilesIsOnRecord: of the operations that there are only those have no record
+// that look, and change nothing. A new one has to be put into one of the lists.
+func TestEveryOperationThatChangesFilesIsOnRecord(t *testing.T) {
+	t.Parallel()
+	changes := map[channel.FileOp]bool{
+		channel.FileWrite: true, channel.FileRead: true, channel.FileMkdir: true, channel.FileMove: true, channel.FileRemove: true,
+		channel.FileStat: false, channel.FileList: false, channel.FileWatch: false,
+	}
+	for op, recorded := range changes {
+		log := &approvaltest.Log{}
+		transfer, err := transfers.Begin(t.Context(), controller(t, log), slog.New(slog.DiscardHandler), "sb", channel.File{Op: op, Path: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transfer.Answered(nil)
+		if all := log.All(); (len(all) == 2) != recorded || len(all) != 0 && len(all) != 2 {
+			t.Errorf("%s has %d records: %+v", op, len(all), all)
+		}
+	}
+}

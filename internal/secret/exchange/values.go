@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -12,7 +13,8 @@ import (
 // value that one request brings is looked for in the answers of all others from then on, also
 // in those that have begun. It is safe for concurrent use.
 type Runs struct {
-	lent Lent // nil: requests alone bring values
+	lent Lent                               // nil: requests alone bring values
+	make func(map[string][]string) *needles // newNeedles
 
 	mu  sync.Mutex // guards all below
 	all map[string]*values
@@ -31,14 +33,18 @@ func (r *Runs) Asking(lent Lent) *Runs {
 }
 
 // NewRuns makes one without values.
-func NewRuns() *Runs { return &Runs{all: map[string]*values{}} }
+func NewRuns() *Runs { return &Runs{make: newNeedles, all: map[string]*values{}} }
 
 // values are those of one run. Its Runs' mutex guards it.
 type values struct {
 	underway int                 // requests that have secrets and have not ended
-	texts    map[string][]string // by their secrets' names
+	texts    map[string][]string // by their secrets' names; each list only grows at its end
 	has      map[[2]string]bool  // each of texts, as a name and a text
-	sought   *needles            // of texts; another one, once they have grown
+	grown    uint64              // how often texts have grown
+
+	making chan struct{} // whoever makes sought has it; one at a time, and nobody holds the mutex meanwhile
+	sought *needles      // of texts, as they were when they had grown as often as of says
+	of     uint64
 
 	asking       chan struct{} // whoever asks Lent has it; one at a time
 	begun, heard uint64        // the asks that have begun, and the last of these that was answered
@@ -53,7 +59,9 @@ func (r *Runs) begin(request context.Context, run string) {
 	defer r.mu.Unlock()
 	v := r.all[run]
 	if v == nil {
-		v = &values{texts: map[string][]string{}, has: map[[2]string]bool{}, sought: &needles{}, asking: make(chan struct{}, 1)}
+		v = &values{
+			texts: map[string][]string{}, has: map[[2]string]bool{}, sought: &needles{}, making: make(chan struct{}, 1), asking: make(chan struct{}, 1),
+		}
 		r.all[run] = v
 	}
 	v.underway++
@@ -129,28 +137,54 @@ func (r *Runs) hear(ctx context.Context, run string) error {
 
 // add has more be sought. The Runs' mutex is held.
 func (v *values) add(all ...map[string][]string) {
-	grown := false
+	before := len(v.has)
 	for _, more := range all {
 		for name, texts := range more {
 			for _, text := range texts {
 				if id := [2]string{name, text}; text != "" && !v.has[id] {
 					v.has[id] = true
-					v.texts[name], grown = append(v.texts[name], text), true
+					v.texts[name] = append(v.texts[name], text)
 				}
 			}
 		}
 	}
-	if grown {
-		v.sought = newNeedles(v.texts)
+	if len(v.has) > before {
+		v.grown++
 	}
 }
 
-// sought are the values that must not be in an answer to the run, as of now.
+// sought are the values that must not be in an answer to the run, as of now. What they are looked for by takes
+// time to make, once they have grown: that is done for one run at a time, and no other run waits for it.
 func (r *Runs) sought(run string) *needles {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v := r.all[run]; v != nil {
-		return v.sought
+	v := r.all[run]
+	r.mu.Unlock()
+	if v == nil {
+		return &needles{}
 	}
-	return &needles{}
+	if made, _, _ := r.madeOf(v); made != nil {
+		return made
+	}
+	v.making <- struct{}{}
+	defer func() { <-v.making }()
+	made, texts, grown := r.madeOf(v)
+	if made != nil { // by whoever had it before
+		return made
+	}
+	made = r.make(texts)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v.sought, v.of = made, grown
+	return made
+}
+
+// madeOf is what a run's values are looked for by, if that is made of all of them; nil: it is not, and texts
+// are what it is to be made of.
+func (r *Runs) madeOf(v *values) (made *needles, texts map[string][]string, grown uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v.of == v.grown {
+		return v.sought, nil, v.grown
+	}
+	return nil, maps.Clone(v.texts), v.grown
 }

@@ -105,7 +105,8 @@ func testWhole(t *testing.T, j journal.Journal, reopen func() journal.Journal) {
 			Limits: engine.Limits{CPU: 1.5, MemoryBytes: 1 << 30}, Labels: map[string]string{"a": "b", "": "\x00"}, Created: at, Handle: engine.Handle{Engine: "e", ID: "sb1", State: []byte(`{"a":1}`)},
 		},
 		State: journal.Paused, Key: "k", Request: "sha256:4", First: 1 << 40,
-		Clock: journal.Clock{Lifetime: journal.Lifetime{Idle: time.Hour}, Left: 1, Still: true, Boot: "b", At: 2},
+		Clock:  journal.Clock{Lifetime: journal.Lifetime{Idle: time.Hour}, Left: 1, Still: true, Active: 3, Boot: "b", At: 2},
+		Guards: map[string]time.Duration{"cmd-1": 4},
 	}
 	ev := journal.Event{Time: at, Sandbox: "sb1", Run: "run-1", Token: "tok-1", From: journal.Freezing, To: journal.Paused, Reason: "because\n"}
 	got, err := j.Move(t.Context(), e, ev)

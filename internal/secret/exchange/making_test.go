@@ -1,0 +1,46 @@
+package exchange
+
+import (
+	"context"
+	"testing"
+)
+
+// TestOneRunsValuesHoldNoOtherUp: while a run's values are made into what is looked for, which takes as long as they
+// are many, the requests of other runs begin, bring values and are looked through, and the run's own bring more. What
+// was known when somebody asked is in the answer that he gets.
+func TestOneRunsValuesHoldNoOtherUp(t *testing.T) {
+	const first, second, others = "first-secret-value", "second-secret-value", "another-secret-value"
+	r := NewRuns()
+	makes, goOn := make(chan struct{}, 1), make(chan struct{})
+	r.make = func(texts map[string][]string) *needles {
+		if len(texts["first"]) > 0 {
+			makes <- struct{}{}
+			<-goOn
+		}
+		return newNeedles(texts)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.begin(ctx, "slow")
+	r.know("slow", Given{Secrets: map[string]string{"first": first}})
+	before, after := make(chan *needles, 1), make(chan *needles, 1)
+	go func() { before <- r.sought("slow") }()
+	<-makes
+	r.begin(ctx, "quick")
+	r.know("quick", Given{Secrets: map[string]string{"other": others}})
+	if r.sought("quick").in(others) == "" {
+		t.Error("INCONCLUSIVE: another run's value is not looked for")
+	}
+	r.know("slow", Given{Secrets: map[string]string{"second": second}})
+	go func() { after <- r.sought("slow") }()
+	close(goOn)
+	if (<-before).in(first) == "" {
+		t.Error("the value that was known is not looked for")
+	}
+	if both := <-after; both.in(first) == "" || both.in(second) == "" {
+		t.Error("what came while it was made is not looked for")
+	}
+	if r.sought("slow").in(second) == "" {
+		t.Error("it is forgotten")
+	}
+}

@@ -1,10 +1,14 @@
 package egress_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,4 +100,93 @@ func TestAHostThatGuesses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAGuestThatGuessesAlone: the host only gives back what a client has stored there, in one go. Where an answer's
+// pieces end on their way in tells nothing of the run's secret: else a client that puts its guesses where a piece
+// ends sees by the size of the pieces which of them is the beginning of a secret.
+func TestAGuestThatGuessesAlone(t *testing.T) {
+	const secret = "sk-Zq81xKf0TwLm33pQ9vB7"
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	const size = 70_000
+	for name, seek := range map[string]bool{"with the secret": true, "the control": false} {
+		e := endLimited(t, egress.Limits{Connects: 10_000, Opens: 10_000}, judgedDocument, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			stored, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			_, _ = w.Write(stored)
+		}), "api.example")
+		if seek {
+			x, err := credentials.Exchanges{Door: otherHostDoor{value: secret}}.Exchange(t.Context(), requests.Connection{Sandbox: "sb-1", Name: "api.example", Port: 443, TLS: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.door.exchange = x
+		}
+		conn := e.raw(t)
+		defer conn.Close()
+		answers := bufio.NewReader(conn)
+		ends := func(stored string) []int { // of the pieces in which it comes back
+			t.Helper()
+			if _, err := fmt.Fprintf(conn, "POST /good/a HTTP/1.1\r\nHost: api.example\r\nContent-Length: %d\r\n\r\n%s", len(stored), stored); err != nil {
+				t.Fatal(err)
+			}
+			chunked := false
+			for {
+				line, err := answers.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				chunked = chunked || strings.EqualFold(strings.TrimSpace(line), "Transfer-Encoding: chunked")
+				if line == "\r\n" {
+					break
+				}
+			}
+			if !chunked {
+				t.Fatal("the answer does not come in pieces")
+			}
+			var all []int
+			for at := 0; ; {
+				line, err := answers.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := strconv.ParseInt(strings.TrimSpace(line), 16, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := answers.Discard(int(n) + len("\r\n")); err != nil {
+					t.Fatal(err)
+				}
+				if n == 0 {
+					return all
+				}
+				at += int(n)
+				all = append(all, at)
+			}
+		}
+		usual := ends(strings.Repeat(".", size))
+		if len(usual) < 2 || usual[len(usual)-1] != size {
+			t.Fatalf("the pieces end at %v", usual)
+		}
+		end := usual[0]
+		known, guesses := "sk-", 0
+		for grown := true; grown && len(known) < len(secret)-1; {
+			grown = false
+			for _, letter := range letters {
+				guesses++
+				guess := known + string(letter)
+				got := ends(strings.Repeat(".", end-len(guess)) + guess + strings.Repeat(".", size-end))
+				if slices.Contains(got, end-len(guess)) && !slices.Contains(got, end) {
+					known, grown = guess, true
+					break
+				}
+			}
+		}
+		t.Logf("%s: after %d guesses the sandbox knows %q", name, guesses, known)
+		if len(known) > len("sk-") && strings.HasPrefix(secret, known) {
+			t.Errorf("%s: the sandbox has found out %d letters of the secret: %s", name, len(known), known)
+		}
+	}
 }

@@ -39,7 +39,7 @@ func (otherHostDoor) Declined(context.Context, door.DeclinedAsk) error { return 
 // sends a client's words back while it goes on does for it.
 func TestAHostThatGuesses(t *testing.T) {
 	const secret = "sk-Zq81xKf0TwLm33pQ9vB7"
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	const letters = "AzZq-" // of which one goes on with the secret at each of the first places
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
 		for name, seek := range map[string]bool{"with the secret": true, "the control": false} {
@@ -107,7 +107,7 @@ func TestAHostThatGuesses(t *testing.T) {
 // ends sees by the size of the pieces which of them is the beginning of a secret.
 func TestAGuestThatGuessesAlone(t *testing.T) {
 	const secret = "sk-Zq81xKf0TwLm33pQ9vB7"
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	const letters = "AzZq-"
 	const size = 70_000
 	for name, seek := range map[string]bool{"with the secret": true, "the control": false} {
 		e := endLimited(t, egress.Limits{Connects: 10_000, Opens: 10_000}, judgedDocument, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

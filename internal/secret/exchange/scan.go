@@ -43,8 +43,10 @@ type scan struct {
 
 	buf   []byte // what a needle may have begun in, as it came
 	begun int    // of buf: how many bytes at its end are the beginning of one; 0: fewer than hush are
-	queue []byte // what is not handed on, up to the same end, masked as far as needles were found in it
-	given int    // of queue: how many bytes the last call has handed on
+	// queue has what is not handed on, up to the same end, masked as far as needles were found in it. Of its bytes,
+	// passed were handed on by earlier calls, and given are up to the end of what the last call has handed on.
+	queue         []byte
+	passed, given int
 }
 
 // take takes more of the stream in. It gives what can be passed on, in which each needle
@@ -71,10 +73,10 @@ func (s *scan) take(more []byte, last bool) (out []byte, of string) {
 	}
 	held := s.begun
 	if !s.known {
-		held = s.tail.hold(came, min(len(s.queue), s.bound()), last)
+		held = s.tail.hold(came, min(len(s.queue)-s.passed, s.bound()), last)
 	}
-	s.given = len(s.queue) - min(held, len(s.queue))
-	return s.queue[:s.given], of
+	s.given = max(len(s.queue)-held, s.passed)
+	return s.queue[s.passed:s.given], of
 }
 
 // held is how many bytes are held back.
@@ -84,15 +86,17 @@ func (s *scan) held() int { return len(s.queue) - s.given }
 // that of take.
 func (s *scan) release(n int) []byte {
 	s.forgetGiven()
-	s.given = min(n, len(s.queue))
+	s.given = min(s.passed+n, len(s.queue))
 	s.tail.hold(0, s.held(), false)
-	return s.queue[:s.given]
+	return s.queue[s.passed:s.given]
 }
 
-// forgetGiven drops from the queue what was handed on.
+// forgetGiven drops from the queue what was handed on. It moves no more than that.
 func (s *scan) forgetGiven() {
-	s.queue = append(s.queue[:0], s.queue[s.given:]...)
-	s.given = 0
+	if s.passed = s.given; s.passed >= len(s.queue)-s.passed {
+		s.queue = append(s.queue[:0], s.queue[s.passed:]...)
+		s.passed, s.given = 0, 0
+	}
 }
 
 // bound is how many bytes may be held back at most: as many as a needle takes in any writing, rounded so that it
@@ -143,9 +147,9 @@ func (s *scan) piece(more []byte, last bool) (of string) {
 	if last {
 		hold, keep = len(s.buf), len(s.buf)
 	}
-	begin := len(s.queue) - len(s.buf) // of buf in queue, below 0 where it was handed on
+	begin := len(s.queue) - len(s.buf) // of buf in queue, below passed where it was handed on
 	for _, found := range l.found {
-		for i := max(found.from, -begin); i < found.to; i++ {
+		for i := max(found.from, s.passed-begin); i < found.to; i++ {
 			s.queue[begin+i] = mask
 		}
 	}

@@ -109,12 +109,12 @@ func (i *incoming) Read(p []byte) (int, error) {
 
 // take takes what was read, with why no more comes.
 func (i *incoming) take(b []byte, err error) {
-	cut := err != nil && cutOff(i.answer, err)
-	i.ready, _ = i.scan.take(b, err != nil && !cut)
-	if cut {
+	end := endOf(i.answer, err)
+	i.ready, _ = i.scan.take(b, end == wholeEnd)
+	if end == openEnd {
 		ready := slices.Clone(i.ready)
-		if wrong := i.exchange.refuseStopped(i.answer, &i.scan, i.scan.held()); wrong != nil {
-			i.ready, i.err = ready, wrong
+		if i.err = i.exchange.refuseStopped(i.answer, &i.scan, i.scan.held()); i.err != nil {
+			i.ready = ready
 			return
 		}
 		rest, _ := i.scan.take(nil, true)
@@ -137,10 +137,31 @@ func (i *incoming) goOn() {
 	}
 }
 
-// cutOff tells whether an answer's end may be none: it breaks off, or ends where its host is silent, and whoever
-// has it break off may do that within a secret.
-func cutOff(a *http.Response, err error) bool {
-	return !errors.Is(err, io.EOF) || a.ProtoMajor == 1 && a.ContentLength < 0 && len(a.TransferEncoding) == 0
+// The ends of an answer. Of a request that got a secret, whoever has the host break off its answer may have done
+// that within the secret.
+const (
+	noEnd = iota
+	// wholeEnd is the end that the host meant, or no request that got a secret is concerned.
+	wholeEnd
+	// openEnd is the end of a connection by which an answer ends that says no length: it may have broken off.
+	openEnd
+	// brokenEnd is none: what is held is not handed on, whatever it is.
+	brokenEnd
+)
+
+// endOf is the end of an answer at an error of a read.
+func endOf(a *http.Response, err error) int {
+	switch {
+	case err == nil:
+		return noEnd
+	case len(gotOf(a).secrets) == 0:
+		return wholeEnd
+	case !errors.Is(err, io.EOF) || a.StatusCode == http.StatusSwitchingProtocols:
+		return brokenEnd
+	case a.ProtoMajor == 1 && a.ContentLength < 0 && len(a.TransferEncoding) == 0:
+		return openEnd
+	}
+	return wholeEnd
 }
 
 // hearOf is hear for what was read of an answer: so many bytes, and at its end what comes behind them.

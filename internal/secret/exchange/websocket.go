@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 )
 
 // Bounds of what is kept of a WebSocket's frames (RFC 6455, section 5).
@@ -59,19 +58,10 @@ func (w *websocket) Read(p []byte) (int, error) {
 	return n, w.err
 }
 
-// take takes what was read, with why no more comes. A message that has no end is handed on as far as it came,
-// unless that is within a secret.
+// take takes what was read, with why no more comes.
 func (w *websocket) take(b []byte, err error) {
-	out, _, wrong := w.in.take(b, false)
-	w.ready = out
-	if wrong == nil && err != nil {
-		ready := slices.Clone(out)
-		if wrong = w.exchange.refuseStopped(w.answer, &w.in.scan, w.in.scan.held()); wrong == nil {
-			out, _, wrong = w.in.take(nil, true)
-			ready = append(ready, out...)
-		}
-		w.ready = ready
-	}
+	var wrong error
+	w.ready, _, wrong = w.in.take(b, endOf(w.answer, err) == wholeEnd)
 	if w.err = err; wrong != nil {
 		w.err = wrong
 	}

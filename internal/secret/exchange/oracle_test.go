@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,9 +16,10 @@ import (
 	"time"
 )
 
-// lender is a Keeper of one value, which a request gets if the credentials say so.
+// lender is a Keeper of one value, which a request gets if the credentials say so, and perhaps of others.
 type lender struct {
-	value string
+	value  string
+	others map[string][]string
 
 	mu   sync.Mutex // guards it
 	told []Leak
@@ -25,6 +27,7 @@ type lender struct {
 
 func (l *lender) Secrets(_ context.Context, _ Request, uses []Use) (Given, error) {
 	given := Given{Others: map[string][]string{"one": {l.value}}}
+	maps.Copy(given.Others, l.others)
 	if len(uses) > 0 {
 		given.Secrets = map[string]string{"one": l.value}
 	}

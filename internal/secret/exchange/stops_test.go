@@ -25,7 +25,7 @@ func TestAnAnswerThatStopsWithinASecret(t *testing.T) {
 			t.Errorf("at another host: %q, %v, %v", got, all, err)
 		}
 	})
-	l := &lender{value: guessed}
+	l := &lender{value: guessed, others: map[string][]string{"two": {"sk-Zz-of-another-host"}}}
 	x := toItsHost(l)
 	miss := func(t *testing.T) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestAnAnswerThatStopsWithinASecret(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ask(t, x, text, http.NoBody); err == nil || err.Error() != tooManyStops {
+	if err := x.Outgoing(post(t, "/", "", "")); err == nil || err.Error() != tooManyStops {
 		t.Errorf("after that a request is sent: %v", err)
 	}
 	if _, err := ask(t, toItsHost(&lender{value: guessed}), text, http.NoBody); err != nil {
@@ -114,6 +114,43 @@ func TestAfterTooManyStopsNobodyLearnsAnyMore(t *testing.T) {
 			t.Errorf("%v, and %d are told", ends, len(l.told))
 		}
 	})
+}
+
+// TestAnAnswerThatComesAfterTooManyStops to a request that was sent before is refused. The control: of a request that
+// got no secret it comes.
+func TestAnAnswerThatComesAfterTooManyStops(t *testing.T) {
+	for _, gets := range []bool{true, false} {
+		x := toItsHost(&lender{value: guessed})
+		if !gets {
+			x.credentials = nil
+		}
+		r := post(t, "/", "", "")
+		if err := x.Outgoing(r); err != nil {
+			t.Fatal(err)
+		}
+		for range maxStops {
+			x.runs.stop(x.run, true)
+		}
+		err := x.Incoming(&http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r})
+		if refused := err != nil && err.Error() == tooManyStops; refused != gets {
+			t.Errorf("gets the secret %t: %v", gets, err)
+		}
+	}
+}
+
+// TestEachByteHasThePatience: what has come before a secret's beginning is handed on by its own time, and the
+// beginning waits on.
+func TestEachByteHasThePatience(t *testing.T) {
+	l := &lender{value: guessed}
+	for patience, x := range map[time.Duration]*Exchange{secretPatience: toItsHost(l), usualPatience: toOther(guessed)} {
+		synctest.Test(t, func(t *testing.T) {
+			pause := patience * 3 / 4
+			text, all, err := watch(t, x, forms()["text"], []saying{{0, "older "}, {pause, guessed[:5]}, {pause, guessed[5:] + "]"}}, io.EOF)
+			if text != "older "+strings.Repeat("x", len(guessed))+"]" || all[0] != (seen{patience, len("older ")}) || len(l.told) > 0 {
+				t.Errorf("%v: %q, %v, %v, %v is told", patience, text, all, err, l.told)
+			}
+		})
+	}
 }
 
 // TestOnlyTimeInWhichSomebodyWaitsCounts: a client reads up to within a secret, and no more for an hour. What its host

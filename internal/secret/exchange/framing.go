@@ -34,7 +34,9 @@ func framingOf(h http.Header) framing {
 	case strings.HasPrefix(kind, "application/grpc-web-text"): // whose heads are in base64
 		return nil
 	case kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") || strings.HasPrefix(kind, "application/grpc-web") || strings.HasPrefix(kind, "application/connect+"):
-		return &envelopes{}
+		return &envelopes{flags: 1}
+	case kind == "application/vnd.amazon.eventstream":
+		return &envelopes{includes: true}
 	}
 	return nil
 }
@@ -83,15 +85,18 @@ func (e *events) take(more []byte) (end int) {
 
 func (*events) within(needles *needles) bool { return needles.hasBlankLine }
 
-// envelopes are messages behind heads of five bytes, as gRPC and Connect have them: flags, and a length.
+// envelopes are messages behind their lengths.
 type envelopes struct {
+	flags    int  // bytes before a length, which has four
+	includes bool // a length counts itself and what is before it
+
 	head []byte
 	left uint64 // bytes of the message that are to come
 }
 
 func (e *envelopes) take(more []byte) (end int) {
-	const headSize = 5
 	end = -1
+	headSize := e.flags + 4
 	for at := 0; at < len(more); {
 		if len(e.head) < headSize {
 			n := min(headSize-len(e.head), len(more)-at)
@@ -99,7 +104,9 @@ func (e *envelopes) take(more []byte) (end int) {
 			if len(e.head) < headSize {
 				break
 			}
-			e.left = uint64(binary.BigEndian.Uint32(e.head[1:]))
+			if e.left = uint64(binary.BigEndian.Uint32(e.head[e.flags:])); e.includes {
+				e.left = max(e.left, uint64(headSize)) - uint64(headSize)
+			}
 		}
 		n := min(e.left, uint64(len(more)-at))
 		at, e.left = at+int(n), e.left-n

@@ -106,10 +106,11 @@ func TestFramingFindsEnds(t *testing.T) {
 		says string
 		ends []int
 	}{
-		"text/event-stream":        {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
-		"application/x-ndjson":     {"{}\n{}\n{", []int{3, 6}},
-		"application/grpc":         {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
-		"application/connect+json": {envelope("{}", true) + "\x00", []int{7}},
+		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
+		"application/x-ndjson":               {"{}\n{}\n{", []int{3, 6}},
+		"application/grpc":                   {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
+		"application/vnd.amazon.eventstream": {"\x00\x00\x00\x06ab\x00\x00\x00\x04\x00\x00\x00\x09", []int{6, 10}},
+		"application/connect+json":           {envelope("{}", true) + "\x00", []int{7}},
 	} {
 		f, ends := framingOf(http.Header{"Content-Type": {kind}}), []int(nil)
 		for at := range c.says {

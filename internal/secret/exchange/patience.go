@@ -22,8 +22,10 @@ type arrivals struct {
 	from     io.Reader
 	patience time.Duration
 
-	pending chan arrival // of the read that is under way; nil: none is
+	reading bool         // a read is under way
+	came    chan arrival // of that read
 	buf     []byte       // which that read has
+	timer   *time.Timer
 	waited  time.Duration
 }
 
@@ -34,37 +36,36 @@ type arrival struct {
 }
 
 // ownBuffer is how much such a read gives at most, in bytes.
-const ownBuffer = 16 << 10
+const ownBuffer = 32 << 10
 
 // next gives what comes next, in p or elsewhere, the caller's until the next call. If t holds bytes back, and
 // some of them have waited for the whole patience (late), nothing has come.
 func (a *arrivals) next(p []byte, t *tail) (b []byte, late bool, err error) {
 	holds := t != nil && len(t.batches) > 0
-	if !holds && a.pending == nil {
+	if !holds && !a.reading {
 		n, err := a.from.Read(p)
 		return p[:n], false, err
 	}
-	if a.pending == nil {
+	if !a.reading {
 		a.read()
 	}
 	var came arrival
 	if !holds {
-		came = <-a.pending
+		came = <-a.came
 	} else if came, late = a.await(t); late {
 		return nil, true, nil
 	}
-	a.pending = nil
+	a.reading = false
 	return came.b, false, came.err
 }
 
 // read begins to read.
 func (a *arrivals) read() {
 	if a.buf == nil {
-		a.buf = make([]byte, ownBuffer)
+		a.buf, a.came = make([]byte, ownBuffer), make(chan arrival, 1)
 	}
-	pending := make(chan arrival, 1)
-	a.pending = pending
-	from, buf := a.from, a.buf
+	a.reading = true
+	from, buf, result := a.from, a.buf, a.came
 	errand.Go(func() {
 		var came arrival
 		err := errand.Try(func() error {
@@ -75,14 +76,14 @@ func (a *arrivals) read() {
 		if err != nil {
 			came = arrival{nil, err}
 		}
-		pending <- came
+		result <- came
 	})
 }
 
 // await waits until something has come, or what t has held for longest has waited for the whole patience (late).
 func (a *arrivals) await(t *tail) (came arrival, late bool) {
 	select {
-	case came = <-a.pending:
+	case came = <-a.came:
 		return came, false
 	default:
 	}
@@ -90,13 +91,17 @@ func (a *arrivals) await(t *tail) (came arrival, late bool) {
 	end := time.Duration(t.batches[0].since+partsOfPatience) * part
 	defer func() { t.waited = int(a.waited / part) }()
 	within, begin := max(end-a.waited, 0), time.Now()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
+	if a.timer == nil {
+		a.timer = time.NewTimer(within)
+	} else {
+		a.timer.Reset(within)
+	}
+	defer a.timer.Stop()
 	select {
-	case came = <-a.pending:
+	case came = <-a.came:
 		a.waited += min(time.Since(begin), within)
 		return came, false
-	case <-timer.C:
+	case <-a.timer.C:
 		a.waited = max(a.waited, end)
 		return came, true
 	}

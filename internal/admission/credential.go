@@ -210,11 +210,7 @@ func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, 
 	if err != nil {
 		return door.Answer{}, err
 	}
-	d := policy.Decision{
-		Effect: policy.Deny, Rule: door.RuleHostPlaceholder, ResolvedBy: policy.ByNetwork, Alarm: true,
-		Reason: "a request to " + masking.Cut(ask.Name, 253) + " has the placeholder of the secret " + masking.Cut(ask.Leak.Secret, 128) +
-			" (" + masking.Cut(ask.Leak.Where, 128) + "), where that secret does not go",
-	}
+	d := leaked(ask)
 	r := audit.Record{
 		Kind: audit.KindNetwork, Outcome: audit.Blocked, ResolvedBy: string(d.ResolvedBy), Rule: d.Rule, Reason: d.Reason,
 		Detail: requestDetail(ask.HostPort, ask.Request, ask.Leak.Secret, ask.Leak.Where),
@@ -222,4 +218,19 @@ func (i *Injection) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, 
 	records.Explain(&r, d)
 	r, err = t.book.Refuse(ctx, r)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, err
+}
+
+// leaked is the decision on a leak.
+func leaked(ask door.LeakAsk) policy.Decision {
+	d := policy.Decision{
+		Effect: policy.Deny, Rule: door.RuleHostPlaceholder, ResolvedBy: policy.ByNetwork, Alarm: true,
+		Reason: "a request to " + masking.Cut(ask.Name, 253) + " has the placeholder of the secret " + masking.Cut(ask.Leak.Secret, 128) +
+			" (" + masking.Cut(ask.Leak.Where, 128) + "), where that secret does not go",
+	}
+	if ask.Leak.Answer {
+		d.Rule = door.RuleHostSecretBegun
+		d.Reason = "an answer of " + masking.Cut(ask.Name, 253) + " stopped for seconds, or broke off, within what may be the secret " +
+			masking.Cut(ask.Leak.Secret, 128) + ", so it was ended there: a secret can be guessed letter by letter like that"
+	}
+	return d
 }

@@ -259,6 +259,20 @@ func TestALeftPlaceholderIsAnAlarm(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatStopsWithinASecretIsAnAlarm of its own rule, which names the secret and nothing of it.
+func TestAnAnswerThatStopsWithinASecretIsAnAlarm(t *testing.T) {
+	c, log := credited(t)
+	a, err := c.Leaked(t.Context(), door.LeakAsk{
+		HostPort: at("api.example"), Request: exchange.Request{Method: "GET", Path: "/"}, Leak: exchange.Leak{Secret: "one", Where: "answer", Answer: true},
+	})
+	if err != nil || a.Decision.Allowed() || a.RequestID == "" || !strings.Contains(a.Decision.Reason, "an answer of api.example stopped") || !strings.Contains(a.Decision.Reason, "the secret one,") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if diff := cmp.Diff([]string{"network blocked network.secret-begun api.example:443 GET / one answer true"}, uses(log)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestASecretOfAnOperation is given for that one alone.
 func TestASecretOfAnOperation(t *testing.T) {
 	c, log := credited(t)

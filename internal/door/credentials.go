@@ -83,6 +83,7 @@ type LeakAsk struct {
 
 // The rules of requests that are refused for the sake of a secret.
 const (
-	RuleHostPlaceholder = "network.placeholder" // one is left where its secret does not go
-	RuleHostCredential  = "network.credential"  // the secret can't be had, or its answer can't be looked through
+	RuleHostPlaceholder = "network.placeholder"  // one is left where its secret does not go
+	RuleHostSecretBegun = "network.secret-begun" // an answer stopped within what may be the secret
+	RuleHostCredential  = "network.credential"   // the secret can't be had, or its answer can't be looked through
 )

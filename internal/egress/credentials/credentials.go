@@ -149,6 +149,8 @@ func (k keeper) Leaked(ctx context.Context, r exchange.Request, l exchange.Leak)
 	defer cancel()
 	a, err := k.door.Leaked(ctx, door.LeakAsk{HostPort: k.at, Request: r, Leak: l})
 	switch {
+	case err != nil && l.Answer:
+		return "an answer has stopped within what may be a secret, which can't be put on record"
 	case err != nil:
 		return "a request has a placeholder where its secret does not go, which can't be put on record"
 	case a.RequestID == "":

@@ -76,7 +76,7 @@ func (d *fakeDoor) Leaked(ctx context.Context, ask door.LeakAsk) (door.Answer, e
 	if err := ctx.Err(); err != nil {
 		return door.Answer{}, err // nobody is asked any more, as by door.Client
 	}
-	d.tell(fmt.Sprintf("leak %s:%d %s %v", ask.Name, ask.Port, shortly(ask.Request), ask.Leak))
+	d.tell(fmt.Sprintf("leak %s:%d %s {%s %s}", ask.Name, ask.Port, shortly(ask.Request), ask.Leak.Secret, ask.Leak.Where))
 	return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "it does not go there"}, RequestID: "R1"}, nil
 }
 

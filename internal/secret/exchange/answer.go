@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/reading"
 )
@@ -16,13 +17,14 @@ type gotKey struct{}
 
 // got is what a request got that its answer has to be judged by.
 type got struct {
+	said    Request  // what is said of it on record
 	secrets []string // by name
 	signed  bool     // what it asks for is signed, so that nothing of it could be left out
 }
 
 // remember has a request's answer know what it got.
-func remember(r *http.Request, uses []Use, signed bool) {
-	g := got{signed: signed}
+func remember(r *http.Request, said Request, uses []Use, signed bool) {
+	g := got{said: said, signed: signed}
 	for _, u := range uses {
 		if !slices.Contains(g.secrets, u.Secret) {
 			g.secrets = append(g.secrets, u.Secret)
@@ -58,12 +60,12 @@ var namedCharset = regexp.MustCompile(`(?i)\s*;\s*charset\*?[0-9]*\*?\s*=\s*(?:"
 
 // Incoming takes the secrets out of a host's answer. An error is a Refused.
 func (e *Exchange) Incoming(a *http.Response) error {
-	var asked got
-	if a.Request != nil {
-		asked, _ = a.Request.Context().Value(gotKey{}).(got)
-	}
+	asked := gotOf(a)
 	if a.StatusCode == http.StatusUnauthorized && len(asked.secrets) > 0 {
 		e.keeper.Declined(a.Request.Context(), asked.secrets)
+	}
+	if len(asked.secrets) > 0 && e.runs.stoppedTooOften(e.run) {
+		return &Refused{Sentence: tooManyStops}
 	}
 	if err := e.hear(contextOf(a)); err != nil {
 		return err
@@ -84,8 +86,30 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		a.Body = e.messages(a, both)
 		return nil
 	}
-	a.Body = &incoming{from: a.Body, answer: a, exchange: e, unreadable: why, scan: scan{live: e.sought}}
+	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a.Header))}
 	return nil
+}
+
+// scanOf looks through an answer. Whether there is something to look for at the moment decides nothing: that comes
+// and goes with the run's other requests.
+func (e *Exchange) scanOf(framing framing) scan {
+	return scan{live: e.sought, tail: tail{off: !e.seeks, framing: framing}}
+}
+
+// gotOf is what the request of an answer got.
+func gotOf(a *http.Response) (asked got) {
+	if a.Request != nil {
+		asked, _ = a.Request.Context().Value(gotKey{}).(got)
+	}
+	return asked
+}
+
+// patience is how long what is held of the answer waits at most.
+func (g got) patience() time.Duration {
+	if len(g.secrets) > 0 {
+		return secretPatience
+	}
+	return usualPatience
 }
 
 // contextOf is that of an answer's request.

@@ -99,8 +99,8 @@ type Given struct {
 type Keeper interface {
 	// Secrets records the uses that a request makes, and gives what it gets by them.
 	Secrets(ctx context.Context, r Request, uses []Use) (Given, error)
-	// Leaked records that a placeholder was about to be sent to where it must not be, as
-	// an alarm. The sentence it gives is for the client.
+	// Leaked records that a placeholder was about to be sent to where it must not be, or that an answer has ended
+	// within a secret, as an alarm. The sentence it gives is for the client.
 	Leaked(ctx context.Context, r Request, l Leak) (sentence string)
 	// Declined tells that the host does not take secrets that a request got.
 	Declined(ctx context.Context, secrets []string)
@@ -134,17 +134,19 @@ func (r Request) of(all []Credential) []Credential {
 	})
 }
 
-// Leak is a placeholder that is left in a request.
+// Leak is a placeholder that is left in a request, or a secret's beginning at which an answer stops.
 type Leak struct {
 	Secret string `json:"secret"` // whose placeholder it is
 	Where  string `json:"where"`  // in the request
+	// Answer tells that it is no placeholder: an answer has ended since it stopped within what may be the secret.
+	Answer bool `json:"answer,omitempty"`
 }
 
 // Refused is why a request does not leave, or an answer does not arrive.
 type Refused struct {
 	Sentence string
 	Cause    error // may be nil
-	Leak     bool  // a placeholder was about to leave, and that is on record
+	Leak     bool  // there is a Leak, and that is on record
 }
 
 // Error implements error.

@@ -7,6 +7,9 @@
 // or in a way that nothing swaps. And an answer of a host that gets secrets has none of
 // them in it, in the forms that secrets have on the wire.
 //
+// When bytes of an answer are handed on, and how many, depends on nothing that is secret: see tail. So nobody finds a
+// secret out by having a host say guesses, but for what refuseStopped bounds.
+//
 // What is not promised: a host that gets a secret can give it back in a form that nobody
 // foresees, such as reversed, encrypted, compressed inside, or in pieces.
 //

@@ -137,6 +137,9 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 // It gives the body that it has then, if that was read.
 func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
 	r := sent.Request
+	if len(uses) > 0 && e.runs.stoppedTooOften(e.run) {
+		return nil, &Refused{Sentence: tooManyStops}
+	}
 	e.runs.begin(r.Context(), e.run)
 	given, err := e.keeper.Secrets(r.Context(), said, uses)
 	if err != nil {
@@ -149,7 +152,7 @@ func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses
 	if signed {
 		sign(r, given.Header)
 	}
-	remember(r, uses, signed)
+	remember(r, said, uses, signed)
 	askReadable(r, signed)
 	return sent.body, nil
 }
@@ -238,7 +241,7 @@ func (e *Exchange) send(d draft, said Request, p *presented, form *signedForm) {
 	if r.Body == nil || r.Body == http.NoBody || len(e.strays.all) == 0 && p == nil && form == nil {
 		return
 	}
-	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, form: form, scan: scan{needles: e.strays}}
+	body := &outgoing{Closer: r.Body, context: r.Context(), trailer: r.Trailer, exchange: e, from: r.Body, said: said, form: form, scan: scan{needles: e.strays, known: true}}
 	if p != nil {
 		body.alone, body.fields = true, p.fields
 	}
@@ -256,7 +259,7 @@ func (e *Exchange) left(d draft) (Leak, bool) {
 			of = e.caseless.in(strings.ToLower(at.text))
 		}
 		if of != "" {
-			return Leak{of, at.where}, true
+			return Leak{Secret: of, Where: at.where}, true
 		}
 	}
 	return Leak{}, false

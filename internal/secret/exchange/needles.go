@@ -24,11 +24,14 @@ type needle struct{ text, of string }
 // not changed once it is made.
 type needles struct {
 	all         []needle
-	least, most int              // bytes of the shortest, and of the longest
-	foreign     bool             // one has other letters than ASCII
-	skip        []uint8          // by a hash; 0: a needle's first bytes may end here
-	ends        map[uint32][]int // which of all, by a hash
-	first       [256][]int       // which of all, by the first byte
+	least, most int  // bytes of the shortest, and of the longest
+	foreign     bool // one has other letters than ASCII
+	// One has a byte in it that ends a piece of structured text elsewhere, a line's end, or a blank line: see tail.
+	hasEnding, hasBreak, hasBlankLine bool
+
+	skip  []uint8          // by a hash; 0: a needle's first bytes may end here
+	ends  map[uint32][]int // which of all, by a hash
+	first [256][]int       // which of all, by the first byte
 }
 
 const (
@@ -255,6 +258,9 @@ func (n *needles) index() {
 	for i, one := range n.all {
 		n.least, n.most = min(n.least, len(one.text)), max(n.most, len(one.text))
 		n.first[one.text[0]] = append(n.first[one.text[0]], i)
+		n.hasEnding = n.hasEnding || strings.ContainsFunc(one.text, func(c rune) bool { return c < utf8.RuneSelf && ending[c] })
+		n.hasBreak = n.hasBreak || strings.ContainsAny(one.text, "\r\n")
+		n.hasBlankLine = n.hasBlankLine || blankLine.MatchString(one.text)
 		n.foreign = n.foreign || strings.ContainsFunc(one.text, func(c rune) bool { return c >= utf8.RuneSelf })
 	}
 	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
@@ -305,6 +311,21 @@ func (n *needles) begun(b []byte) int {
 	}
 	return 0
 }
+
+// named are those of one name.
+func (n *needles) named(name string) *needles {
+	some := &needles{}
+	for _, one := range n.all {
+		if one.of == name {
+			some.all = append(some.all, one)
+		}
+	}
+	some.index()
+	return some
+}
+
+// blankLine finds one in a text.
+var blankLine = regexp.MustCompile(`\n\r?\n|\r\r`)
 
 // caseless are the same in lower case.
 func (n *needles) caseless() *needles {

@@ -1,8 +1,9 @@
 package exchange
 
-// hush is the least of a needle that is held back when a stream has no more for now. Less
-// than that is found too often in what is something else, and a client that waits for it
-// would wait for ever; if it was a needle's beginning after all, only the rest is masked.
+import "math/bits"
+
+// hush is the least of a needle that is held back when a stream has no more for now, where the beginning of one
+// decides that: less than that is found too often in what is something else.
 const hush = 4
 
 // pieceSize bounds what of a stream is looked through at a time, in bytes: its views take
@@ -18,21 +19,34 @@ const (
 	keptPerByte = 28
 )
 
+// leastBound is the least number of bytes of a stream that may be held back: enough for a needle of 438 bytes in
+// any writing, so that runs with shorter ones hold back as much as each other, and as one without any.
+const leastBound = 16 << 10
+
 // mask is what each byte of a needle becomes, so that a text keeps its length, whatever its
 // encoding.
 const mask = 'x'
 
 // scan looks for needles in a stream, across the borders of what is read at a time, in each
-// of the ways in which it can be read: see looker.
+// of the ways in which it can be read: see looker. It keeps two things apart: what the next
+// piece has to be read with, of which nobody sees how much it is, and what is not handed on yet.
 type scan struct {
 	needles *needles
 	// live gives the needles as of now, before each piece; nil: they stay the same. A text can
 	// only be in what was read after somebody could know it, so none begins in what has passed.
 	live func() *needles
+	// tail decides how much of the end is held back, by nothing that is secret.
+	tail tail
+	// known tells that whoever sees the stream may know the needles. The beginning of one is held back then, and
+	// nothing else.
+	known bool
 
-	buf    []byte // passed on bytes that a needle may begin with, then held ones
-	passed int    // of buf: how many were passed on
-	out    []byte // what the last take gave
+	buf   []byte // what a needle may have begun in, as it came
+	begun int    // of buf: how many bytes at its end are the beginning of one; 0: fewer than hush are
+	// queue has what is not handed on, up to the same end, masked as far as needles were found in it. Of its bytes,
+	// passed were handed on by earlier calls, and given are up to the end of what the last call has handed on.
+	queue         []byte
+	passed, given int
 }
 
 // take takes more of the stream in. It gives what can be passed on, in which each needle
@@ -40,10 +54,14 @@ type scan struct {
 // result is the caller's until the next call. At the end (last) nothing is held.
 func (s *scan) take(more []byte, last bool) (out []byte, of string) {
 	s.renew()
-	if len(s.needles.all) == 0 {
+	if len(s.needles.all) == 0 && (s.known || s.tail.off) {
 		return more, ""
 	}
-	s.out = s.out[:0]
+	s.forgetGiven()
+	if !last {
+		s.tail.take(more, s.needles)
+	}
+	came := len(more)
 	for len(more) > pieceSize {
 		if hit := s.piece(more[:pieceSize], false); hit != "" {
 			of = hit
@@ -53,7 +71,56 @@ func (s *scan) take(more []byte, last bool) (out []byte, of string) {
 	if hit := s.piece(more, last); hit != "" {
 		of = hit
 	}
-	return s.out, of
+	held := s.begun
+	if !s.known {
+		held = s.tail.hold(came, min(len(s.queue)-s.passed, s.bound()), last)
+	}
+	s.given = max(len(s.queue)-held, s.passed)
+	return s.queue[s.passed:s.given], of
+}
+
+// held is how many bytes are held back.
+func (s *scan) held() int { return len(s.queue) - s.given }
+
+// release hands on the first bytes of those that are held back, although no more has come. The result is as
+// that of take.
+func (s *scan) release(n int) []byte {
+	s.forgetGiven()
+	s.given = min(s.passed+n, len(s.queue))
+	s.tail.hold(0, s.held(), false)
+	return s.queue[s.passed:s.given]
+}
+
+// forgetGiven drops from the queue what was handed on. It moves no more than that.
+func (s *scan) forgetGiven() {
+	if s.passed = s.given; s.passed >= len(s.queue)-s.passed {
+		s.queue = append(s.queue[:0], s.queue[s.passed:]...)
+		s.passed, s.given = 0, 0
+	}
+}
+
+// bound is how many bytes may be held back at most: as many as a needle takes in any writing, rounded so that it
+// tells no needle's length.
+func (s *scan) bound() int {
+	return max(leastBound, 1<<bits.Len(uint(keptAlways+keptPerByte*s.needles.most-1)))
+}
+
+// beginning is what a needle of one of these names is of that begins within the first bytes of what is held
+// back, or before, and goes on up to its end; "": none does.
+func (s *scan) beginning(names []string, first int) (of string) {
+	for _, name := range names {
+		needles := s.needles.named(name)
+		if len(needles.all) == 0 {
+			continue
+		}
+		l := look(needles, s.buf, false)
+		begun := len(s.buf) - l.hold
+		l.forget()
+		if begun > s.held()-first {
+			return name
+		}
+	}
+	return ""
 }
 
 // renew has the needles be those of now. Without any it keeps those that it has: they are
@@ -68,6 +135,10 @@ func (s *scan) renew() {
 }
 
 func (s *scan) piece(more []byte, last bool) (of string) {
+	s.queue = append(s.queue, more...)
+	if len(s.needles.all) == 0 {
+		return ""
+	}
 	s.buf = append(s.buf, more...)
 	l := look(s.needles, s.buf, last)
 	defer l.forget()
@@ -76,15 +147,13 @@ func (s *scan) piece(more []byte, last bool) (of string) {
 	if last {
 		hold, keep = len(s.buf), len(s.buf)
 	}
-	end := max(hold, s.passed)
-	begin := len(s.out) - s.passed // of buf in out
-	s.out = append(s.out, s.buf[s.passed:end]...)
+	begin := len(s.queue) - len(s.buf) // of buf in queue, below passed where it was handed on
 	for _, found := range l.found {
-		for i := max(found.from, s.passed); i < min(found.to, end); i++ {
-			s.out[begin+i] = mask
+		for i := max(found.from, s.passed-begin); i < found.to; i++ {
+			s.queue[begin+i] = mask
 		}
 	}
-	s.passed = end - keep
+	s.begun = len(s.buf) - hold
 	s.buf = append(s.buf[:0], s.buf[keep:]...)
 	return l.of
 }

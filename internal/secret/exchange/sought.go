@@ -39,7 +39,7 @@ func (s *Sought) Search() *Search {
 	if s != nil {
 		search.scan.needles = s.needles
 	} else {
-		search.scan.needles = &needles{}
+		search.scan.needles, search.scan.tail.off = &needles{}, true
 	}
 	return search
 }

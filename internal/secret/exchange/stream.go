@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 )
 
 // outgoing is a body on its way to a host. A placeholder in it ends the request before
@@ -39,7 +40,7 @@ func (o *outgoing) Read(p []byte) (int, error) {
 			of, where = o.inTrailer(), "trailer"
 		}
 		if of != "" {
-			o.err = &Refused{Sentence: o.exchange.keeper.Leaked(o.context, o.said, Leak{of, where}), Leak: true}
+			o.err = &Refused{Sentence: o.exchange.keeper.Leaked(o.context, o.said, Leak{Secret: of, Where: where}), Leak: true}
 			return 0, o.err
 		}
 		if err != nil && o.alone {
@@ -72,7 +73,8 @@ func (o *outgoing) inTrailer() string {
 
 // incoming is the body of an answer, without secrets.
 type incoming struct {
-	from     io.ReadCloser
+	from     io.Closer
+	arrivals arrivals
 	answer   *http.Response
 	exchange *Exchange
 	// unreadable is why nothing could be found in it; "": it could be. It matters once there is
@@ -86,19 +88,16 @@ type incoming struct {
 // Read implements io.Reader.
 func (i *incoming) Read(p []byte) (int, error) {
 	for len(i.ready) == 0 && i.err == nil && len(p) > 0 {
-		n, err := i.from.Read(p)
-		if wrong := i.exchange.hearOf(i.answer, n, err); wrong != nil {
+		b, late, err := i.arrivals.next(p, &i.scan.tail)
+		if late {
+			i.goOn()
+			continue
+		}
+		if wrong := i.exchange.hearOf(i.answer, len(b), err); wrong != nil {
 			i.err = wrong
 			return 0, wrong
 		}
-		i.ready, _ = i.scan.take(p[:n], err != nil)
-		if i.unreadable != "" && len(i.scan.needles.all) > 0 {
-			i.ready, i.err = nil, unreadableAnswer(i.unreadable)
-			return 0, i.err
-		}
-		if i.err = err; err != nil {
-			maskHeader(i.scan.needles, i.answer.Trailer)
-		}
+		i.take(b, err)
 	}
 	n := copy(p, i.ready)
 	i.ready = i.ready[n:]
@@ -106,6 +105,63 @@ func (i *incoming) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, i.err
+}
+
+// take takes what was read, with why no more comes.
+func (i *incoming) take(b []byte, err error) {
+	end := endOf(i.answer, err)
+	i.ready, _ = i.scan.take(b, end == wholeEnd)
+	if end == openEnd {
+		ready := slices.Clone(i.ready)
+		if i.err = i.exchange.refuseStopped(i.answer, &i.scan, i.scan.held()); i.err != nil {
+			i.ready = ready
+			return
+		}
+		rest, _ := i.scan.take(nil, true)
+		i.ready = append(ready, rest...)
+	}
+	if i.unreadable != "" && len(i.scan.needles.all) > 0 {
+		i.ready, i.err = nil, unreadableAnswer(i.unreadable)
+		return
+	}
+	if i.err = err; err != nil {
+		maskHeader(i.scan.needles, i.answer.Trailer)
+	}
+}
+
+// goOn hands on what was held for long enough.
+func (i *incoming) goOn() {
+	due := i.scan.tail.due()
+	if i.err = i.exchange.refuseStopped(i.answer, &i.scan, due); i.err == nil {
+		i.ready = i.scan.release(due)
+	}
+}
+
+// The ends of an answer. Of a request that got a secret, whoever has the host break off its answer may have done
+// that within the secret.
+const (
+	noEnd = iota
+	// wholeEnd is the end that the host meant, or no request that got a secret is concerned.
+	wholeEnd
+	// openEnd is the end of a connection by which an answer ends that says no length: it may have broken off.
+	openEnd
+	// brokenEnd is none: what is held is not handed on, whatever it is.
+	brokenEnd
+)
+
+// endOf is the end of an answer at an error of a read.
+func endOf(a *http.Response, err error) int {
+	switch {
+	case err == nil:
+		return noEnd
+	case len(gotOf(a).secrets) == 0:
+		return wholeEnd
+	case !errors.Is(err, io.EOF) || a.StatusCode == http.StatusSwitchingProtocols:
+		return brokenEnd
+	case a.ProtoMajor == 1 && a.ContentLength < 0 && len(a.TransferEncoding) == 0:
+		return openEnd
+	}
+	return wholeEnd
 }
 
 // hearOf is hear for what was read of an answer: so many bytes, and at its end what comes behind them.
@@ -116,5 +172,5 @@ func (e *Exchange) hearOf(a *http.Response, n int, read error) error {
 	return e.hear(contextOf(a))
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. It ends a read that is under way.
 func (i *incoming) Close() error { return i.from.Close() }

@@ -116,10 +116,10 @@ func TestUnescaped(t *testing.T) {
 }
 
 // TestAnEscapeIsNotWaitedFor: of no text more is kept than the longest escapes, one in
-// another, and none of it is held back.
+// another, and none of it is held back where beginnings are.
 func TestAnEscapeIsNotWaitedFor(t *testing.T) {
 	for _, text := range []string{`\`, "%", "&", "&#", "&#0", `\u`, `\\u00`, "%2", "%25", "&a", "a", "ab", "\n"} {
-		s, in, out := scan{needles: seek("sk-secret-value")}, 0, 0
+		s, in, out := scan{needles: seek("sk-secret-value"), known: true}, 0, 0
 		for range 1_000 {
 			in += len(text)
 			given, _ := s.take([]byte(text), false)

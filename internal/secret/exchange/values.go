@@ -18,6 +18,9 @@ type Runs struct {
 
 	mu  sync.Mutex // guards all below
 	all map[string]*values
+	// stops are how many of a run's answers have ended within a secret. Each is on record, and they are kept as long
+	// as the process lives: a run that nothing is under way of is asked again.
+	stops map[string]int
 }
 
 // Lent tells which values of a run's secrets were lent since a moment, to whichever run, by their secrets'
@@ -33,7 +36,9 @@ func (r *Runs) Asking(lent Lent) *Runs {
 }
 
 // NewRuns makes one without values.
-func NewRuns() *Runs { return &Runs{make: newNeedles, all: map[string]*values{}} }
+func NewRuns() *Runs {
+	return &Runs{make: newNeedles, all: map[string]*values{}, stops: map[string]int{}}
+}
 
 // values are those of one run. Its Runs' mutex guards it.
 type values struct {

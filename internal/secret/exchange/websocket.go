@@ -11,7 +11,7 @@ import (
 const (
 	maxControl = 125   // bytes of a control frame
 	maxHead    = 14    // bytes of a frame's head
-	maxWaiting = 1_000 // heads that wait for what stands before them
+	maxWaiting = 4_000 // heads that wait for what stands before them
 )
 
 // errFrames is what ends a WebSocket that can't be looked through.
@@ -21,13 +21,14 @@ var errFrames = errors.New("the frames of a WebSocket can't be read, so nobody c
 // placeholder leaves by them.
 func (e *Exchange) messages(a *http.Response, both io.ReadWriteCloser) io.ReadWriteCloser {
 	return &websocket{
-		ReadWriteCloser: both, answer: a, exchange: e,
-		in: frames{scan: scan{live: e.sought}}, out: frames{scan: scan{needles: e.strays}, masked: true},
+		ReadWriteCloser: both, arrivals: arrivals{from: both, patience: gotOf(a).patience()}, answer: a, exchange: e,
+		in: frames{scan: e.scanOf(nil)}, out: frames{scan: scan{needles: e.strays, known: true}, masked: true},
 	}
 }
 
 type websocket struct {
 	io.ReadWriteCloser
+	arrivals arrivals
 	answer   *http.Response
 	exchange *Exchange
 	in       frames // one goroutine reads
@@ -39,15 +40,15 @@ type websocket struct {
 // Read implements io.Reader.
 func (w *websocket) Read(p []byte) (int, error) {
 	for len(w.ready) == 0 && w.err == nil && len(p) > 0 {
-		n, err := w.ReadWriteCloser.Read(p)
-		if w.err = w.exchange.hearOf(w.answer, n, err); w.err != nil {
+		b, late, err := w.arrivals.next(p, &w.in.scan.tail)
+		if late {
+			w.goOn()
+			continue
+		}
+		if w.err = w.exchange.hearOf(w.answer, len(b), err); w.err != nil {
 			return 0, w.err
 		}
-		out, _, wrong := w.in.take(p[:n], err != nil)
-		if w.ready = out; wrong != nil {
-			err = wrong
-		}
-		w.err = err
+		w.take(b, err)
 	}
 	n := copy(p, w.ready)
 	w.ready = w.ready[n:]
@@ -57,12 +58,33 @@ func (w *websocket) Read(p []byte) (int, error) {
 	return n, w.err
 }
 
+// take takes what was read, with why no more comes.
+func (w *websocket) take(b []byte, err error) {
+	var wrong error
+	w.ready, _, wrong = w.in.take(b, endOf(w.answer, err) == wholeEnd)
+	if w.err = err; wrong != nil {
+		w.err = wrong
+	}
+}
+
+// goOn hands on what was held for long enough.
+func (w *websocket) goOn() {
+	due := w.in.scan.tail.due()
+	if w.err = w.exchange.refuseStopped(w.answer, &w.in.scan, due); w.err == nil {
+		w.ready = w.in.release(due)
+	}
+}
+
 // Write implements io.Writer.
 func (w *websocket) Write(p []byte) (int, error) {
 	out, of, err := w.out.take(p, false)
 	if of != "" && w.answer.Request != nil {
 		r := w.answer.Request
-		err = &Refused{Sentence: w.exchange.keeper.Leaked(r.Context(), requestOf(r), Leak{of, "message"}), Leak: true}
+		said := gotOf(w.answer).said
+		if said == (Request{}) { // it got nothing, so what it asked for is no secret
+			said = requestOf(r)
+		}
+		err = &Refused{Sentence: w.exchange.keeper.Leaked(r.Context(), said, Leak{Secret: of, Where: "message"}), Leak: true}
 	}
 	if err != nil {
 		return 0, err
@@ -250,6 +272,14 @@ func (f *frames) carryControl(part []byte) (of string) {
 	}
 	f.control = nil
 	return of
+}
+
+// release gives the first bytes of what is held, with the heads between them. The result is the caller's until the
+// next call.
+func (f *frames) release(n int) []byte {
+	f.out = f.out[:0]
+	f.give(f.scan.release(n), "")
+	return f.out
 }
 
 // give gives what the scan lets go, with the heads that wait behind it.

@@ -182,7 +182,7 @@ func TestABoundedPartIsKept(t *testing.T) {
 			part, _ := s.take([]byte(rest[:n]), false)
 			out, rest, most = out+len(part), rest[n:], max(most, len(s.buf))
 		}
-		if bound := keptAlways + keptPerByte*sought.most; most > bound || len(in)-out > bound {
+		if bound := keptAlways + keptPerByte*sought.most; most > bound || len(in)-out > s.bound() {
 			t.Errorf("%s: %d bytes were kept and %d held, of %d", name, most, len(in)-out, bound)
 		}
 		if rest, of := s.take([]byte(" "+needle+" "), true); of == "" || strings.Contains(string(rest), needle) {

@@ -1,0 +1,119 @@
+package exchange
+
+import "bytes"
+
+// tail decides how many bytes at the end of what has come of a stream wait for more, so that a needle that has
+// come in part is masked whole. When bytes are handed on can be seen by whoever has the stream, and often decided
+// by them, so it depends on what they may know: the bytes themselves, the stream's form and how long was waited
+// for more. Were the beginning of a needle held back, and nothing else, somebody who has others' words sent back
+// would find out a needle letter by letter.
+//
+// Bytes wait from the last one on that ends a piece of structured text, or from the last known end of a message,
+// if there is more than blanks behind it.
+type tail struct {
+	off     bool    // nothing waits
+	framing framing // nil: the stream's form has no ends
+	waited  int     // for more, in parts of the patience: see patience
+
+	behind  int  // how many bytes stand behind the last end
+	letters bool // one of them is no blank
+	escape  int  // how many of the next bytes may be of an escape that a backslash begins
+	batches []batch
+}
+
+// batch are held bytes that came within one part of the patience.
+type batch struct{ bytes, since int }
+
+// partsOfPatience is in how many parts of the patience batches are told apart.
+const partsOfPatience = 8
+
+// ending tells which bytes end a piece of structured text. No writing in which needles are found has them between
+// the letters, but for a brace: see tail.ends.
+var ending = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
+	for _, c := range []byte("}]>\"'),") {
+		all[c] = true
+	}
+	return all
+}()
+
+// take takes more of the stream in. The needles count only as to whether one has an end in it.
+func (t *tail) take(more []byte, needles *needles) {
+	from := 0
+	if t.framing != nil {
+		if end := t.framing.take(more); end >= 0 && !t.framing.within(needles) {
+			from, t.behind, t.letters = end, 0, false
+		}
+	}
+	if end := t.lastEnd(more, from); end >= 0 && !needles.hasEnding {
+		from, t.behind, t.letters = end, 0, false
+	}
+	t.behind += len(more) - from
+	for _, c := range more[from:] {
+		if t.letters = t.letters || !blank(c); t.letters {
+			break
+		}
+	}
+	t.escape = max(t.escape-len(more), 0)
+	if near := more[max(0, len(more)-maxEscape):]; bytes.IndexByte(near, '\\') >= 0 {
+		t.escape = maxEscape - (len(near) - 1 - bytes.LastIndexByte(near, '\\'))
+	}
+}
+
+// lastEnd is where the bytes behind the last one begin that ends a piece, from a place on; below 0: there is none.
+func (t *tail) lastEnd(more []byte, from int) int {
+	for i := len(more) - 1; i >= from; i-- {
+		if ending[more[i]] && t.ends(more, i) {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// ends tells whether a byte that may end a piece does. A brace is the end of an escape (\u{41}, \N{LATIN SMALL
+// LETTER A}) where a backslash stands near before it.
+func (t *tail) ends(more []byte, at int) bool {
+	if more[at] != '}' {
+		return true
+	}
+	return at >= t.escape && bytes.IndexByte(more[max(0, at-maxEscape):at], '\\') < 0
+}
+
+// hold is how many bytes wait, of which so many have come just now: at most bound, and none at the stream's end,
+// behind which another may begin.
+func (t *tail) hold(came, bound int, last bool) (held int) {
+	if last {
+		t.behind, t.letters, t.escape = 0, false, 0
+	}
+	if t.letters && !t.off {
+		held = min(t.behind, bound)
+	}
+	if n := len(t.batches); n > 0 && t.batches[n-1].since == t.waited {
+		t.batches[n-1].bytes += came
+	} else if came > 0 {
+		t.batches = append(t.batches, batch{came, t.waited})
+	}
+	past := -held
+	for _, b := range t.batches {
+		past += b.bytes
+	}
+	for past > 0 { // the oldest have passed
+		b := &t.batches[0]
+		n := min(past, b.bytes)
+		if b.bytes, past = b.bytes-n, past-n; b.bytes == 0 {
+			t.batches = t.batches[1:]
+		}
+	}
+	return held
+}
+
+// due is how many of the held bytes have waited for the whole patience.
+func (t *tail) due() (bytes int) {
+	for _, b := range t.batches {
+		if b.since+partsOfPatience <= t.waited {
+			bytes += b.bytes
+		}
+	}
+	return bytes
+}
+
+func blank(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -1,0 +1,137 @@
+package exchange
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAHeldAnswerIsClosed while a read of it is under way: nothing is left of that.
+func TestAHeldAnswerIsClosed(t *testing.T) {
+	for name, f := range forms() {
+		synctest.Test(t, func(t *testing.T) {
+			in, out := io.Pipe()
+			a, err := ask(t, toOther(guessed), f, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			says := f.part("hel")
+			go func() { _, _ = io.WriteString(out, says) }()
+			b := make([]byte, 100)
+			if _, err := io.ReadFull(a.Body, b[:len(says)]); err != nil || string(b[:len(says)]) != says {
+				t.Errorf("%s: %q, %v", name, b, err)
+			}
+			ended := make(chan error)
+			go func() {
+				_, err := a.Body.Read(b)
+				ended <- err
+			}()
+			synctest.Wait()
+			if err := a.Body.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}) // which waits for all goroutines
+	}
+}
+
+// TestHeldBytesDoNotStandInTheWay: a host that says something and goes on once it has an answer to that has it, and
+// words that come one by one come as they are said, each by the patience later at most.
+func TestHeldBytesDoNotStandInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		a, err := ask(t, toOther(guessed), forms()["text"], in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answered := make(chan bool)
+		go func() {
+			_, _ = io.WriteString(out, "ping")
+			<-answered
+			_, _ = io.WriteString(out, "pong")
+			_ = out.Close()
+		}()
+		b := make([]byte, 100)
+		if n, err := a.Body.Read(b); err != nil || string(b[:n]) != "ping" {
+			t.Errorf("%q, %v", b[:n], err)
+		}
+		answered <- true
+		if rest, err := io.ReadAll(a.Body); err != nil || string(rest) != "pong" {
+			t.Errorf("%q, %v", rest, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		const each = 30 * time.Millisecond
+		var words []saying
+		for range 100 {
+			words = append(words, saying{each, "word "})
+		}
+		_, all, _ := watch(t, toOther(guessed), forms()["text"], words, io.EOF)
+		came := 0
+		for _, one := range all {
+			if came += one.bytes; one.at > each*time.Duration(came/len("word "))+usualPatience {
+				t.Fatalf("%d bytes after %v", came, one.at)
+			}
+		}
+	})
+}
+
+// TestATailEndsWherePiecesOfTextDo: of structured text nothing waits between its parts. No brace that ends an
+// escape is such an end.
+func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
+	for text, held := range map[string]int{
+		"": 0, `{"a": "b"}`: 0, "[1, 2]\n": 0, `{"a": `: 2, `"a", `: 0, "data: {}\n\n": 0, "data: a\n\n": 9, "<a>b": 1, `"sk-`: 3,
+		`"\u{73}`: 6, `"\N{LATIN SMALL LETTER S}`: 24, `"\u{73}\u{6b}`: 12, `"\n",{}`: 2, `"\n` + strings.Repeat(" ", maxEscape) + `", {}`: 0,
+	} {
+		for at := range len(text) + 1 {
+			s := scan{needles: &needles{}}
+			_, _ = s.take([]byte(text[:at]), false)
+			if _, _ = s.take([]byte(text[at:]), false); s.held() != held {
+				t.Errorf("%q, parted at %d: %d bytes wait, not %d", text, at, s.held(), held)
+			}
+		}
+	}
+}
+
+// TestFramingFindsEnds of messages however they come.
+func TestFramingFindsEnds(t *testing.T) {
+	for kind, c := range map[string]struct {
+		says string
+		ends []int
+	}{
+		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
+		"application/x-ndjson":               {"{}\n{}\n{", []int{3, 6}},
+		"application/grpc":                   {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
+		"application/vnd.amazon.eventstream": {"\x00\x00\x00\x06ab\x00\x00\x00\x04\x00\x00\x00\x09", []int{6, 10}},
+		"application/connect+json":           {envelope("{}", true) + "\x00", []int{7}},
+	} {
+		f, ends := framingOf(http.Header{"Content-Type": {kind}}), []int(nil)
+		for at := range c.says {
+			if end := f.take([]byte(c.says[at : at+1])); end >= 0 {
+				ends = append(ends, at+end)
+			}
+		}
+		// Of CR LF CR LF the CR ends the message, and so does the LF that belongs to it.
+		if kind == "text/event-stream" {
+			ends = slices.DeleteFunc(ends, func(end int) bool { return end == 19 })
+		}
+		if !slices.Equal(ends, c.ends) {
+			t.Errorf("%s: ends at %v, not %v", kind, ends, c.ends)
+		}
+		if end := framingOf(http.Header{"Content-Type": {kind}}).take([]byte(c.says)); end != c.ends[len(c.ends)-1] {
+			t.Errorf("%s: the last end is %d", kind, end)
+		}
+	}
+	for _, kind := range []string{"", "text/plain", "application/json", "application/grpc-web-text", "text/event-stream, text/plain"} {
+		if f := framingOf(http.Header{"Content-Type": {kind}}); f != nil {
+			t.Errorf("%q has ends: %T", kind, f)
+		}
+	}
+}

@@ -167,7 +167,7 @@ func personsLinks() []string {
 
 // linksIn are the links in a directory of the person's.
 func linksIn(dir string) []string {
-	at, err := hostpath.Resolve(dir, nil)
+	at, err := hostpath.Follow(dir)
 	if err != nil {
 		return nil // there is none
 	}
@@ -236,7 +236,7 @@ func outsideTexts(dir string) []follow.Outside {
 // gitDir is git's directory of a working tree with such a top; "" if it is none.
 func gitDir(top string) string {
 	at := filepath.Join(top, ".git")
-	p, err := hostpath.Resolve(at, nil)
+	p, err := hostpath.Follow(at)
 	if err != nil {
 		return ""
 	}
@@ -263,7 +263,7 @@ func gitDir(top string) string {
 
 // textOf is a file that is read to find out what it names, and wherever it lies; nil: none.
 func textOf(name string) []byte {
-	p, err := hostpath.Resolve(name, nil)
+	p, err := hostpath.Follow(name)
 	if err != nil {
 		return nil
 	}

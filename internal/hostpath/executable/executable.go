@@ -116,6 +116,12 @@ func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	if err == nil && below {
 		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, or could, so it is not run; move it out, and mount its new place read-only at most", name, tree.Path)
 	}
+	if err == nil && writable != nil {
+		var other *hostpath.Stranger
+		if other, err = hostpath.StrangerOf(path.Name); other != nil {
+			err = fmt.Errorf("the program %s is not run with this user's rights, because %s, whose agents are not known here; keep it where root and this user alone write", name, other)
+		}
+	}
 	if err != nil {
 		path.Close()
 		return nil, err
@@ -135,7 +141,7 @@ func Places(argv []string, dir string, environment map[string]string) []string {
 			}
 			name = filepath.Join(dir, name)
 		}
-		if path, err := hostpath.Resolve(name, nil); err == nil {
+		if path, err := hostpath.Follow(name); err == nil {
 			if path.ID.Type == hostpath.Dir {
 				all = append(all, name)
 			}
@@ -206,7 +212,7 @@ func Files(argv []string, dir string) []string {
 			if !filepath.IsAbs(name) && dir != "" {
 				name = filepath.Join(dir, name)
 			}
-			if path, err := hostpath.Resolve(name, nil); err == nil {
+			if path, err := hostpath.Follow(name); err == nil {
 				if path.ID.Type == hostpath.File {
 					files = append(files, name)
 				}
@@ -219,7 +225,7 @@ func Files(argv []string, dir string) []string {
 
 // interpreter is what runs a script; "": it is none.
 func interpreter(name string) string {
-	path, err := hostpath.Resolve(name, nil)
+	path, err := hostpath.Follow(name)
 	if err != nil {
 		return ""
 	}

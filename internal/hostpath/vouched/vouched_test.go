@@ -63,6 +63,30 @@ func TestCheck(t *testing.T) {
 	must(t, check(file, "three", covered))
 }
 
+// TestFilesOfAnotherUser: what another user could have written, whose agents are on another record, decides nothing that
+// nobody has seen. The control is root's own file.
+func TestFilesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's files")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	file := filepath.Join(dir, "policy.yaml")
+	must(t, os.WriteFile(file, []byte("one"), 0o644))
+	book := vouched.Open(filepath.Join(dir, "state", "vouched.json"))
+	must(t, book.Check(t.Context(), "policy", file, []byte("one"), nil)) // the control
+	must(t, os.Chown(file, 1000, 1000))
+	must(t, book.Check(t.Context(), "policy", file, []byte("one"), nil)) // as it was seen
+	err = book.Check(t.Context(), "policy", file, []byte("two"), nil)
+	unseen, is := errors.AsType[*vouched.UnseenError](err)
+	if !is || unseen.Stranger == nil || !strings.Contains(err.Error(), "belongs to user 1000") || !strings.Contains(err.Error(), "cofferdam project allow "+file) {
+		t.Fatalf("another user's: %v", err)
+	}
+	must(t, book.Vouch(t.Context(), file, []byte("two")))
+	must(t, book.Check(t.Context(), "policy", file, []byte("two"), nil))
+}
+
 // TestALinkBeforeDots: the ".." after a link lead to where the link's directory lies, and that is the file that was read.
 // The control: the same without a link.
 func TestALinkBeforeDots(t *testing.T) {

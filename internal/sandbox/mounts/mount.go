@@ -177,7 +177,7 @@ func (r Rules) unopened(source string, err error) error {
 	case errors.As(err, &link) && link.Tree == "/":
 		return fault.Invalid("the mount source %s leads through the link %s, and what one of the sandboxes may write to is not known (the daemon's log names it), so that an agent could have put it there; name what it leads to, or destroy that sandbox", source, link.Link)
 	case errors.As(err, &link):
-		return fault.Invalid("the mount source %s leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", source, link.Link, link.Tree)
+		return fault.Invalid("the mount source %s leads through %s; name what it leads to", source, link.Reason())
 	case errors.As(err, &other):
 		if err := r.checkPlace(other.Path); err != nil {
 			return err

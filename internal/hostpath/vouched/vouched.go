@@ -6,6 +6,7 @@
 package vouched
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -73,7 +74,8 @@ func (e *UnseenError) Unwrap() error { return fault.ErrInvalid }
 
 // Check tells whether what was read from an absolute path may decide: nobody inside could have written it in these
 // trees, nor somebody else on this host, whose agents are on another record, and then it is noted, or it is what was
-// noted last. Otherwise it is an *UnseenError.
+// noted last. Otherwise it is an *UnseenError. Noted is only what the file has: who tries what it could have has not put
+// that there.
 func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees []hostpath.Tree) error {
 	read := path // with its "..", which lead on from where a link before them leads
 	path = filepath.Clean(path)
@@ -91,11 +93,28 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 	case looked != nil:
 		return fault.Wrap(fault.ErrUnavailable, looked, "where the %s %s lies can't be looked at", what, path)
 	case !theirs && stranger == nil:
+		if !has(read, data) {
+			return nil
+		}
 		return b.Vouch(ctx, path, data)
 	case err != nil:
 		return err
 	}
 	return &UnseenError{What: what, Path: path, Tree: tree.Path, Stranger: stranger, Digest: digest}
+}
+
+// has tells whether what was read is what a file has now. An ignore file that is gone says as much as an empty one.
+func has(path string, data []byte) bool {
+	file, err := hostpath.Resolve(path, nil)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) && len(data) == 0
+	}
+	defer file.Close()
+	if file.ID.Type != hostpath.File {
+		return false
+	}
+	now, err := file.ReadFile(int64(len(data)))
+	return err == nil && bytes.Equal(now, data)
 }
 
 // renewAfter is how long an entry counts as used: a use after that is noted.

@@ -19,6 +19,20 @@ func kernelTypes() []string {
 	}
 }
 
+// CheckCopied refuses a directory of which a copy would have what belongs to the host's kernel, as a mount would show it.
+func CheckCopied(dir string) error {
+	path, err := hostpath.Resolve(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer path.Close()
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be copied: the host's table of mounts can't be read", dir)
+	}
+	return checkKernel(table, path.Name)
+}
+
 // checkKernel refuses a source, by its resolved path, that shows a part of what belongs to the host's kernel: by its own
 // name, or where that is mounted a second time, at the source or below it, as in each root that somebody builds in a project.
 func checkKernel(table hostpath.Table, resolved string) error {

@@ -30,6 +30,9 @@ func TestKernelsTreesUnderOtherNames(t *testing.T) {
 				if err == nil {
 					c.Close()
 				}
+				if copied := CheckCopied(source); (copied == nil) != (err == nil) {
+					t.Errorf("%s may be mounted: %v, and copied: %v", source, err, copied)
+				}
 				return err
 			}
 			if err := errors.Join(os.MkdirAll(inner, 0o755), unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), check(project)); err != nil { // the control

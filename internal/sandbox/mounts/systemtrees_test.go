@@ -54,6 +54,17 @@ func TestKernelsTreesUnderOtherNames(t *testing.T) {
 			if err := unix.Unmount(inner, unix.MNT_DETACH); err != nil {
 				t.Error(err)
 			}
+			// Of its own, it is no part of those three, and the kernel's all the same.
+			if err := unix.Mount("devpts", inner, "devpts", 0, ""); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := check(project); !errors.Is(err, fault.ErrInvalid) {
+				t.Errorf("%s with terminals of the kernel's at %s may be shown: %v", project, inner, err)
+			}
+			if err := unix.Unmount(inner, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
 		}()
 		<-done
 	}

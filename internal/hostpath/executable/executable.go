@@ -102,6 +102,21 @@ func (p *Program) CommandContext(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
+// CheckStrangers refuses a command that is to be run with this process's rights, if somebody other than root and this user could
+// have written a file that decides what it does: of their agents nothing is known here.
+func CheckStrangers(argv []string, dir string) error {
+	for _, name := range Files(argv, dir) {
+		other, err := hostpath.StrangerOf(name)
+		if err != nil {
+			return fmt.Errorf("the program %s can't be looked at: %w", name, err)
+		}
+		if other != nil {
+			return fmt.Errorf("%s is not run, or read by a program, with this user's rights, because %s, whose agents are not known here; keep it where root and this user alone write", name, other)
+		}
+	}
+	return nil
+}
+
 // open opens a file, and refuses one that somebody inside may write.
 func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	path, err := hostpath.Resolve(name, writable)
@@ -115,12 +130,6 @@ func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	tree, below, err := hostpath.Within(path.Name, writable)
 	if err == nil && below {
 		err = fmt.Errorf("the program %s lies under %s, where a sandbox may write, or could, so it is not run; move it out, and mount its new place read-only at most", name, tree.Path)
-	}
-	if err == nil && writable != nil {
-		var other *hostpath.Stranger
-		if other, err = hostpath.StrangerOf(path.Name); other != nil {
-			err = fmt.Errorf("the program %s is not run with this user's rights, because %s, whose agents are not known here; keep it where root and this user alone write", name, other)
-		}
 	}
 	if err != nil {
 		path.Close()

@@ -47,6 +47,9 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	var writable []hostpath.Tree
 	if c.writable != nil {
 		writable = c.writable()
+		if err := executable.CheckStrangers(c.Argv, ""); err != nil {
+			return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
+		}
 	}
 	if err := executable.CheckPlaces(executable.Places(c.Argv, "", nil), writable); err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])

@@ -77,29 +77,41 @@ func suggest(s api.Suggestion, write bool, digest, again string) error {
 	for _, line := range s.Left {
 		fmt.Fprintf(os.Stderr, "cofferdam: not let in by this: %s\n", ui.Printable(line))
 	}
-	is := vouched.Digest(s.Suggested)
-	again += " --digest " + is
 	switch {
+	case s.Source == "" && write:
+		return rewrite(s) // which says why not
+	case s.Source == "":
+		return nil
 	case !write:
-		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(again))
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s --digest %s\n", ui.Printable(again), vouched.Digest(s.Suggested))
 		return err
-	case digest != "" && digest != is:
-		return fault.New(fault.ErrConflict, "this is not the policy that you have read, whose digest was %s: the run has asked for something else since; read the diff, and say: %s", digest, again)
-	case digest == "" && !ui.CanAsk():
-		return fault.Invalid("nobody can be asked here: read the diff, and say: %s", again)
-	case digest == "":
-		if !ui.IsTerminal(os.Stdout) { // where the diff went
-			fmt.Fprint(os.Stderr, ui.PrintableText(s.Diff))
-		}
-		if !ui.Agrees(fmt.Sprintf("write this into %s?", ui.Printable(s.Source))) {
-			return nil
-		}
+	}
+	if agreed, err := agreesToSuggestion(s, digest, again); err != nil || !agreed {
+		return err
 	}
 	if err := rewrite(s); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(os.Stderr, "cofferdam: changed %s\n", ui.Printable(s.Source))
 	return err
+}
+
+// agreesToSuggestion tells whether somebody has read just this suggestion: by its digest, or they are asked.
+func agreesToSuggestion(s api.Suggestion, digest, again string) (bool, error) {
+	is := vouched.Digest(s.Suggested)
+	again += " --digest " + is
+	switch {
+	case digest != "" && digest != is:
+		return false, fault.New(fault.ErrConflict, "this is not the policy that you have read, whose digest was %s: the run has asked for something else since; read the diff, and say: %s", digest, again)
+	case digest == "" && !ui.CanAsk():
+		return false, fault.Invalid("nobody can be asked here: read the diff, and say: %s", again)
+	case digest == "":
+		if !ui.IsTerminal(os.Stdout) { // where the diff went
+			fmt.Fprint(os.Stderr, ui.PrintableText(s.Diff))
+		}
+		return ui.Agrees(fmt.Sprintf("write this into %s?", ui.Printable(s.Source))), nil
+	}
+	return true, nil
 }
 
 // rewrite replaces the policy file in one step, if it is still what the run

@@ -46,7 +46,7 @@ func TestAClockIsAcceptedAsItWasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: mux} //nolint:gosec // of a test
+	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	for name, c := range map[string]struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +55,7 @@ func StrangerOf(path string) (*Stranger, error) {
 // stranger is the first place on the way so far, and then of others, in which somebody else decides. Every directory counts:
 // whoever may rename one can put a link of somebody trusted where it was not meant to be.
 func (w *walk) stranger(others ...place) (*Stranger, error) {
-	for i := range len(w.stack) + len(others) {
-		p := append(w.stack[:len(w.stack):len(w.stack)], others...)[i]
+	for _, p := range slices.Concat(w.stack, others) {
 		if uid := p.stat.Uid; uid != 0 && int(uid) != os.Geteuid() && uid != w.stack[0].stat.Uid {
 			return &Stranger{Place: p.name, UID: int(uid)}, nil // who owns / decides everything anyway
 		}

@@ -133,7 +133,7 @@ func (applyFlags) find(ctx context.Context, run string) (*workspace.Workspace, e
 	if err != nil {
 		return nil, err
 	}
-	c, err := connectHere(ctx)
+	c, err := connectFor(ctx, w, all, run)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +145,23 @@ func (applyFlags) find(ctx context.Context, run string) (*workspace.Workspace, e
 		return nil, fault.New(fault.ErrConflict, "the run %s still has the sandbox %s, in which its copy can change; end it first: cofferdam kill %s", run, boxes[0].ID, boxes[0].ID)
 	}
 	return w, nil
+}
+
+// connectFor connects to the daemon whose sandbox works in a copy. Another daemon of this host may have it, and no other
+// knows whether the sandbox is gone.
+func connectFor(ctx context.Context, w *workspace.Workspace, all, run string) (*client.Client, error) {
+	address := w.Host()
+	if address == "" {
+		return connectHere(ctx)
+	}
+	c, err := remote{host: address}.client()
+	if err == nil {
+		_, err = c.Version(ctx)
+	}
+	if err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the sandbox of the run %s is the daemon's at %s, which can't be asked whether it is gone, and as long as it lives its copy can change; start that daemon, or remove %s if there is none any more", run, ui.Printable(address), filepath.Join(all, run))
+	}
+	return c, nil
 }
 
 // relative are paths as the copy knows them: those of a person are from the directory that
@@ -254,6 +271,9 @@ func listWorkspaces(ctx context.Context, flags applyFlags) error {
 	}
 	all, err := workspaces()
 	if err != nil {
+		return err
+	}
+	if err := workspace.Sweep(all); err != nil {
 		return err
 	}
 	folders, err := os.ReadDir(all)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -57,5 +58,29 @@ func TestACopyIsAskedAboutWhereItIs(t *testing.T) {
 	}
 	if _, err := (applyFlags{}).find(withRemote(t.Context(), remote{host: "unix://" + other}), "run-1"); err == nil {
 		t.Error("the copy of run-1 is brought over while its sandbox writes in it: another daemon was asked")
+	}
+
+	// Of a run that --host gave to another daemon of this host, that one is asked, and nobody else can be.
+	third := filepath.Join(dir, "third.sock")
+	serves(third, `{"id":"sb2","run":"run-2","state":"running"}`)
+	for name, c := range map[string]struct{ host, want string }{
+		"it has the sandbox":   {third, "still has the sandbox sb2"},
+		"it is not there":      {filepath.Join(dir, "gone.sock"), "can't be asked whether it is gone"},
+		"control: it has none": {other, ""},
+	} {
+		w, err := workspace.Make(t.Context(), original, filepath.Join(paths.Workspaces(), "run-2"), nil)
+		if err == nil {
+			err = w.NoteHost("unix://" + c.host)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = (applyFlags{}).find(t.Context(), "run-2")
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := w.Remove(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

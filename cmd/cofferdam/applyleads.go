@@ -167,7 +167,7 @@ func personsLinks() []string {
 
 // linksIn are the links in a directory of the person's.
 func linksIn(dir string) []string {
-	at, err := hostpath.Resolve(dir, nil)
+	at, err := hostpath.Follow(dir)
 	if err != nil {
 		return nil // there is none
 	}
@@ -190,53 +190,10 @@ func linksIn(dir string) []string {
 	return all
 }
 
-// outsideTexts are settings of the person's that lie elsewhere and are in force in a directory:
-// those of git, of shells, of package clients and of agents.
-func outsideTexts(dir string) []follow.Outside {
-	var all []follow.Outside
-	add := func(name string, bases ...string) {
-		if text := textOf(name); len(text) > 0 {
-			all = append(all, follow.Outside{Bases: append(bases, filepath.Dir(name)), Text: text})
-		}
-	}
-	tops := []string{dir}
-	for top := dir; ; top = filepath.Dir(top) {
-		if git := gitDir(top); git != "" {
-			tops = append(tops, top)
-			for _, name := range []string{"config", "config.worktree"} {
-				add(filepath.Join(git, name), top)
-			}
-			break
-		}
-		if filepath.Dir(top) == top {
-			break
-		}
-	}
-	add("/etc/gitconfig", tops...)
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return all
-	}
-	config := os.Getenv("XDG_CONFIG_HOME")
-	if config == "" {
-		config = filepath.Join(home, ".config")
-	}
-	for _, name := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config"), os.Getenv("GIT_CONFIG_GLOBAL")} {
-		add(name, tops...)
-	}
-	for _, name := range []string{".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".npmrc", ".yarnrc.yml", ".cargo/config.toml", ".ssh/config", ".claude.json", ".claude/settings.json"} {
-		add(filepath.Join(home, name), home)
-	}
-	for _, c := range mcpClients() {
-		add(c.user(home), home)
-	}
-	return all
-}
-
 // gitDir is git's directory of a working tree with such a top; "" if it is none.
 func gitDir(top string) string {
 	at := filepath.Join(top, ".git")
-	p, err := hostpath.Resolve(at, nil)
+	p, err := hostpath.Follow(at)
 	if err != nil {
 		return ""
 	}
@@ -263,7 +220,7 @@ func gitDir(top string) string {
 
 // textOf is a file that is read to find out what it names, and wherever it lies; nil: none.
 func textOf(name string) []byte {
-	p, err := hostpath.Resolve(name, nil)
+	p, err := hostpath.Follow(name)
 	if err != nil {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newClock() *cobra.Command {
@@ -47,17 +49,26 @@ has expired.`,
 	return cmd
 }
 
+// clockSlack is how far the host's clock may be from the time that a person has seen when they accept it.
+const clockSlack = 10 * time.Minute
+
 func newClockAccept() *cobra.Command {
-	return &cobra.Command{
+	var seen string
+	cmd := &cobra.Command{
 		Use:   "accept",
 		Short: "Say that the host's clock is right after a jump",
 		Long: `Makes Cofferdam believe the host's clock again after a jump. Look at the clock first:
-it decides how old every release is. The log records who did this. If the clock is
-wrong, set it right instead; that ends the jump by itself.`,
-		Example: "  cofferdam clock accept",
+it decides how old every release is. It shows both times and asks; where nobody can be
+asked, --time names the one that somebody has seen (the host's, to ten minutes). The log
+records who did this. If the clock is wrong, set it right instead; that ends the jump by
+itself.`,
+		Example: "  cofferdam clock accept\n  cofferdam clock accept --time '2026-11-29 10:20:00'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := onThisHost(cmd.Context(), "clock accept"); err != nil {
+				return err
+			}
+			if agreed, err := agreesToClock(cmd, seen); err != nil || !agreed {
 				return err
 			}
 			before, err := ask(cmd, (*client.Client).AcceptClock)
@@ -72,6 +83,31 @@ wrong, set it right instead; that ends the jump by itself.`,
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&seen, "time", "", "accept the host's clock only if it says this, as clock show prints it")
+	incomplete(cmd, "time")
+	return cmd
+}
+
+// agreesToClock tells whether somebody has seen what the host's clock says now. One that has not jumped needs nobody.
+func agreesToClock(cmd *cobra.Command, seen string) (bool, error) {
+	now, err := ask(cmd, (*client.Client).Clock)
+	if err != nil || !now.Jumped {
+		return err == nil, err
+	}
+	if seen == "" && !ui.CanAsk() {
+		return false, fault.Invalid("nobody can be asked here: the host's clock says %s; if that is right, say: cofferdam clock accept --time '%s'", clockTime(now.Host), clockTime(now.Host))
+	}
+	if seen == "" {
+		return ui.Agrees(fmt.Sprintf("the host's clock says %s, and it is taken for %s; is the host's clock right?", clockTime(now.Host), clockTime(now.Time))), nil
+	}
+	at, err := time.ParseInLocation(time.DateTime, seen, time.Local)
+	if err != nil {
+		return false, fault.Invalid("--time %q is no time such as '%s'", seen, clockTime(now.Host))
+	}
+	if off := now.Host.Sub(at).Abs(); off > clockSlack {
+		return false, fault.New(fault.ErrConflict, "the host's clock is not what you have seen: it says %s", clockTime(now.Host))
+	}
+	return true, nil
 }
 
 func writeClock(to io.Writer, now api.Clock) error {

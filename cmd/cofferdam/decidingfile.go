@@ -54,13 +54,15 @@ func checkSeen(what, path string, data []byte) error {
 
 // checkNoted is checkSeen where nobody is asked.
 func checkNoted(what, path string, data []byte) error {
-	trees := agentTrees()
-	if len(trees) == 0 {
-		return nil // no agent could ever write on this host; the daemon notes what it is given
-	}
 	at, err := fromHere(path)
 	if err != nil {
 		return err
+	}
+	trees := agentTrees()
+	if len(trees) == 0 {
+		if stranger, err := hostpath.StrangerOf(at); stranger == nil && err == nil {
+			return nil // no agent could ever write there; the daemon notes what it is given
+		}
 	}
 	book, err := vouchedBook()
 	if err != nil {

@@ -71,7 +71,9 @@ func (e fileEdit) write() error {
 func (e fileEdit) vouchAfter() error {
 	trees := agentTrees()
 	if len(trees) == 0 {
-		return nil
+		if stranger, err := hostpath.StrangerOf(e.path); stranger == nil && err == nil {
+			return nil
+		}
 	}
 	book, err := vouchedBook()
 	if err != nil {

@@ -147,7 +147,7 @@ func because(err error) string {
 		_, err := recordedTrees()
 		return fmt.Sprintf("leads through the link %s, and where agents could leave links is not known; name what it leads to (%v)", link.Link, err)
 	} else if ok {
-		return fmt.Sprintf("leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", link.Link, link.Tree)
+		return fmt.Sprintf("leads through %s; name what it leads to", link.Reason())
 	}
 	switch {
 	case errors.Is(err, hostpath.ErrDangling):

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
@@ -77,7 +78,13 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	if err := p.lock.write(data); err != nil {
 		return fmt.Errorf("write %s: %w", p.lock.shown, err)
 	}
-	if err := vouch(p.lock.path, data); err != nil {
+	// A sandbox made it. Where an agent can't write it is noted when it is used; elsewhere somebody has to look at it.
+	err = checkSeen("lockfile", p.lock.path, data)
+	if unseen, is := errors.AsType[*vouched.UnseenError](err); is {
+		p.stderr.Say("wrote %s, where an agent may write, or could: read it, and say so before a run is held to it: cofferdam project allow --digest %s %s", p.lock.shown, unseen.Digest, p.lock.shown)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	p.stderr.Say("wrote %s; hold a run to it with: cofferdam run --lockfile %s", p.lock.shown, p.lock.shown)

@@ -91,6 +91,12 @@ func elsewhere(ctx context.Context) (*client.Client, error) {
 	return r.client()
 }
 
+// hostOf is the address of the daemon that a command is for; "": this user's own.
+func hostOf(ctx context.Context) string {
+	r, _ := ctx.Value(remoteKey{}).(remote)
+	return r.host
+}
+
 // onThisHost refuses a command for a daemon elsewhere that is about this user's own.
 func onThisHost(ctx context.Context, what string) error {
 	if r, _ := ctx.Value(remoteKey{}).(remote); r.host != "" {

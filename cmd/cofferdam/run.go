@@ -36,8 +36,9 @@ interpreter Ctrl-C only drops a line; five in a row always end the sandbox. SIGT
 and SIGHUP end the sandbox. Another signal then cuts the summary short; the sandbox is
 removed all the same.
 
-If this program is killed or loses its connection, the sandbox ends half a minute later,
-unless the run waits for an approval, somebody else is attached to it, or you gave --keep.
+If this program is killed or loses its connection, the sandbox ends half a minute later
+(five minutes, if its command has not started yet), unless the run waits for an approval,
+somebody else is attached to it, or you gave --keep.
 
 With --lockfile, installs of its ecosystem are held to the releases and files in it,
 whatever flags the client is given. It may be requirements.txt with hashes (any name

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -76,10 +75,8 @@ func installsOf(roots []api.SuggestedRoot) [][]string {
 func planSuggestion(ctx context.Context, run string, s api.Suggestion, argv []string) (api.Plan, error) {
 	p := &planner{argv: argv, stderr: ui.NewStderr(io.Discard)}
 	p.request = api.CreateSandbox{
+		// The document is no file's: nobody has put it where the policy is.
 		Plan: true, Template: s.Template, Task: "cofferdam policy suggest --run " + run, Policy: api.Policy{Document: s.Suggested},
-	}
-	if filepath.IsAbs(s.Source) {
-		p.request.Policy.Source = s.Source
 	}
 	var err error
 	if p.rewrite, err = plan.Of(all.Installers(), argv, installer.Project{}); err != nil {

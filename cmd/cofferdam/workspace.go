@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -91,22 +92,23 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 	if err := config.MakeOwned(all); err != nil {
 		return err
 	}
-	paths, err := config.DefaultPaths()
-	if err != nil {
+	if err := mounts.CheckCopied(dir); err != nil {
 		return err
 	}
-	hidden, err := mounts.OpenHidden(paths.Hidden())
-	if err != nil {
-		return err
+	if err := workspace.Sweep(all); err != nil {
+		r.stderr.Say("note: what is left of a copy that nobody finished can't be removed: %s", ui.Printable(err.Error()))
 	}
-	folder := filepath.Join(all, r.request.Run)
-	err = ui.ShowWaiting("copying "+dir, func() error {
-		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
-		r.workspace, err = workspace.Make(ctx, dir, folder, rules.Ignored)
-		return err
-	})
-	if errors.Is(err, fs.ErrExist) {
+	interrupted, stop := interruptible(ctx) // nothing is left then
+	defer stop()
+	err = r.fillWorkspace(interrupted, dir, filepath.Join(all, r.request.Run))
+	switch {
+	case interrupted.Err() != nil:
+		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the copy was given up, and nothing of it is left")}
+	case errors.Is(err, fs.ErrExist):
 		return fault.Invalid("there is a copy of the run %s already; bring it over or discard it with cofferdam apply, or take another --run-id", r.request.Run)
+	}
+	if err == nil {
+		err = r.workspace.NoteHost(hostOf(ctx))
 	}
 	if err == nil {
 		err = r.workspace.NoteDeciding(decidingByRequest(r.workspace.Original(), r))
@@ -115,6 +117,23 @@ func (r *runner) makeWorkspace(ctx context.Context, dir string) error {
 		return fmt.Errorf("copy the directory %s: %w", dir, err)
 	}
 	return nil
+}
+
+// fillWorkspace copies a directory to a folder, without what ignore files hide.
+func (r *runner) fillWorkspace(ctx context.Context, dir, folder string) error {
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return err
+	}
+	hidden, err := mounts.OpenHidden(paths.Hidden())
+	if err != nil {
+		return err
+	}
+	return ui.ShowWaiting("copying "+dir, func() error {
+		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
+		r.workspace, err = workspace.Make(ctx, dir, folder, rules.Ignored)
+		return err
+	})
 }
 
 // dropWorkspace takes the copy of a run away that did not come about.

@@ -190,7 +190,7 @@ func (i *importing) open() (*hostpath.Path, error) {
 	case other:
 		return nil, fault.Invalid("%s is neither a directory nor a regular file", i.what())
 	case leads:
-		return nil, fault.Invalid("%s leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", i.what(), link.Link, link.Tree)
+		return nil, fault.Invalid("%s leads through %s; name what it leads to", i.what(), link.Reason())
 	case err != nil:
 		return nil, fault.Wrap(fault.ErrInvalid, err, "what to import can't be opened")
 	}

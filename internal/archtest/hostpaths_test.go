@@ -151,3 +151,43 @@ func TestCommandLineOpensOnce(t *testing.T) {
 		}
 	}
 }
+
+// followed are the packages that follow every link, whoever made it, each with the reason.
+func followed() map[string]string {
+	return map[string]string{
+		"cmd/cofferdam":                "what the person's settings lead to is brought over by name alone: to follow less would name less",
+		"internal/engine":              "places of Cofferdam's own; a source that somebody asked for has an identity",
+		"internal/engine/microvm":      "places of Cofferdam's own",
+		"internal/engine/mounts":       "places of Cofferdam's own",
+		"internal/engine/runc":         "places of Cofferdam's own",
+		"internal/hostpath/executable": "which files decide what a program does: to follow less would look at fewer",
+		"internal/project":             "settings, whose links are a part of what a person allows",
+		"internal/sandbox/homes":       "places of Cofferdam's own",
+	}
+}
+
+// TestWhoFollowsEveryLink: a link that another user's agent may have made is followed by nobody who opens what a person
+// names. So Follow has callers that are listed, each with a reason.
+func TestWhoFollowsEveryLink(t *testing.T) {
+	used := map[string]bool{}
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || calledOf(call, map[string][]string{"hostpath": {"Follow"}}) == "" {
+				return true
+			}
+			if used[f.pkg] = true; followed()[f.pkg] == "" {
+				t.Errorf("%s calls hostpath.Follow: call hostpath.Resolve, or say in followed why every link may be followed", f.set.Position(call.Pos()))
+			}
+			return true
+		})
+	}
+	for pkg := range followed() {
+		if !used[pkg] {
+			t.Errorf("%s follows no link by hostpath.Follow any more", pkg)
+		}
+	}
+}

@@ -140,6 +140,7 @@ func Fold(name string) string {
 // Files tells the level of each path of a directory.
 type Files struct {
 	names      map[string]match
+	alone      map[string]match // names of files, which say nothing of what is below a directory that has one
 	endings    []affix
 	beginnings []affix
 	tails      []affix          // names of several parts
@@ -193,7 +194,7 @@ func (f Files) Learn(l Lead) {
 // come one by one. deciding are those of which the caller knows that they are Deciding, with all
 // that is below them, whatever their names are.
 func Know(paths iter.Seq[string], deciding ...string) Files {
-	f := Files{names: map[string]match{}, leads: map[string]match{}}
+	f := Files{names: map[string]match{}, alone: map[string]match{}, leads: map[string]match{}}
 	for _, name := range deciding {
 		f.Learn(Lead{Path: name, Level: Deciding})
 	}
@@ -230,7 +231,9 @@ func (f *Files) learn(all []program) {
 	for _, p := range all {
 		m := match{p.level, p.scope}
 		for _, name := range p.names {
-			if ending, ok := strings.CutPrefix(name, "*"); ok {
+			if file, ok := strings.CutPrefix(name, "="); ok {
+				f.alone[file] = m
+			} else if ending, ok := strings.CutPrefix(name, "*"); ok {
 				f.endings = append(f.endings, affix{ending, m})
 			} else if beginning, ok := strings.CutSuffix(name, "*"); ok {
 				f.beginnings = append(f.beginnings, affix{beginning, m})
@@ -265,6 +268,7 @@ func (f Files) match(name string) match {
 	for part := range strings.SplitSeq(name, "/") {
 		add(f.named(part))
 	}
+	add(f.alone[path.Base(name)])
 	for _, t := range f.tails {
 		if strings.Contains("/"+name+"/", t.text) {
 			add(t.match)
@@ -292,7 +296,8 @@ func (f Files) named(part string) match {
 	}
 	var found match
 	for _, a := range f.endings {
-		if strings.HasSuffix(part, a.text) && a.level > found.level {
+		// How a hidden name ends says no less than that it is one.
+		if strings.HasSuffix(part, a.text) && a.level > found.level && (a.level >= Hidden || !isHidden(part)) {
 			found = a.match
 		}
 	}

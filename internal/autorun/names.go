@@ -30,7 +30,8 @@ type program struct {
 	scope Scope
 	// names are of files or directories, folded; of a directory all that is in it counts. One
 	// with a star in front is how a file's name ends, one with a star behind how it begins, and one
-	// of several parts is the end of a path.
+	// of several parts is the end of a path. One with an equals sign in front is of a file alone:
+	// directories of others have that name, too.
 	names []string
 }
 
@@ -146,7 +147,7 @@ func machines() []program {
 // languages have interpreters that read these where they are started.
 func languages() []program {
 	return []program{{"interpreters", Started, ScopeDirs, []string{
-		"sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize", "*.pth", "pyvenv.cfg", ".pythonstartup", ".python_history", ".pythonrc*", ".ipython", "ipython_config.py", ".jupyter", "jupyter_config.py", "jupyter_server_config.py", "jupyter_notebook_config.py", "jupyter_lab_config.py", ".octaverc", "octaverc", "startup.m", "startup.sci", ".scilab", "startupsav.m", ".julia", ".erlang", ".erlang.crypt", "user_default.erl", ".iex*", ".psqlrc*", ".sqliterc", ".duckdbrc", ".mongorc.js", ".mongoshrc.js", ".my.cnf", ".mylogin.cnf", ".ghcup", ".sbclrc", ".clisprc*", ".eclrc", ".ccl-init.lisp", ".racketrc", ".guile", ".swiplrc", ".plrc", ".gprc", ".maximarc", "maxima-init.mac", ".gnuplot", ".maple*", ".scala", ".ammonite", ".jshrc", ".groovy", ".lein*", "profiles.clj", ".perlrc", ".re.pl", ".tclshrc", ".wishrc", ".expectrc", ".rdebugrc", ".rtools", "rprofile.site", ".luarocks", ".node_repl_history",
+		"sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize", "*.pth", "pyvenv.cfg", ".pythonstartup", ".python_history", ".pythonrc*", ".ipython", "ipython_config.py", ".jupyter", "jupyter_config.py", "jupyter_server_config.py", "jupyter_notebook_config.py", "jupyter_lab_config.py", "jupyter_config.json", "jupyter_server_config.json", "jupyter_notebook_config.json", "jupyter_lab_config.json", "jupyter_server_config.d", "jupyter_notebook_config.d", "jupyter_config.d", "jupyter_nbconvert_config.py", "jupyter_nbconvert_config.json", "jupyter_console_config.py", "jupyter_console_config.json", "jupyter_qtconsole_config.py", "jupyter_qtconsole_config.json", "jupyter_nbclassic_config.py", "jupyter_nbclassic_config.json", "ipython_config.json", "ipython_kernel_config.py", "ipython_kernel_config.json", ".octaverc", "octaverc", "startup.m", "startup.sci", ".scilab", "startupsav.m", ".julia", ".erlang", ".erlang.crypt", "user_default.erl", ".iex*", ".psqlrc*", ".sqliterc", ".duckdbrc", ".mongorc.js", ".mongoshrc.js", ".my.cnf", ".mylogin.cnf", ".ghcup", ".sbclrc", ".clisprc*", ".eclrc", ".ccl-init.lisp", ".racketrc", ".guile", ".swiplrc", ".plrc", ".gprc", ".maximarc", "maxima-init.mac", ".gnuplot", ".maple*", ".scala", ".ammonite", ".jshrc", ".groovy", ".lein*", "profiles.clj", ".perlrc", ".re.pl", ".tclshrc", ".wishrc", ".expectrc", ".rdebugrc", ".rtools", "rprofile.site", ".luarocks", ".node_repl_history",
 		".rprofile", ".renviron", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".utoprc", ".lambdabot", ".scalarc", "startup.jl",
 	}}}
 }
@@ -176,7 +177,10 @@ func builds() []program {
 			"cmakelists.txt", "cmakepresets.json", "cmakeuserpresets.json", "*.cmake", "meson.build", "configure", "configure.ac", "autogen.sh", "compile_commands.json", "build.zig", "build.ninja",
 			"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties", "gradlew", "gradlew.bat", "mvnw", "mvnw.cmd", "pom.xml", "build.xml", "*.sbt", "build.sc", ".sbtopts", ".jvmopts",
 			"cargo.toml", "go.work", "magefile.go", "mix.exs", "rebar.config", "dune", "dune-project", "stack.yaml", "cabal.project", "composer.json", "package.swift", "podfile",
-			".bazelrc", "workspace.bazel", "build.bazel", "module.bazel", "tiltfile", "earthfile", "skaffold.yaml", "procfile", "brewfile",
+			// Editors build these when they open them, as far as they have to.
+			"*.csproj", "*.fsproj", "*.vbproj", "*.vcxproj", "*.vcxitems", "*.sqlproj", "*.wixproj", "*.esproj", "*.projitems", "*.shproj", "*.proj", "*.props", "*.targets", "*.rsp", "*.sln", "*.slnx", "global.json",
+			"*.xcodeproj", "*.xcworkspace", "binding.gyp", "*.gyp", "*.gypi",
+			".bazelrc", "workspace.bazel", "build.bazel", "module.bazel", "=workspace", "=build", "workspace.bzlmod", "*.bzl", "=buck", "pants.toml", "tiltfile", "earthfile", "skaffold.yaml", "procfile", "brewfile",
 			"dockerfile", "dockerfile.*", "*.dockerfile", "containerfile", "docker-compose*", "compose.yaml", "compose.yml", "docker-bake.hcl", "vagrantfile",
 			".changeset/config.json", ".bumpversion.*", ".all-contributorsrc", ".browserslistrc", "ansible.cfg", "mkdocs.yml", "mkdocs.yaml", "conf.py", "hardhat.config.*", "truffle-config.js", "foundry.toml", "relay.config.*", "codegen.yml", "codegen.ts",
 			".nvmrc", ".node-version", ".python-version", ".ruby-version", ".java-version", ".terraform-version", ".rspec",

@@ -15,7 +15,7 @@ func (m Mount) Open() (*hostpath.Path, error) {
 	var p *hostpath.Path
 	var err error
 	if m.Origin.IsZero() {
-		p, err = hostpath.Resolve(m.Source, nil)
+		p, err = hostpath.Follow(m.Source)
 	} else {
 		p, err = hostpath.Open(m.Source, m.Origin)
 	}

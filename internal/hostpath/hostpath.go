@@ -8,7 +8,6 @@
 package hostpath
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -69,14 +68,25 @@ type Path struct {
 type LinkError struct {
 	Path string // that was asked for
 	Link string // on the way
-	Tree string // in which the link lies; "": no link at all is followed on this way
+	Tree string // in which the link lies, where a sandbox of this installation may write or could
+	// Stranger is where somebody else may have put the link, of whose sandboxes nothing is known. Without it and
+	// Tree no link at all is followed on this way.
+	Stranger *Stranger
 }
 
 func (e *LinkError) Error() string {
-	if e.Tree == "" {
+	if e.Tree == "" && e.Stranger == nil {
 		return fmt.Sprintf("%s leads through the link %s, and led through none when it was looked at", e.Path, e.Link)
 	}
-	return fmt.Sprintf("%s leads through %s, a link under %s, where an agent may write or could", e.Path, e.Link, e.Tree)
+	return fmt.Sprintf("%s leads through %s", e.Path, e.Reason())
+}
+
+// Reason says which link is not followed, and why: a sentence's part.
+func (e *LinkError) Reason() string {
+	if e.Stranger != nil {
+		return fmt.Sprintf("the link %s, and %s, whose agents are not known here, so that an agent could have put it there", e.Link, e.Stranger)
+	}
+	return fmt.Sprintf("%s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there", e.Link, e.Tree)
 }
 
 // TypeError is the refusal of what is neither a file nor a directory.
@@ -135,14 +145,32 @@ func (p *Path) ReadFile(most int64) ([]byte, error) {
 // mostLinks is how many links a path may lead through; the kernel's own bound.
 const mostLinks = 40
 
-// Resolve opens a path, and follows links where nobody may have put one: not below a tree.
-// It is a *LinkError where there is one, and a *TypeError for what is neither a file nor a
+// Resolve opens a path, and follows links where nobody may have put one: not below a tree, and only those of root and of
+// this process's user, where nobody else may write: a tree is what this installation knows of, and another user's
+// agents are known to theirs. It is a *LinkError where there is one, and a *TypeError for what is neither a file nor a
 // directory.
 func Resolve(path string, trees []Tree) (*Path, error) {
 	w, err := begin(path, trees)
 	if err != nil {
 		return nil, err
 	}
+	return w.open()
+}
+
+// Follow is Resolve through every link, whoever put it there: for places of Cofferdam's own, and for who asks where a name
+// leads to guard what is there, and would guard less if it were not followed.
+func Follow(path string) (*Path, error) {
+	w, err := begin(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.follows = true
+	return w.open()
+}
+
+// open goes to the path's end, and closes the walk.
+func (w *walk) open() (*Path, error) {
+	path := w.path
 	defer w.close()
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		target, err := w.step(rest[0])
@@ -174,7 +202,7 @@ func Links(path string) (resolved string, links []string, err error) {
 
 // leads is Links, which of a path that leads nowhere also returns where somebody would have to make it.
 func leads(path string) (resolved string, links []string, err error) {
-	w := &walk{path: path}
+	w := &walk{path: path, follows: true}
 	defer w.close()
 	if err := w.enter("/", unix.AT_FDCWD); err != nil {
 		return filepath.Clean(path), nil, err
@@ -193,8 +221,13 @@ func leads(path string) (resolved string, links []string, err error) {
 type walk struct {
 	path  string
 	trees []Tree
-	stack []place // from the root to where the walk is
-	links []string
+	// follows has every link followed. Nobody sets it by a parameter, so that a new caller is guarded.
+	follows bool
+	stack   []place // from the root to where the walk is
+	links   []string
+	// notes has others looked for at each link that is followed; other is the first that was found.
+	notes bool
+	other *Stranger
 }
 
 type place struct {
@@ -258,12 +291,8 @@ func (w *walk) step(name string) (target []string, err error) {
 		return nil, &fs.PathError{Op: "readlink", Path: link.name, Err: err}
 	}
 	w.leave()
-	tree, ok, err := w.within()
-	if err != nil {
+	if err := w.mayFollow(link); err != nil {
 		return nil, err
-	}
-	if ok {
-		return nil, &LinkError{Path: w.path, Link: link.name, Tree: tree.Path}
 	}
 	if w.links = append(w.links, link.name); len(w.links) > mostLinks {
 		return nil, &fs.PathError{Op: "open", Path: w.path, Err: unix.ELOOP}
@@ -274,6 +303,30 @@ func (w *walk) step(name string) (target []string, err error) {
 		}
 	}
 	return strings.Split(to, "/"), nil
+}
+
+// mayFollow refuses a link of the directory that the walk is in, if somebody else could have put it there.
+func (w *walk) mayFollow(link place) error {
+	if w.follows {
+		if !w.notes || w.other != nil {
+			return nil
+		}
+		var err error
+		w.other, err = w.stranger(link)
+		return err
+	}
+	tree, ok, err := w.within()
+	if err != nil {
+		return err
+	}
+	if ok {
+		return &LinkError{Path: w.path, Link: link.name, Tree: tree.Path}
+	}
+	other, err := w.stranger(link)
+	if err == nil && other != nil {
+		err = &LinkError{Path: w.path, Link: link.name, Stranger: other}
+	}
+	return err
 }
 
 // within is the tree that the walk is in: by what the directories on the way are, or by where
@@ -311,64 +364,4 @@ func (w *walk) end() (*Path, error) {
 	}
 	w.stack = w.stack[:len(w.stack)-1] // the descriptor is the caller's
 	return &Path{Name: p.name, ID: id, file: os.NewFile(uintptr(p.fd), p.name)}, nil
-}
-
-// Open opens a path again that Resolve has named, and follows no link on the way. It is a
-// *LinkError, *TypeError or *ChangedError if the path leads elsewhere now.
-func Open(name string, want Identity) (*Path, error) {
-	rel := strings.TrimPrefix(filepath.Clean(name), "/")
-	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(root) //nolint:errcheck // nothing was written to it
-	fd, err := below(root, rel)
-	if err != nil {
-		return nil, refusal(name, err)
-	}
-	return taken(fd, name, want)
-}
-
-// Below opens what lies in the directory, at a relative name, and follows no link.
-func (p *Path) Below(rel string, want Identity) (*Path, error) {
-	name := filepath.Join(p.Name, rel)
-	fd, err := below(p.Fd(), rel)
-	if err != nil {
-		return nil, refusal(name, err)
-	}
-	return taken(fd, name, want)
-}
-
-// taken is what a descriptor is of, if that is what is wanted; a zero identity wants any.
-func taken(fd int, name string, want Identity) (*Path, error) {
-	p := &Path{Name: name, file: os.NewFile(uintptr(fd), name)}
-	st, err := stat(fd)
-	if err == nil {
-		p.ID, err = identity(fd, st)
-	}
-	switch {
-	case errors.Is(err, errType):
-		err = &TypeError{Path: name}
-	case err != nil:
-		err = &fs.PathError{Op: "stat", Path: name, Err: err}
-	case !want.IsZero() && !want.Is(p.ID):
-		err = &ChangedError{Path: name}
-	}
-	if err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
-}
-
-// refusal says that a link was in the way, and which one as far as that can still be seen.
-func refusal(name string, err error) error {
-	if !errors.Is(err, unix.ELOOP) {
-		return &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	link := name
-	if _, links, err := Links(name); err == nil && len(links) > 0 {
-		link = links[0]
-	}
-	return &LinkError{Path: name, Link: link}
 }

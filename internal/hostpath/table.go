@@ -20,6 +20,7 @@ type Mounted struct {
 	Parent string // the ID of the mount on which it is mounted
 	At     string // where it is mounted
 	Shows  Spot
+	Type   string // of the file system: "ext4", "proc"
 }
 
 // Table is the host's table of mounts, the lower ones first.
@@ -35,15 +36,22 @@ func ReadTable() (Table, error) {
 }
 
 // ParseTable reads mountinfo(5): the first two fields are the mount's and its parent's IDs, the
-// third is the device, the fourth what of its file system is shown, and the fifth where.
+// third is the device, the fourth what of its file system is shown, the fifth where, and the one behind a "-" the file
+// system's type.
 func ParseTable(text string) Table {
 	var all Table
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(text) {
 		// A space alone parts fields: a name may have any other blank as it is.
-		if fields := strings.Split(strings.TrimSuffix(line, "\n"), " "); len(fields) > 4 {
-			all = append(all, Mounted{ID: fields[0], Parent: fields[1], At: unescape.Replace(fields[4]), Shows: Spot{Device: fields[2], Path: unescape.Replace(fields[3])}})
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+		if len(fields) < 5 {
+			continue
 		}
+		m := Mounted{ID: fields[0], Parent: fields[1], At: unescape.Replace(fields[4]), Shows: Spot{Device: fields[2], Path: unescape.Replace(fields[3])}}
+		if end := slices.Index(fields[5:], "-"); end >= 0 && len(fields) > 5+end+1 {
+			m.Type = fields[5+end+1]
+		}
+		all = append(all, m)
 	}
 	return all
 }
@@ -101,6 +109,16 @@ func (table Table) NameUnder(path, dir string) (name string, ok bool) {
 func (table Table) NamesUnder(path, dir string) []string {
 	spot, known := table.SpotOf(path)
 	return table.shownIn(dir).namesOf(path, dir, spot, known)
+}
+
+// Shown is what whoever is shown a path sees of the mounts: the path itself, as a part of the one in which it lies, and
+// what is mounted at and below it.
+func (table Table) Shown(path string) Table {
+	shown := table.shownIn(path)
+	if m, ok := table.mountOf(path); ok {
+		shown[0].Type = m.Type
+	}
+	return shown
 }
 
 // shownIn is what a directory shows: the directory itself, and what is mounted below it.

@@ -151,7 +151,7 @@ func checkOne(what, path, name string) error {
 	if err := checkStat(what, path, name, &info); err != nil || info.Mode&0o020 == 0 || !saysWho(&info) {
 		return err
 	}
-	theirs, err := othersByList(name)
+	theirs, err := hostpath.OthersByList(name)
 	if err != nil {
 		return unread(&fs.PathError{Op: "getxattr", Path: name, Err: err}, what, path)
 	}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// Lead is a path of the settings that leads through links.
+// Lead is a path of the settings, or of a mount of their policy, that leads through links.
 type Lead struct {
-	Path string `json:"path"` // as the settings have it
+	Path string `json:"path"` // as the settings or the policy have it
 	To   string `json:"to"`   // absolute, without links
 }
 
@@ -26,6 +27,14 @@ func (p *Project) leads() ([]Lead, error) {
 	for _, m := range s.Mounts {
 		source, _, _ := SplitMount(m)
 		paths = append(paths, source)
+	}
+	if p.Policy != nil {
+		// A policy that is wrong mounts nothing: no run is made by it.
+		if parsed, err := policy.Parse(p.Inside(s.Policy), p.Policy); err == nil {
+			for _, m := range parsed.Mounts() {
+				paths = append(paths, m.Source)
+			}
+		}
 	}
 	var all []Lead
 	for _, path := range paths {

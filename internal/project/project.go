@@ -208,7 +208,7 @@ func digest(parts ...[]byte) string {
 // limited reads a regular file. One that is none is not waited for: an agent may have made it. Links
 // are followed, and what they lead to is part of what is allowed (Leads).
 func limited(path string, most int64) ([]byte, error) {
-	file, err := hostpath.Resolve(path, nil)
+	file, err := hostpath.Follow(path)
 	if _, other := errors.AsType[*hostpath.TypeError](err); other {
 		return nil, errors.New("it is no regular file")
 	}

@@ -40,6 +40,7 @@ type list struct {
 	Left     []string          `json:"left,omitempty"` // paths that are neither file, directory nor link
 	Entries  map[string]Entry  `json:"entries"`        // by path, with slashes; "." is not among them
 	Deciding []string          `json:"deciding,omitempty"`
+	Host     string            `json:"host,omitempty"` // the daemon whose sandbox works in it; "": this installation's own
 }
 
 // Workspace is a copy of a directory, in a folder of its own.
@@ -79,6 +80,17 @@ func (w *Workspace) NoteDeciding(paths []string) error {
 	return w.write()
 }
 
+// NoteHost keeps which daemon's sandbox works in the copy, by its address: unix:///PATH; "" is this installation's own.
+func (w *Workspace) NoteHost(address string) error {
+	if w.list.Host = address; address == "" {
+		return nil
+	}
+	return w.write()
+}
+
+// Host is what NoteHost was told.
+func (w *Workspace) Host() string { return w.list.Host }
+
 // Deciding are the paths that NoteDeciding was told.
 func (w *Workspace) Deciding() []string { return w.list.Deciding }
 
@@ -99,13 +111,15 @@ func Make(ctx context.Context, original, folder string, hides Hides) (w *Workspa
 	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	making, err := hold(folder)
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(folder)
 		}
+		_ = making.Release() // it goes with this process
 	}()
 	w = &Workspace{dir: folder, list: list{Original: original, ID: dir.ID, Entries: map[string]Entry{}}}
 	if err := w.copy(ctx, dir, hides); err != nil {

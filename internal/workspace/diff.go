@@ -33,18 +33,45 @@ func (w *Workspace) Diff(c Change) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	mode, err := w.modeLine(c)
+	if err != nil {
+		return "", err
+	}
 	if !old || !young {
-		return fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, c.Path, mostDiffed>>10), nil
+		return mode + fmt.Sprintf("%s %s, whose lines are not compared: it is no text, or larger than %d kB\n", c.How, c.Path, mostDiffed>>10), nil
 	}
 	text := linediff.Unified(nameOr(c.How == Added, "a/"+c.Path), nameOr(c.How == Removed, "b/"+c.Path), before, after)
 	if text == "" {
 		text = map[How]string{
-			Added:    fmt.Sprintf("added %s, which is empty\n", c.Path),
-			Modified: fmt.Sprintf("modified %s: executable %v\n", c.Path, c.Executable),
-			Removed:  fmt.Sprintf("removed %s, which was empty\n", c.Path),
+			Added:   fmt.Sprintf("added %s, which is empty\n", c.Path),
+			Removed: fmt.Sprintf("removed %s, which was empty\n", c.Path),
 		}[c.How]
 	}
-	return text, nil
+	return mode + text, nil
+}
+
+// modeLine says of a file that it becomes a program, or is none any more, whatever becomes of its lines; "": neither.
+func (w *Workspace) modeLine(c Change) (string, error) {
+	was := false
+	if c.How == Removed {
+		return "", nil
+	}
+	if c.How == Modified {
+		root, err := w.openOriginal()
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = root.Close() }()
+		info, err := root.Lstat(c.Path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		was = err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	}
+	if was == c.Executable {
+		return "", nil
+	}
+	return fmt.Sprintf("%s %s: executable %v\n", c.How, c.Path, c.Executable), nil
 }
 
 // sideOf reads one side of a change. lined is false for what has no lines.

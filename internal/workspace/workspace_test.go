@@ -431,6 +431,37 @@ func TestMakeLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestSweep: a copy that nobody has filled to its end is removed, and one that is being filled, or is whole, stays.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir, _ := project(t)
+	all := t.TempDir()
+	folder := func(name string) string { return filepath.Join(all, name) }
+	if _, err := workspace.Make(t.Context(), dir, folder("whole"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(folder("half"), "copy", "src"), 0o755); err != nil { // its maker was killed
+		t.Fatal(err)
+	}
+	hides := func(*hostpath.Path) (func(string, fs.DirEntry) bool, error) {
+		return nil, errors.Join(workspace.Sweep(all), func() error { _, err := os.Lstat(folder("being made")); return err }())
+	}
+	if _, err := workspace.Make(t.Context(), dir, folder("being made"), hides); err != nil {
+		t.Errorf("while it is being made: %v", err)
+	}
+	if _, err := os.Lstat(folder("half")); !os.IsNotExist(err) {
+		t.Errorf("a half copy stays: %v", err)
+	}
+	for _, name := range []string{"whole", "being made"} {
+		if _, err := workspace.Open(folder(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := workspace.Sweep(folder("none")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCopyWithoutHidden: a copy has nothing that is hidden, nor is anything of it applied or removed.
 func TestCopyWithoutHidden(t *testing.T) {
 	t.Parallel()

@@ -90,7 +90,7 @@ def _remote(host: str, token: str, ca: str) -> Address:
         )
     if not all("!" <= c <= "~" for c in token):
         raise CofferdamError("the token has characters that no token has")
-    roots = _hostfile.read("CA file", ca).decode("ascii", errors="replace") if ca else ""
+    roots = _hostfile.read_deciding("CA file", ca).decode("ascii", errors="replace") if ca else ""
     return Address(url=f"{parts.scheme}://{parts.netloc}", token=token, ca=ca, roots=roots)
 
 

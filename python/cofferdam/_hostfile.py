@@ -2,13 +2,17 @@
 
 One may lie in a directory that an agent was given to write to, in a run that has long ended, and
 the agent may have left a link there. So a path is opened one name at a time, and no link in such a
-directory is followed. The daemon keeps a record of these directories. Nothing else in this package
+directory is followed. The daemon keeps a record of these directories. Of another user's agents it
+knows nothing, so that a link is also not followed unless it is root's or this user's, where nobody else
+may write. Nothing else in this package
 opens, resolves or looks at a path by its name (``tests/test_paths.py``).
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import hashlib
 import json
 import os
 import stat
@@ -144,6 +148,36 @@ def _is_own(info: os.stat_result) -> bool:
     return stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid() and not others
 
 
+_ACL_USER, _ACL_GROUP, _ACL_WRITE = 0x02, 0x08, 0x2  # acl(5)
+
+
+def _is_open_to_others(found: os.stat_result, descriptor: int) -> bool:
+    """Whether others than its owner, root's group and this process's may write what is there.
+
+    Where everybody may write but only the owner rename, as in /tmp, what is there is its owner's. Nobody writes where a
+    mount is read-only.
+    """
+    directory = stat.S_ISDIR(found.st_mode)
+    if not found.st_mode & 0o022 or not (directory or stat.S_ISREG(found.st_mode)):
+        return False
+    if (directory and found.st_mode & stat.S_ISVTX) or os.fstatvfs(descriptor).f_flag & os.ST_RDONLY:
+        return False
+    if found.st_mode & 0o002 or found.st_gid not in (0, os.getegid()):
+        return True
+    try:
+        entries = os.getxattr(f"/proc/self/fd/{descriptor}", "system.posix_acl_access")[4:]
+    except OSError as e:
+        if e.errno in (errno.ENODATA, errno.ENOTSUP):
+            return False
+        raise
+    for at in range(0, len(entries) - 7, 8):
+        tag, rights, who = struct.unpack_from("<HHI", entries, at)
+        own = {_ACL_USER: os.geteuid(), _ACL_GROUP: os.getegid()}.get(tag, who)
+        if rights & _ACL_WRITE and who not in (0, own):
+            return True
+    return False
+
+
 def look(path: str | os.PathLike[str]) -> os.stat_result:
     """What is at a path of this installation's own; a link is itself."""
     return os.lstat(path)
@@ -156,6 +190,45 @@ def read(what: str, path: str | os.PathLike[str], most: int = MOST_BYTES) -> byt
         return _content(_open(at), most)
     except (OSError, ValueError) as e:
         raise CofferdamError(f"the {what} {at} can't be read: {_because(e)}") from e
+
+
+def read_deciding(what: str, path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """:func:`read` of a file that decides whom this process believes.
+
+    One that an agent could have written, or another user of this host, decides only if a person has seen it as it is:
+    the daemon's list of such files has its digest.
+    """
+    if not hasattr(os, "O_PATH"):  # sandboxes write to hosts with Linux only
+        return read(what, path, most)
+    at = _from_here(what, path)
+    try:
+        with _Walk(at, _trees()) as walk:
+            text = _content(walk.reader(), most)
+            tree, stranger = walk.tree(), walk.stranger()
+        digest = "sha256:" + hashlib.sha256(text).hexdigest()
+        if not (tree or stranger) or _vouched().get(os.path.normpath(at), {}).get("digest") == digest:
+            return text
+    except (OSError, ValueError, AttributeError) as e:
+        raise CofferdamError(f"the {what} {at} can't be read: {_because(e)}") from e
+    why = f"lies under {tree}, where an agent may write, or could" if tree else f"may be an agent's, because {stranger}"
+    raise CofferdamError(
+        f"the {what} {at} {why}, and nobody has seen what is in it now: read it, and say so: "
+        f"cofferdam project allow {at} (its digest is {digest})"
+    )
+
+
+def _vouched() -> dict[str, dict[str, str]]:
+    """What people have seen, by paths; the command line and the daemon write it."""
+    state = state_directory()
+    if state is None or not _is_own(os.lstat(state)):
+        return {}
+    try:
+        known: dict[str, dict[str, str]] = json.loads(
+            _content(os.open(state / "vouched.json", _READ | os.O_NOFOLLOW), _MOST_RECORD)
+        )
+    except FileNotFoundError:
+        return {}
+    return known
 
 
 def find(what: str, path: str | os.PathLike[str]) -> Found:
@@ -240,11 +313,7 @@ def _open(path: str) -> int:
     if not hasattr(os, "O_PATH"):  # sandboxes write to hosts with Linux only
         return os.open(path, _READ)
     with _Walk(path, _trees()) as walk:
-        walk.go()
-        if not stat.S_ISREG(os.fstat(walk.descriptor).st_mode):  # a device's opening may do something
-            raise ValueError("it is no regular file")
-        # What is open is opened for reading, and nothing that has its name by now.
-        return os.open(f"/proc/self/fd/{walk.descriptor}", _READ)
+        return walk.reader()
 
 
 class _Walk:
@@ -277,6 +346,28 @@ class _Walk:
         tree = self._within()
         return None if tree is None else tree.path
 
+    def stranger(self, *others: tuple[str, os.stat_result]) -> str | None:
+        """The first place on the way in which somebody other than root and this user decides, and why, or None.
+
+        Every directory counts: whoever may rename one can put a link of somebody trusted where it was not meant to be.
+        """
+        root = os.fstat(self._stack[0][1]).st_uid  # who owns / decides everything anyway
+        way = [(name, os.fstat(descriptor), descriptor) for name, descriptor in self._stack]
+        for name, found, descriptor in [*way, *((name, found, -1) for name, found in others)]:
+            if found.st_uid not in (0, os.geteuid(), root):
+                return f"{name} belongs to user {found.st_uid}, whose agents are not known here"
+            if descriptor >= 0 and _is_open_to_others(found, descriptor):
+                return f"others can write to {name}, and their agents are not known here"
+        return None
+
+    def reader(self) -> int:
+        """Goes to the path's end, and opens the regular file there for reading."""
+        self.go()
+        if not stat.S_ISREG(os.fstat(self.descriptor).st_mode):  # a device's opening may do something
+            raise ValueError("it is no regular file")
+        # What is open is opened for reading, and nothing that has its name by now.
+        return os.open(f"/proc/self/fd/{self.descriptor}", _READ)
+
     def go(self) -> None:
         """Goes to the path's end."""
         rest = self._path.split("/")
@@ -296,8 +387,9 @@ class _Walk:
         if not stat.S_ISLNK(os.fstat(self.descriptor).st_mode):
             return []
         target = os.readlink("", dir_fd=self.descriptor)
+        link = os.fstat(self.descriptor)
         os.close(self._stack.pop()[1])
-        self._check(full)
+        self._check(full, link)
         self._links += 1
         if self._links > _MOST_LINKS:
             raise ValueError(f"it leads through more than {_MOST_LINKS} links")
@@ -305,13 +397,19 @@ class _Walk:
             os.close(self._stack.pop()[1])
         return target.split("/")
 
-    def _check(self, link: str) -> None:
+    def _check(self, link: str, found: os.stat_result) -> None:
         """Refuses a link of the directory that the walk is in, if an agent could have put it there."""
         tree = self._within()
         if tree is not None:
             raise CofferdamError(
                 f"{self._path} leads through {link}, a link under {tree.path}, which some sandbox was given to write "
                 "to, so that an agent could have put it there; name what it leads to"
+            )
+        stranger = self.stranger((link, found))
+        if stranger is not None:
+            raise CofferdamError(
+                f"{self._path} leads through the link {link}, and {stranger}, so that an agent could have put it "
+                "there; name what it leads to"
             )
 
     def _within(self) -> _Tree | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cofferdam import Client, CofferdamError, Sandbox
+from cofferdam import Client, CofferdamError, Sandbox, _find
 from cofferdam.agt import CofferdamSandboxProvider
 
 pytestmark = pytest.mark.usefixtures("daemon")
@@ -24,6 +26,12 @@ def project() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+def allow(path: Path) -> None:
+    """Says, as a person, that what is in a file was read: anybody could have written it there."""
+    digest = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    subprocess.run([_find.binary(), "project", "allow", "--digest", digest, str(path)], check=True)
+
+
 def document(project: Path, **more: object) -> str:
     return json.dumps(
         {"name": "mine", "defaults": {"action": "allow"}, "sandbox_mounts": {"output_dir": str(project)}, **more}
@@ -35,6 +43,8 @@ def test_a_provider_asks_about_a_document_that_an_agent_wrote(daemon: Path, proj
     theirs, ours = project / "session.yaml", project / "policy.yaml"
     theirs.write_text(document(project))
     ours.write_text("name: narrow\npackages: { default: deny }\n")
+    allow(theirs)
+    allow(ours)
     with Sandbox(policy=str(ours)):
         pass
     with CofferdamSandboxProvider() as provider:
@@ -62,8 +72,9 @@ def test_a_provider_asks_about_a_document_that_an_agent_wrote(daemon: Path, proj
 def test_a_plan_asks_about_a_policy_that_an_agent_wrote(daemon: Path, project: Path) -> None:
     policy = project / "policy.yaml"
     policy.write_text("name: narrow\npackages: { default: deny }\n")
+    allow(policy)
     with Client() as client:
-        client.plan(["pip", "install", "six"], policy=str(policy))  # the control: it is noted as a person's
+        client.plan(["pip", "install", "six"], policy=str(policy))  # the control: a person has seen it
         with Sandbox(
             policy_name=None, mounts=[{"source": str(project), "destination": "/output", "read_write": True}]
         ) as box:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import subprocess
@@ -206,6 +207,49 @@ def test_documents_are_read(project: Path) -> None:
         ca.write_text(text)
         with pytest.raises(CofferdamError, match="has no certificates"):
             _find.trust(_find.address("https://x.example", "t", str(ca)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to make another user's links and files")
+def test_links_and_files_of_another_user(project: Path) -> None:
+    """Nothing is known of another user's agents: their links are not followed, and their files decide nothing unseen."""
+    place, ca = project.parent / "place", project.parent / "place" / "ca.pem"
+    place.mkdir()
+    link = place / "link"
+    link.symlink_to(project.parent / "secret" / "policy.yaml")
+    ca.write_text("no certificate\n")
+
+    def trusted() -> None:
+        assert _policy.text_of(str(link))[1] == b"name: secret\n"
+        assert _hostfile.read_deciding("CA file", ca) == b"no certificate\n"
+
+    def refused(why: str, *, deciding: bool = True) -> None:
+        with pytest.raises(CofferdamError, match=why + ".*an agent could have put it there"):
+            _policy.text_of(str(link))
+        if deciding:
+            with pytest.raises(CofferdamError, match=why + ".*nobody has seen what is in it"):
+                _hostfile.read_deciding("CA file", ca)
+
+    trusted()  # the control
+    os.chown(link, 1000, 1000, follow_symlinks=False)
+    refused("link belongs to user 1000", deciding=False)
+    os.chown(link, 0, 0, follow_symlinks=False)
+    os.chown(place, 1000, 1000)
+    refused("place belongs to user 1000")
+    os.chown(place, 0, 0)
+    place.chmod(0o777)
+    refused("others can write to .*place")
+    place.chmod(0o1777)
+    trusted()  # as in /tmp
+    place.chmod(0o755)
+    os.chown(ca, 1000, 1000)
+    with pytest.raises(CofferdamError, match=r"ca\.pem belongs to user 1000.*nobody has seen"):
+        _hostfile.read_deciding("CA file", ca)
+    digest = "sha256:" + hashlib.sha256(ca.read_bytes()).hexdigest()
+    (project.parent / "state" / "vouched.json").write_text(json.dumps({str(ca): {"digest": digest}}))
+    trusted()  # a person has seen it
+    ca.write_text("another\n")
+    with pytest.raises(CofferdamError, match="nobody has seen"):
+        _hostfile.read_deciding("CA file", ca)
 
 
 @pytest.mark.parametrize("change", [None, 0o777, 0o775])

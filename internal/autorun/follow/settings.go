@@ -22,13 +22,18 @@ import (
 func sections(base string) (tables, keys []string) {
 	switch base {
 	case "pyproject.toml":
-		return []string{"tool.pylint", "tool.mypy", "tool.flake8"}, nil
+		return []string{"tool.pylint", "tool.mypy", "tool.flake8", "tool.sqlfluff", "tool.pyright", "tool.basedpyright", "tool.gitlint", "tool.cspell"}, nil
 	case "cargo.toml": // what cargo builds and runs first, and what it loads into the compiler, also for editors
-		return []string{"package.build", "project.build", "lib.proc-macro", "lib.proc_macro", "lib.plugin"}, nil
+		return []string{"package.build", "project.build", "lib.proc-macro", "lib.proc_macro", "lib.plugin", "lib.crate-type", "lib.crate_type", "lib.path"}, nil
 	case "setup.cfg", "tox.ini":
-		return []string{"pylint", "mypy", "flake8", "master", "main", "default"}, nil
+		return []string{"pylint", "mypy", "flake8", "sqlfluff", "master", "main", "default"}, nil
 	case "package.json":
-		return nil, []string{"eslintConfig", "prettier", "stylelint", "husky", "lint-staged", "simple-git-hooks", "pre-commit", "commitlint"}
+		return nil, []string{
+			"eslintConfig", "prettier", "stylelint", "xo", "cspell", "remarkConfig", "rehypeConfig", "retextConfig", "textlint", "markdownlint-cli2", "jest", "postcss", "graphql", "apollo",
+			"husky", "gitHooks", "lint-staged", "nano-staged", "simple-git-hooks", "git-hooks", "pre-commit", "pre-push", "commit-msg", "commitlint", "config.ghooks", "config.pre-git",
+		}
+	case "composer.json":
+		return nil, []string{"extra.captainhook", "extra.grumphp", "extra.hooks"} // git's, which installs put there
 	case "tsconfig.json", "jsconfig.json":
 		return nil, []string{"compilerOptions.plugins"} // of the language server
 	}

@@ -111,7 +111,7 @@ func (b bundle) processes() ([]process.ID, error) {
 // over: a link there, or another name of somebody else's socket, is refused, since it would
 // have root speak with another machine, or with anybody.
 func (b bundle) reachable(name string) (path string, closed func(), err error) {
-	own, err := hostpath.Resolve(b.own(), nil) // nobody but root writes above it
+	own, err := hostpath.Follow(b.own()) // nobody but root writes above it
 	if err != nil {
 		return "", nil, err
 	}

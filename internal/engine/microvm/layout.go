@@ -233,7 +233,7 @@ func copyFolder(ctx context.Context, m folderImage, o engine.Owner, to string) e
 		if err := errors.Join(os.Mkdir(pins.Empty, 0o555), pins.Pin()); err != nil { //nolint:gosec // copied as a directory with nothing in it
 			return err
 		}
-		source, err := hostpath.Resolve(pins.At(0), nil)
+		source, err := hostpath.Follow(pins.At(0))
 		if err != nil {
 			return err
 		}

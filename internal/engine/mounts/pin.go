@@ -151,7 +151,7 @@ func (p Pins) outers(n int) []outer {
 func (p Pins) hide(n int) error {
 	m, found := p.Mounts[n], false
 	for _, o := range p.outers(n) {
-		root, err := hostpath.Resolve(p.At(o.n), nil)
+		root, err := hostpath.Follow(p.At(o.n))
 		if err != nil {
 			return err
 		}
@@ -174,7 +174,7 @@ func (p Pins) hide(n int) error {
 // cover lays a mount over its place in an outer one.
 func (p Pins) cover(n int, o outer) error {
 	m := p.Mounts[n]
-	root, err := hostpath.Resolve(p.At(o.n), nil)
+	root, err := hostpath.Follow(p.At(o.n))
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (p plan) mount(ctx context.Context, b bundle) error {
 // covered, so that it can't have made one; runc has been led astray by links there more than
 // once. A place that is missing is made by runc.
 func checkPlaces(root string, shown []engine.Mount) error {
-	top, err := hostpath.Resolve(root, nil)
+	top, err := hostpath.Follow(root)
 	if err != nil {
 		return err
 	}

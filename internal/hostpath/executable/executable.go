@@ -102,6 +102,21 @@ func (p *Program) CommandContext(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
+// CheckStrangers refuses a command that is to be run with this process's rights, if somebody other than root and this user could
+// have written a file that decides what it does: of their agents nothing is known here.
+func CheckStrangers(argv []string, dir string) error {
+	for _, name := range Files(argv, dir) {
+		other, err := hostpath.StrangerOf(name)
+		if err != nil {
+			return fmt.Errorf("the program %s can't be looked at: %w", name, err)
+		}
+		if other != nil {
+			return fmt.Errorf("%s is not run, or read by a program, with this user's rights, because %s, whose agents are not known here; keep it where root and this user alone write", name, other)
+		}
+	}
+	return nil
+}
+
 // open opens a file, and refuses one that somebody inside may write.
 func open(name string, writable []hostpath.Tree) (*hostpath.Path, error) {
 	path, err := hostpath.Resolve(name, writable)
@@ -135,7 +150,7 @@ func Places(argv []string, dir string, environment map[string]string) []string {
 			}
 			name = filepath.Join(dir, name)
 		}
-		if path, err := hostpath.Resolve(name, nil); err == nil {
+		if path, err := hostpath.Follow(name); err == nil {
 			if path.ID.Type == hostpath.Dir {
 				all = append(all, name)
 			}
@@ -206,7 +221,7 @@ func Files(argv []string, dir string) []string {
 			if !filepath.IsAbs(name) && dir != "" {
 				name = filepath.Join(dir, name)
 			}
-			if path, err := hostpath.Resolve(name, nil); err == nil {
+			if path, err := hostpath.Follow(name); err == nil {
 				if path.ID.Type == hostpath.File {
 					files = append(files, name)
 				}
@@ -219,7 +234,7 @@ func Files(argv []string, dir string) []string {
 
 // interpreter is what runs a script; "": it is none.
 func interpreter(name string) string {
-	path, err := hostpath.Resolve(name, nil)
+	path, err := hostpath.Follow(name)
 	if err != nil {
 		return ""
 	}

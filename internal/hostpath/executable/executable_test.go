@@ -174,6 +174,35 @@ func TestProgramsThatASandboxMayWrite(t *testing.T) {
 	}
 }
 
+// TestProgramsThatAnotherUserMayWrite are not run with this process's rights. The controls are root's own.
+func TestProgramsThatAnotherUserMayWrite(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's files")
+	}
+	dir := t.TempDir()
+	ours, theirs, script := filepath.Join(dir, "ours"), filepath.Join(dir, "theirs"), filepath.Join(dir, "script")
+	write(t, ours, "#!/bin/sh\n")
+	write(t, theirs, "#!/bin/sh\n")
+	write(t, script, "#!"+theirs+"\n")
+	if err := os.Chown(theirs, 1000, 1000); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		argv []string
+		ok   bool
+	}{
+		"control: root's":        {[]string{ours}, true},
+		"control: the system's":  {[]string{"/bin/sh", ours}, true},
+		"the program":            {[]string{theirs}, false},
+		"a script's interpreter": {[]string{script}, false},
+		"an argument":            {[]string{"/bin/sh", theirs}, false},
+	} {
+		if err := executable.CheckStrangers(c.argv, ""); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestPlaces are where a command looks for what it runs; none may be where a sandbox may write.
 func TestPlaces(t *testing.T) {
 	project, elsewhere := t.TempDir(), t.TempDir()

@@ -6,6 +6,7 @@
 package vouched
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -52,12 +53,17 @@ func Digest(data []byte) string {
 type UnseenError struct {
 	What, Path string
 	Tree       string // in which the file lies, or a link that leads to it; "/": nobody knows where agents could write
-	Digest     string
+	// Stranger is where somebody else decides what the file is, of whose agents nothing is known; nil: nowhere.
+	Stranger *hostpath.Stranger
+	Digest   string
 }
 
 func (e *UnseenError) Error() string {
 	where := fmt.Sprintf("is reached under %s, where an agent may write, or could", e.Tree)
-	if e.Tree == "/" {
+	switch {
+	case e.Stranger != nil:
+		where = fmt.Sprintf("may be an agent's, because %s, whose agents are not known here", e.Stranger)
+	case e.Tree == "/":
 		where = "may be an agent's, because the record of where agents could write can't be read"
 	}
 	return fmt.Sprintf("the %s %s %s, and nobody has seen what is in it now: read it, and say so: cofferdam project allow %s (its digest is %s); or keep it where no run may write", e.What, e.Path, where, e.Path, e.Digest)
@@ -67,7 +73,9 @@ func (e *UnseenError) Error() string {
 func (e *UnseenError) Unwrap() error { return fault.ErrInvalid }
 
 // Check tells whether what was read from an absolute path may decide: nobody inside could have written it in these
-// trees, and then it is noted, or it is what was noted last. Otherwise it is an *UnseenError.
+// trees, nor somebody else on this host, whose agents are on another record, and then it is noted, or it is what was
+// noted last. Otherwise it is an *UnseenError. Noted is only what the file has: who tries what it could have has not put
+// that there.
 func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees []hostpath.Tree) error {
 	read := path // with its "..", which lead on from where a link before them leads
 	path = filepath.Clean(path)
@@ -77,15 +85,36 @@ func (b *Book) Check(ctx context.Context, what, path string, data []byte, trees 
 		return b.renew(ctx, path, known[path])
 	}
 	tree, theirs, looked := hostpath.Within(read, trees)
+	var stranger *hostpath.Stranger
+	if !theirs && looked == nil {
+		stranger, looked = hostpath.StrangerOf(read)
+	}
 	switch {
 	case looked != nil:
 		return fault.Wrap(fault.ErrUnavailable, looked, "where the %s %s lies can't be looked at", what, path)
-	case !theirs:
+	case !theirs && stranger == nil:
+		if !has(read, data) {
+			return nil
+		}
 		return b.Vouch(ctx, path, data)
 	case err != nil:
 		return err
 	}
-	return &UnseenError{What: what, Path: path, Tree: tree.Path, Digest: digest}
+	return &UnseenError{What: what, Path: path, Tree: tree.Path, Stranger: stranger, Digest: digest}
+}
+
+// has tells whether what was read is what a file has now. An ignore file that is gone says as much as an empty one.
+func has(path string, data []byte) bool {
+	file, err := hostpath.Resolve(path, nil)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist) && len(data) == 0
+	}
+	defer file.Close()
+	if file.ID.Type != hostpath.File {
+		return false
+	}
+	now, err := file.ReadFile(int64(len(data)))
+	return err == nil && bytes.Equal(now, data)
 }
 
 // renewAfter is how long an entry counts as used: a use after that is noted.

@@ -33,6 +33,7 @@ func TestCheck(t *testing.T) {
 	anywhere := []hostpath.Tree{{Path: "/"}}
 	book := vouched.Open(filepath.Join(dir, "state", "vouched.json"))
 	check := func(path, text string, trees []hostpath.Tree) error {
+		must(t, os.WriteFile(filepath.Clean(path), []byte(text), 0o600))
 		return book.Check(t.Context(), "policy", path, []byte(text), trees)
 	}
 	refused := func(when string, err error) {
@@ -61,6 +62,54 @@ func TestCheck(t *testing.T) {
 	refused("it was taken back", check(file, "two", theirs))
 	covered := []hostpath.Tree{theirs[0].Cover(map[string]hostpath.Mark{"policy.yaml": ""})}
 	must(t, check(file, "three", covered))
+}
+
+// TestFilesOfAnotherUser: what another user could have written, whose agents are on another record, decides nothing that
+// nobody has seen. The control is root's own file.
+func TestFilesOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's files")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	file := filepath.Join(dir, "policy.yaml")
+	must(t, os.WriteFile(file, []byte("one"), 0o644))
+	book := vouched.Open(filepath.Join(dir, "state", "vouched.json"))
+	must(t, book.Check(t.Context(), "policy", file, []byte("one"), nil)) // the control
+	must(t, os.Chown(file, 1000, 1000))
+	must(t, book.Check(t.Context(), "policy", file, []byte("one"), nil)) // as it was seen
+	err = book.Check(t.Context(), "policy", file, []byte("two"), nil)
+	unseen, is := errors.AsType[*vouched.UnseenError](err)
+	if !is || unseen.Stranger == nil || !strings.Contains(err.Error(), "belongs to user 1000") || !strings.Contains(err.Error(), "cofferdam project allow "+file) {
+		t.Fatalf("another user's: %v", err)
+	}
+	must(t, book.Vouch(t.Context(), file, []byte("two")))
+	must(t, book.Check(t.Context(), "policy", file, []byte("two"), nil))
+}
+
+// TestWhatNoFileHasIsNotNoted: what somebody tries, or has read from elsewhere, is not what a person has put into a file,
+// and takes nothing away from what they have. The controls are the same texts once the file has them.
+func TestWhatNoFileHasIsNotNoted(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	file := filepath.Join(dir, "policy.yaml")
+	must(t, os.WriteFile(file, []byte("had"), 0o600))
+	book := vouched.Open(filepath.Join(t.TempDir(), "vouched.json"))
+	theirs := []hostpath.Tree{{Path: dir}}
+	check := func(text string, trees []hostpath.Tree) error {
+		return book.Check(t.Context(), "policy", file, []byte(text), trees)
+	}
+	must(t, check("had", nil))
+	must(t, check("tried", nil)) // no agent could have written it
+	must(t, check("had", theirs))
+	if err := check("tried", theirs); err == nil {
+		t.Error("what was only tried is taken from an agent")
+	}
+	must(t, os.WriteFile(file, []byte("tried"), 0o600))
+	must(t, check("tried", nil))
+	must(t, check("tried", theirs)) // the control
 }
 
 // TestALinkBeforeDots: the ".." after a link lead to where the link's directory lies, and that is the file that was read.

@@ -193,7 +193,7 @@ func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
 	}
 	var all []engine.Mount
 	for _, p := range w.Places {
-		opened, err := hostpath.Resolve(filepath.Join(dir, slot(p)), nil) // no sandbox may write above it
+		opened, err := hostpath.Follow(filepath.Join(dir, slot(p))) // no sandbox may write above it
 		if err != nil {
 			return nil, fault.Wrap(fault.ErrUnavailable, err, "the home %s can't be opened", w.Name)
 		}

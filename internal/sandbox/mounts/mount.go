@@ -67,10 +67,6 @@ type Rules struct {
 // AgentPlace is where the guest agent's files are shown.
 const AgentPlace = "/.cofferdam/bin"
 
-// systemTrees are kernel interfaces; showing them or the whole root would hand
-// the host over.
-func systemTrees() []string { return []string{"/proc", "/sys", "/dev"} }
-
 // systemPrograms are the directories from which the host itself runs: its programs, their libraries and
 // settings, and its kernels. The daemon runs some of them, and so does everybody else.
 func systemPrograms() []string {
@@ -177,7 +173,7 @@ func (r Rules) unopened(source string, err error) error {
 	case errors.As(err, &link) && link.Tree == "/":
 		return fault.Invalid("the mount source %s leads through the link %s, and what one of the sandboxes may write to is not known (the daemon's log names it), so that an agent could have put it there; name what it leads to, or destroy that sandbox", source, link.Link)
 	case errors.As(err, &link):
-		return fault.Invalid("the mount source %s leads through %s, a link under %s, which some sandbox was given to write to, so that an agent could have put it there; name what it leads to", source, link.Link, link.Tree)
+		return fault.Invalid("the mount source %s leads through %s; name what it leads to", source, link.Reason())
 	case errors.As(err, &other):
 		if err := r.checkPlace(other.Path); err != nil {
 			return err
@@ -228,17 +224,19 @@ func (r Rules) checkPlace(resolved string) error {
 	if resolved == "/" {
 		return fault.Invalid("the whole host can't be mounted; name the directory that the command needs")
 	}
-	for _, tree := range systemTrees() {
-		if within(resolved, tree) {
-			return fault.Invalid("%s can't be mounted: %s belongs to the host's kernel", resolved, tree)
-		}
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be mounted: the host's table of mounts can't be read", resolved)
+	}
+	if err := checkKernel(table, resolved); err != nil {
+		return err
 	}
 	for _, own := range r.Own {
 		if within(resolved, own) || within(own, resolved) {
 			return fault.Invalid("%s can't be mounted: Cofferdam keeps its own state in %s", resolved, own)
 		}
 	}
-	return r.checkOtherNames(resolved)
+	return r.checkOtherNames(table, resolved)
 }
 
 // within reports whether path is root or below it. Both are clean.

@@ -7,11 +7,7 @@ import (
 
 // checkOtherNames refuses a source that shows the installation's own directories, or a part of
 // them, under another name: itself, or by what is mounted below it, which is shown with it.
-func (r Rules) checkOtherNames(resolved string) error {
-	table, err := hostpath.ReadTable()
-	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be mounted: the host's table of mounts can't be read", resolved)
-	}
+func (r Rules) checkOtherNames(table hostpath.Table, resolved string) error {
 	own, at := showsOwn(table, r.Own, resolved)
 	switch {
 	case own == "":
@@ -24,15 +20,7 @@ func (r Rules) checkOtherNames(resolved string) error {
 
 // showsOwn is the first of own directories that a path shows, and where; "" if none.
 func showsOwn(table hostpath.Table, owned []string, path string) (own, at string) {
-	shown := hostpath.Table{}
-	if s, ok := table.SpotOf(path); ok {
-		shown = append(shown, hostpath.Mounted{At: path, Shows: s})
-	}
-	for _, m := range table {
-		if m.At != path && within(m.At, path) {
-			shown = append(shown, m)
-		}
-	}
+	shown := table.Shown(path)
 	for _, own := range owned {
 		s, ok := table.SpotOf(own)
 		if !ok {

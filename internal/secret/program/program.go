@@ -44,14 +44,7 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	said := &bounded{over: end}
-	var writable []hostpath.Tree
-	if c.writable != nil {
-		writable = c.writable()
-	}
-	if err := executable.CheckPlaces(executable.Places(c.Argv, "", nil), writable); err != nil {
-		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
-	}
-	opened, err := c.sums.Open(c.Argv, "", writable)
+	opened, writable, err := c.open()
 	if err != nil {
 		return secret.Value{}, fault.Wrap(fault.ErrUnavailable, err, "the command %s can't be started", c.Argv[0])
 	}
@@ -81,6 +74,22 @@ func (c *Command) Fetch(ctx context.Context) (secret.Value, error) {
 		return secret.Value{}, c.failed("did not end well")
 	}
 	return secret.Line(said.text.String())
+}
+
+// open opens the program, if nobody else could have written what decides what it does. writable are the directories in
+// which sandboxes may write, or could.
+func (c *Command) open() (program *executable.Program, writable []hostpath.Tree, err error) {
+	if c.writable != nil {
+		writable = c.writable()
+		if err := executable.CheckStrangers(c.Argv, ""); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := executable.CheckPlaces(executable.Places(c.Argv, "", nil), writable); err != nil {
+		return nil, nil, err
+	}
+	program, err = c.sums.Open(c.Argv, "", writable)
+	return program, writable, err
 }
 
 func (c *Command) failed(how string) error {

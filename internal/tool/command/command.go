@@ -102,6 +102,11 @@ func (c *Command) open() (*executable.Program, error) {
 	var writable []hostpath.Tree
 	if c.Writable != nil {
 		writable = c.Writable()
+		if c.User == nil {
+			if err := executable.CheckStrangers(c.Argv, c.Dir); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := executable.CheckPlaces(executable.Places(c.Argv, c.Dir, c.Environment), writable); err != nil {
 		return nil, err

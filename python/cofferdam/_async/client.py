@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from .. import _find, _policy
-from .._compat import async_blocking
+from .._compat import async_blocking, async_unless_cancelled
 from .._decode import decode
 from .._models import (
     Approval,
@@ -196,6 +196,9 @@ class AsyncSandboxes:
         }
         if any(times.values()):
             body["lifetime"] = {name: seconds for name, seconds in times.items() if seconds}
+        return await async_unless_cancelled(self._made(body), lambda info: self.remove(info.id))
+
+    async def _made(self, body: dict[str, Any]) -> SandboxInfo:
         return decode(SandboxInfo, await self._transport.call("POST", "/v1/sandboxes", body=body))
 
     async def get(self, id: str) -> SandboxInfo:

@@ -394,7 +394,9 @@ class AsyncSandbox:
         """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
         life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
         body = {"count": count, "lifetime": life}
-        answer = await self.client.transport.call("POST", self._path("/fork"), body=body)
+        answer = await async_unless_cancelled(
+            self.client.transport.call("POST", self._path("/fork"), body=body), self._unfork
+        )
         made: list[AsyncSandbox] = []
         problem: dict[str, Any] | None = None
         for one in answer.get("forks") or []:
@@ -412,9 +414,18 @@ class AsyncSandbox:
             )
         return made
 
+    async def _unfork(self, answer: dict[str, Any]) -> None:
+        """Removes the copies that nobody takes any more."""
+        for one in answer.get("forks") or []:
+            if one.get("sandbox"):
+                await self.client.sandboxes.remove(decode(SandboxInfo, one["sandbox"]).id)
+
     async def snapshot(self, name: str | None = None, *, contents: str = "memory") -> Snapshot:
         """A copy of it that others can be made from; it goes on meanwhile."""
         body = {"contents": contents} | ({"name": name} if name else {})
+        return await async_unless_cancelled(self._kept(body), lambda made: self.client.snapshots.remove(made.id))
+
+    async def _kept(self, body: dict[str, Any]) -> Snapshot:
         return decode(Snapshot, await self.client.transport.call("POST", self._path("/snapshots"), body=body))
 
 

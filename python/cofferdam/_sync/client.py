@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from .. import _find, _policy
-from .._compat import blocking
+from .._compat import blocking, unless_cancelled
 from .._decode import decode
 from .._models import (
     Approval,
@@ -197,6 +197,9 @@ class Sandboxes:
         }
         if any(times.values()):
             body["lifetime"] = {name: seconds for name, seconds in times.items() if seconds}
+        return unless_cancelled(self._made(body), lambda info: self.remove(info.id))
+
+    def _made(self, body: dict[str, Any]) -> SandboxInfo:
         return decode(SandboxInfo, self._transport.call("POST", "/v1/sandboxes", body=body))
 
     def get(self, id: str) -> SandboxInfo:

@@ -395,7 +395,9 @@ class Sandbox:
         """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
         life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
         body = {"count": count, "lifetime": life}
-        answer = self.client.transport.call("POST", self._path("/fork"), body=body)
+        answer = unless_cancelled(
+            self.client.transport.call("POST", self._path("/fork"), body=body), self._unfork
+        )
         made: list[Sandbox] = []
         problem: dict[str, Any] | None = None
         for one in answer.get("forks") or []:
@@ -413,9 +415,18 @@ class Sandbox:
             )
         return made
 
+    def _unfork(self, answer: dict[str, Any]) -> None:
+        """Removes the copies that nobody takes any more."""
+        for one in answer.get("forks") or []:
+            if one.get("sandbox"):
+                self.client.sandboxes.remove(decode(SandboxInfo, one["sandbox"]).id)
+
     def snapshot(self, name: str | None = None, *, contents: str = "memory") -> Snapshot:
         """A copy of it that others can be made from; it goes on meanwhile."""
         body = {"contents": contents} | ({"name": name} if name else {})
+        return unless_cancelled(self._kept(body), lambda made: self.client.snapshots.remove(made.id))
+
+    def _kept(self, body: dict[str, Any]) -> Snapshot:
         return decode(Snapshot, self.client.transport.call("POST", self._path("/snapshots"), body=body))
 
 

@@ -1,4 +1,4 @@
-package keptfile
+package hostpath
 
 import (
 	"encoding/binary"
@@ -18,11 +18,14 @@ const (
 	aclEntry      = 8
 )
 
-// othersByList tells whether a file's access control list lets somebody else write who is named in it.
+// OthersByList tells whether a file's access control list lets somebody else write who is named in it.
 // Its mode says no more of these than what they have at most.
-func othersByList(name string) (bool, error) {
+func OthersByList(name string) (bool, error) { return othersByList(name, unix.Lgetxattr) }
+
+// othersByList is OthersByList by a way to read an attribute.
+func othersByList(name string, read func(path, attribute string, to []byte) (int, error)) (bool, error) {
 	text := make([]byte, 1<<16) // as large as an attribute can be
-	n, err := unix.Lgetxattr(name, "system.posix_acl_access", text)
+	n, err := read(name, "system.posix_acl_access", text)
 	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
 		return false, nil
 	}

@@ -1,0 +1,88 @@
+package hostpath
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stranger is a place in which somebody other than root and this process's user decides what is there. The
+// record of where sandboxes could write is an installation's own, so that nothing else is known of what another
+// user's agents did there.
+type Stranger struct {
+	Place string // absolute, without links
+	UID   int    // whose it is; -1: it is trusted users', and others may write to it
+}
+
+// String is a sentence's part: "/srv/p belongs to user 1000".
+func (s Stranger) String() string {
+	if s.UID < 0 {
+		return "others can write to " + s.Place
+	}
+	return fmt.Sprintf("%s belongs to user %d", s.Place, s.UID)
+}
+
+// StrangerOf tells where somebody other than root and this process's user could have decided what a path leads to: by what
+// lies there, by a directory on the way, or by a link. nil: nowhere. A path that leads nowhere is judged as far as it leads.
+func StrangerOf(path string) (*Stranger, error) {
+	w, err := begin(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	w.follows, w.notes = true, true
+	for rest := strings.Split(path, "/"); len(rest) > 0; {
+		target, err := w.step(rest[0])
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		rest = append(target, rest[1:]...)
+	}
+	if w.other != nil {
+		return w.other, nil
+	}
+	return w.stranger()
+}
+
+// stranger is the first place on the way so far, and then of others, in which somebody else decides. Every directory counts:
+// whoever may rename one can put a link of somebody trusted where it was not meant to be.
+func (w *walk) stranger(others ...place) (*Stranger, error) {
+	for _, p := range slices.Concat(w.stack, others) {
+		if uid := p.stat.Uid; uid != 0 && int(uid) != os.Geteuid() && uid != w.stack[0].stat.Uid {
+			return &Stranger{Place: p.name, UID: int(uid)}, nil // who owns / decides everything anyway
+		}
+		open, err := p.isOpenToOthers()
+		if err != nil {
+			return nil, &fs.PathError{Op: "stat", Path: p.name, Err: err}
+		}
+		if open {
+			return &Stranger{Place: p.name, UID: -1}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// isOpenToOthers tells whether others than its owner, root's group and this process's may write what is there. Where everybody
+// may write but only the owner rename, as in /tmp, what is there is its owner's. Nobody writes where a mount is read-only.
+func (p place) isOpenToOthers() (bool, error) {
+	kind, mode := p.stat.Mode&unix.S_IFMT, p.stat.Mode
+	if mode&0o022 == 0 || kind != unix.S_IFDIR && kind != unix.S_IFREG || kind == unix.S_IFDIR && mode&unix.S_ISVTX != 0 {
+		return false, nil
+	}
+	var system unix.Statfs_t
+	if err := unix.Fstatfs(p.fd, &system); err != nil || system.Flags&unix.ST_RDONLY != 0 {
+		return false, err
+	}
+	if mode&0o002 != 0 || p.stat.Gid != 0 && int(p.stat.Gid) != os.Getegid() {
+		return true, nil
+	}
+	return othersByList(fmt.Sprintf("/proc/self/fd/%d", p.fd), unix.Getxattr)
+}

@@ -1,0 +1,60 @@
+package mounts
+
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+)
+
+// systemTrees are kernel interfaces; showing them or the whole root would hand
+// the host over.
+func systemTrees() []string { return []string{"/proc", "/sys", "/dev"} }
+
+// kernelTypes are the types of file systems whose files are interfaces of the host's kernel, wherever they are mounted.
+func kernelTypes() []string {
+	return []string{
+		"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "cpuset", "mqueue", "debugfs", "tracefs", "securityfs", "configfs", "bpf",
+		"pstore", "efivarfs", "fusectl", "binfmt_misc", "selinuxfs", "smackfs", "resctrl", "rpc_pipefs", "nfsd", "nsfs", "functionfs", "xenfs",
+	}
+}
+
+// CheckCopied refuses a directory of which a copy would have what belongs to the host's kernel, as a mount would show it.
+func CheckCopied(dir string) error {
+	path, err := hostpath.Resolve(dir, nil)
+	if err != nil {
+		return err
+	}
+	defer path.Close()
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be copied: the host's table of mounts can't be read", dir)
+	}
+	return checkKernel(table, path.Name)
+}
+
+// checkKernel refuses a source, by its resolved path, that shows a part of what belongs to the host's kernel: by its own
+// name, or where that is mounted a second time, at the source or below it, as in each root that somebody builds in a project.
+func checkKernel(table hostpath.Table, resolved string) error {
+	for _, tree := range systemTrees() {
+		if within(resolved, tree) {
+			return fault.Invalid("%s can't be mounted: %s belongs to the host's kernel", resolved, tree)
+		}
+	}
+	trees := systemTrees()
+	for _, m := range table { // whole file systems in them, such as a /dev/shm
+		if m.Shows.Path == "/" && slices.ContainsFunc(systemTrees(), func(tree string) bool { return m.At != tree && within(m.At, tree) }) {
+			trees = append(trees, m.At)
+		}
+	}
+	const unmount = "unmount it there, or name a directory without it"
+	for _, m := range table.Shown(resolved) {
+		if slices.Contains(kernelTypes(), m.Type) {
+			return fault.Invalid("%s can't be mounted: at %s there is a file system of the host's kernel (%s); %s", resolved, m.At, m.Type, unmount)
+		}
+	}
+	if tree, at := showsOwn(table, trees, resolved); tree != "" {
+		return fault.Invalid("%s can't be mounted: at %s there is another name of a place in or above %s, which belongs to the host's kernel; %s", resolved, at, tree, unmount)
+	}
+	return nil
+}

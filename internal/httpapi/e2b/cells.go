@@ -222,8 +222,7 @@ func (d cellRoutes) listContexts(w http.ResponseWriter, c *call) error {
 	for _, one := range contexts {
 		all = append(all, contextInfo{one.ID, one.Language, one.Dir})
 	}
-	writeObject(w, http.StatusOK, all)
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, all)
 }
 
 func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
@@ -241,8 +240,7 @@ func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, contextInfo{made.ID, made.Language, made.Dir})
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, contextInfo{made.ID, made.Language, made.Dir})
 }
 
 func (d cellRoutes) removeContext(w http.ResponseWriter, c *call) error {

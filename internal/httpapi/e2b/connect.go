@@ -152,15 +152,24 @@ func limitBody(w http.ResponseWriter) func() {
 	return func() { _ = control.SetReadDeadline(time.Time{}) }
 }
 
+// binaryCopies is how often an answer is in memory that becomes a binary message: as it is, as JSON, as
+// fields, and as bytes.
+const binaryCopies = 4
+
 // writeUnary answers a unary call.
 func writeUnary(w http.ResponseWriter, c *call, v any) error {
+	if c.codec == nil {
+		return backend.WriteJSON(c.Context(), w, http.StatusOK, v)
+	}
+	if err := backend.Reserve(c.Context(), binaryCopies*backend.SizeOf(v)); err != nil {
+		return err
+	}
 	data, err := c.codec.encode(v)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", c.codec.unary())
-	_, _ = w.Write(data) // no browser shows it; and a client that is gone is its own loss
-	return nil
+	return backend.WriteBytes(w, data)
 }
 
 // stream is the answer to a server-streaming call. Each message is flushed.

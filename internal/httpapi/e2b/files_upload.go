@@ -63,8 +63,7 @@ func (d *Data) upload(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, u.written)
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, u.written)
 }
 
 // uploadLimit is how much may be written by one request: no more than the disk has.

@@ -269,7 +269,7 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 		if err == nil {
 			err = withTimeout(w, c, h)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, errAnswered) {
 			return
 		}
 		if media, ok := errors.AsType[*unsupportedMedia](err); ok {

@@ -95,6 +95,7 @@ func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	if req.Tag != nil {
 		what.tag = *req.Tag
 	}
+	what = what.brief() // for as long as the stream lasts, and the list
 	d.remember(c, started.ID, what)
 	return d.follow(c, started, what, follow{timeout: timeout, kills: true})
 }

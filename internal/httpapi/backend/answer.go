@@ -54,6 +54,19 @@ func Reserve(ctx context.Context, n int) error {
 	return s.take(more)
 }
 
+// Sharing is ctx with the room of another context: what is done in it is for the same request.
+func Sharing(ctx, of context.Context) context.Context {
+	return context.WithValue(ctx, roomKey{}, of.Value(roomKey{}))
+}
+
+// TakeAnswer takes room for a value that others write, as it is and as its text.
+func TakeAnswer(ctx context.Context, v any) error {
+	if n := 2 * SizeOf(v); n > smallAnswer {
+		return Take(ctx, n)
+	}
+	return nil
+}
+
 // WriteError answers with a short object of ours, such as why there is no other answer. It takes no room.
 func WriteError(w http.ResponseWriter, contentType string, status int, v any) {
 	w.Header().Set("Content-Type", contentType)

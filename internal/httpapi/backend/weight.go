@@ -1,6 +1,16 @@
 package backend
 
-import "reflect"
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // The memory that values take beside their text and the fields of their types, in bytes.
 const (
@@ -67,4 +77,109 @@ func isFlat(t reflect.Type) bool {
 	default:
 		return true
 	}
+}
+
+// weigh is about how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
+// two bytes of a list may become hundreds. A text that is no JSON is counted as far as it is; nil is any type.
+func weigh(text []byte, t reflect.Type) int {
+	w := weigher{d: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), fields: map[reflect.Type]map[string]reflect.Type{}}
+	_ = w.value(t) // who decodes it says what is wrong
+	return w.n
+}
+
+// TakeDecoded takes room for what a JSON text becomes that is decoded into v; nil is any value.
+func TakeDecoded(ctx context.Context, text []byte, v any) error {
+	if _, ok := ctx.Value(roomKey{}).(*share); !ok {
+		return nil
+	}
+	return Take(ctx, weigh(text, reflect.TypeOf(v)))
+}
+
+// weigher counts along a text.
+type weigher struct {
+	d      *jsontext.Decoder
+	fields map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON in small letters
+	n      int
+}
+
+func (w *weigher) value(t reflect.Type) error {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		w.n += int(t.Size())
+	}
+	if t != nil && decodesItself(t) {
+		t = nil
+	}
+	switch w.d.PeekKind() {
+	case jsontext.KindBeginArray:
+		return w.list(t)
+	case jsontext.KindBeginObject:
+		return w.object(t)
+	default:
+		return w.d.SkipValue()
+	}
+}
+
+func (w *weigher) list(t reflect.Type) error {
+	cost, of := perAny, reflect.Type(nil)
+	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		of = t.Elem()
+		cost = 2 * max(int(of.Size()), 1) // a list that grows has as much again
+	}
+	if _, err := w.d.ReadToken(); err != nil {
+		return err
+	}
+	for w.d.PeekKind() != jsontext.KindEndArray {
+		w.n += cost
+		if err := w.value(of); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.ReadToken()
+	return err
+}
+
+func (w *weigher) object(t reflect.Type) error {
+	if _, err := w.d.ReadToken(); err != nil {
+		return err
+	}
+	for w.d.PeekKind() != jsontext.KindEndObject {
+		name, err := w.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		cost, of := w.member(t, name)
+		w.n += cost
+		if err := w.value(of); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.ReadToken()
+	return err
+}
+
+// member is what a member of an object takes, and its type.
+func (w *weigher) member(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
+	switch {
+	case t != nil && t.Kind() == reflect.Map:
+		return perEntry + 2*int(t.Key().Size()+t.Elem().Size()), t.Elem()
+	case t != nil && t.Kind() == reflect.Struct:
+		if w.fields[t] == nil {
+			w.fields[t] = map[string]reflect.Type{}
+			for _, f := range reflect.VisibleFields(t) {
+				said, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				w.fields[t][strings.ToLower(cmp.Or(said, f.Name))] = f.Type
+			}
+		}
+		if of := w.fields[t][strings.ToLower(string(bytes.Trim(name, `"`)))]; of != nil {
+			return 0, of // its place is in the struct
+		}
+	}
+	return perUnknown, nil
+}
+
+// decodesItself tells that a type reads its own JSON.
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }

@@ -160,3 +160,28 @@ func TestEntriesOfAWatchAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesTakeWhatTheyBecome: a message of many small parts takes what these do once they are decoded,
+// in either form; a long text of as many bytes is taken.
+func TestMessagesTakeWhatTheyBecome(t *testing.T) {
+	s := newDataStage(t)
+	const bytes = 1 << 20
+	for name, message := range map[string]string{
+		"members that nobody knows": `{"path":"x","more":[` + strings.Repeat(`{},`, bytes/3) + `{}]}`,
+		"a long text":               `{"path":"` + strings.Repeat("x", bytes) + `"}`,
+	} {
+		status, body := s.ask(filesystemService+"Stat", message)
+		if refused := strings.Contains(body, "resource_exhausted"); refused == (name == "a long text") {
+			t.Errorf("%s: %d %.200s", name, status, body)
+		}
+	}
+	of := newCodecs()[processService+"Start"].in
+	words := append([]byte{0x0a, 0x80, 0x80, 0x40}, []byte(strings.Repeat("\x12\x00", bytes/2))...) // process, with empty args
+	if size := decodedSize(words, of, 0); size < perField*bytes/2 {
+		t.Errorf("a binary message of half a million empty words takes %d bytes", size)
+	}
+	text := append([]byte{0x0a, 0x84, 0x80, 0x40, 0x0a, 0x80, 0x80, 0x40}, []byte(strings.Repeat("x", bytes))...) // process, with a long cmd
+	if size := decodedSize(text, of, 0); size > 3*bytes {
+		t.Errorf("a binary message with a long text takes %d bytes", size)
+	}
+}

@@ -64,7 +64,7 @@ func TestFormsOfOneTokenTakeRoom(t *testing.T) {
 	r := s.request(http.MethodPost, "/files?path=control", strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\nX-Much: little\r\n\r\ncontent\r\n--b--\r\n"))
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	if status, body := s.do(r); status != http.StatusOK {
-		t.Fatalf("INCONCLUSIVE: %d %s", status, body)
+		t.Fatalf("%d %s", status, body)
 	}
 	const forms, header = 16, 9 << 20
 	before := heapNow()
@@ -148,7 +148,7 @@ func TestEntriesOfAWatchAreBounded(t *testing.T) {
 			status, body := s.ask(filesystemService+"GetWatcherEvents", poll)
 			told = status != http.StatusOK || strings.Contains(body, "EVENT_TYPE_WRITE")
 			if control && told && status != http.StatusOK {
-				t.Fatalf("INCONCLUSIVE: %d %.200s", status, body)
+				t.Fatalf("%d %.200s", status, body)
 			}
 		}
 		if control {

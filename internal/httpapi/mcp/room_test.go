@@ -35,7 +35,7 @@ func TestMessagesOfOneTokenTakeRoom(t *testing.T) {
 		return w
 	}
 	if w := ask(bytes.NewReader([]byte(head + `little"}}`))); w.Code != http.StatusOK {
-		t.Fatalf("INCONCLUSIVE: %d %.200s", w.Code, w.Body)
+		t.Fatalf("%d %.200s", w.Code, w.Body)
 	}
 	inUse := func() int64 {
 		runtime.GC()

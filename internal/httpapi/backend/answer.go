@@ -23,7 +23,7 @@ const (
 	bufferedAnswer = 2 << 10
 )
 
-// ErrAnswered: an answer was begun, and its client did not take all of it.
+// ErrAnswered is that an answer was begun, and its client did not take all of it.
 var ErrAnswered = errors.New("answered")
 
 // WriteJSON answers the request of ctx with v as one line of JSON. It is the one way in which a value

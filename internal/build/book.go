@@ -57,6 +57,46 @@ func (b *Builder) read(id string) (file, error) {
 	return f, err
 }
 
+// readEntries reads a page of the log of a build that has ended; the rest of the log is never in memory.
+func (b *Builder) readEntries(id string, offset, most int) ([]Entry, error) {
+	record, err := os.Open(b.path(id))
+	if err != nil {
+		return nil, err
+	}
+	defer record.Close()
+	entries := []Entry{}
+	d := json.NewDecoder(record)
+	if _, err := d.Token(); err != nil { // the object begins
+		return nil, err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		if name != "entries" {
+			if err := d.Decode(&json.RawMessage{}); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if _, err := d.Token(); err != nil { // the list begins
+			return nil, err
+		}
+		for at := 0; d.More() && len(entries) < most; at++ {
+			var e Entry
+			if err := d.Decode(&e); err != nil {
+				return nil, err
+			}
+			if at >= offset {
+				entries = append(entries, e)
+			}
+		}
+		break // nothing that is wanted comes behind
+	}
+	return entries, nil
+}
+
 // load learns of the builds of earlier daemons. One that had not ended has ended now.
 func (b *Builder) load() error {
 	dir := filepath.Join(b.cfg.Dir, "records")

@@ -221,11 +221,11 @@ func (b *Builder) Look(owner, template, id string, offset, most int) (Build, []E
 	if !now.ended() {
 		return now, []Entry{}, nil
 	}
-	f, err := b.read(id)
+	entries, err := b.readEntries(id, offset, most)
 	if err != nil {
 		return Build{}, nil, fault.Wrap(fault.ErrUnavailable, err, "the build %s can't be read", id)
 	}
-	return f.Build, page(f.Entries, offset, most), nil
+	return now, entries, nil
 }
 
 // Builds are an owner's, of all templates.

@@ -103,12 +103,11 @@ func (e *FileEvent) UnmarshalJSON(data []byte) error {
 func (i *FileInfo) trim() {
 	i.Path, i.Target = valid(i.Path, maxFilePath), valid(i.Target, maxFilePath)
 	i.Owner, i.Group = valid(i.Owner, maxFileName), valid(i.Group, maxFileName)
+	i.Resolved = valid(i.Resolved, maxFilePath)
 	i.Size, i.Mode = max(i.Size, 0), i.Mode&0o7777
-	switch i.Kind {
-	case KindFile, KindDir, KindSymlink:
-	case KindOther:
-	default:
-		i.Kind = KindOther
+	i.Kind = i.Kind.known()
+	if i.Leads != "" {
+		i.Leads = i.Leads.known()
 	}
 	if len(i.Metadata) == 0 {
 		return
@@ -120,6 +119,16 @@ func (i *FileInfo) trim() {
 		}
 	}
 	i.Metadata = kept
+}
+
+// known is a kind that there is.
+func (k FileKind) known() FileKind {
+	switch k {
+	case KindFile, KindDir, KindSymlink:
+		return k
+	case KindOther:
+	}
+	return KindOther
 }
 
 // valid cuts s to n bytes of UTF-8.

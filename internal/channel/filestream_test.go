@@ -50,7 +50,7 @@ func TestFileInfoIsTrimmed(t *testing.T) {
 		metadata[strings.Repeat("m", i+1)] = "v"
 	}
 	claim, err := json.Marshal(FileInfo{
-		Path: strings.Repeat("\u65e5", 5000), Target: strings.Repeat("t", 9999), Owner: strings.Repeat("o", 999), Group: "g", Kind: "wormhole",
+		Path: strings.Repeat("\u65e5", 5000), Target: strings.Repeat("t", 9999), Owner: strings.Repeat("o", 999), Group: "g", Kind: "wormhole", Resolved: strings.Repeat("r", 9999), Leads: FileKind(strings.Repeat("l", 9999)),
 		Size: -5, Mode: 1<<31 | 0o644, Metadata: metadata,
 	})
 	if err != nil {
@@ -63,6 +63,9 @@ func TestFileInfoIsTrimmed(t *testing.T) {
 	}
 	if len(info.Path) > 4096 || !utf8.ValidString(info.Path) || len(info.Target) != 4096 || len(info.Owner) != 255 || info.Kind != KindOther || info.Size != 0 || info.Mode != 0o644 || len(info.Metadata) > MaxMetadata {
 		t.Errorf("%d %d %d %q %d %o %d", len(info.Path), len(info.Target), len(info.Owner), info.Kind, info.Size, info.Mode, len(info.Metadata))
+	}
+	if len(info.Resolved) != 4096 || info.Leads != KindOther {
+		t.Errorf("it leads to %d bytes, of the kind %.40q", len(info.Resolved), info.Leads)
 	}
 	if got := valid("ab\xffcd\xc3", 5); got != "ab\uFFFDcd" {
 		t.Errorf("%q", got)

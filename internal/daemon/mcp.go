@@ -24,7 +24,7 @@ func openMCP(d *Daemon) http.Handler {
 		Connect: func(_ context.Context, secret string) (mcp.Backend, error) {
 			return mcp.Over(client.Through("this daemon", secret, inside.dial)), nil
 		},
-		ApprovalURL: d.opts.Config.Approvals.URL, Installers: all.Installers(), Version: d.opts.Version, Logger: d.opts.Log.With("wire", wireMCP),
+		ApprovalURL: d.opts.Config.Approvals.URL, Installers: all.Installers(), Version: d.opts.Version, Logger: d.opts.Log.With("wire", wireMCP), Room: d.clients.room,
 	})
 	d.tcp.http.RegisterOnShutdown(server.Close)
 	return server.Handler(d.clients.tokens, func(ctx context.Context) { d.api.Refused(ctx, mcpPath) })

@@ -28,7 +28,7 @@ func (s advisoryRoutes) advisories(w http.ResponseWriter, r *http.Request) error
 		}
 		status.Damage = damageFor(by, status.Damage)
 	}
-	return writeJSON(w, http.StatusOK, status)
+	return writeJSON(w, r, http.StatusOK, status)
 }
 
 // withoutPath is a source for callers over the network, who need not know the host's
@@ -191,5 +191,5 @@ func (s advisoryRoutes) checkPackage(w http.ResponseWriter, r *http.Request) err
 		}
 		return err
 	}
-	return writeJSON(w, http.StatusOK, facts)
+	return writeJSON(w, r, http.StatusOK, facts)
 }

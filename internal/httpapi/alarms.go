@@ -54,7 +54,7 @@ func (s runRoutes) tellAlarms(w http.ResponseWriter, r *http.Request) error {
 		next = s.positions.conceal(by.token.ID, next)
 	}
 	answer.Next = strconv.FormatUint(next, 10)
-	return writeJSON(w, http.StatusOK, answer)
+	return writeJSON(w, r, http.StatusOK, answer)
 }
 
 // alarmsFrom is the record that a caller was told as after; 0: it was told none.

@@ -57,7 +57,7 @@ func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) er
 	if next > 0 {
 		page.Next = strconv.FormatUint(next, 10)
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return writeJSON(w, r, http.StatusOK, page)
 }
 
 // number reads a whole number of a query; "" is 0.
@@ -98,7 +98,7 @@ func (s approvalRoutes) getApproval(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, request)
+	return writeJSON(w, r, http.StatusOK, request)
 }
 
 func (s approvalRoutes) answerApprovals(w http.ResponseWriter, r *http.Request) error {
@@ -124,7 +124,7 @@ func (s approvalRoutes) answerApprovals(w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return writeJSON(w, r, http.StatusOK, page)
 }
 
 func (s approvalRoutes) revokeApproval(w http.ResponseWriter, r *http.Request) error {
@@ -140,7 +140,7 @@ func (s approvalRoutes) revokeApproval(w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, request)
+	return writeJSON(w, r, http.StatusOK, request)
 }
 
 // watchApprovals streams events as JSON lines until the client goes away.

@@ -49,7 +49,7 @@ func (s auditRoutes) auditReport(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, ViewReport(answer))
+	return writeJSON(w, r, http.StatusOK, ViewReport(answer))
 }
 
 // AuditFilter reads a query.

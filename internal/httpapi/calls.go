@@ -45,7 +45,7 @@ func (s callRoutes) makeCall(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewCall(done))
+	return writeJSON(w, r, http.StatusOK, viewCall(done))
 }
 
 func viewCall(done call.Done) api.CallResult {

@@ -23,7 +23,7 @@ func (s *Server) clock(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Clock == nil {
 		return errNotWired
 	}
-	return writeJSON(w, http.StatusOK, viewClock(s.cfg.Clock.Time()))
+	return writeJSON(w, r, http.StatusOK, viewClock(s.cfg.Clock.Time()))
 }
 
 func (s *Server) acceptClock(w http.ResponseWriter, r *http.Request) error {
@@ -38,7 +38,7 @@ func (s *Server) acceptClock(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewClock(before))
+	return writeJSON(w, r, http.StatusOK, viewClock(before))
 }
 
 func viewClock(r clock.Reading) api.Clock {

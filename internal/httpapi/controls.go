@@ -19,7 +19,7 @@ func (s sandboxRoutes) controls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewControls(report))
+	return writeJSON(w, r, http.StatusOK, viewControls(report))
 }
 
 func viewControls(r controls.Report) api.Controls {

@@ -50,7 +50,7 @@ func (s auditRoutes) sealAudit(w http.ResponseWriter, r *http.Request) error {
 	for _, s := range report.Segments {
 		answer.Segments = append(answer.Segments, api.SealedSegment(s))
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return writeJSON(w, r, http.StatusOK, answer)
 }
 
 func (s auditRoutes) eraseAudit(w http.ResponseWriter, r *http.Request) error {
@@ -75,7 +75,7 @@ func (s auditRoutes) eraseAudit(w http.ResponseWriter, r *http.Request) error {
 	if nothing != nil {
 		return nothing
 	}
-	return writeJSON(w, http.StatusOK, api.ErasedAudit{Records: report.Records})
+	return writeJSON(w, r, http.StatusOK, api.ErasedAudit{Records: report.Records})
 }
 
 func (s auditRoutes) rotateAuditKey(w http.ResponseWriter, r *http.Request) error {
@@ -91,5 +91,5 @@ func (s auditRoutes) rotateAuditKey(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, api.RotatedAuditKey{PublicKey: public})
+	return writeJSON(w, r, http.StatusOK, api.RotatedAuditKey{PublicKey: public})
 }

@@ -66,7 +66,7 @@ func (s fileRoutes) statFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewFile(info))
+	return writeJSON(w, r, http.StatusOK, viewFile(info))
 }
 
 func (s fileRoutes) removeFile(w http.ResponseWriter, r *http.Request) error {
@@ -94,7 +94,7 @@ func (s fileRoutes) makeDirectory(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, viewFile(info))
+	return writeJSON(w, r, http.StatusCreated, viewFile(info))
 }
 
 func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
@@ -109,7 +109,7 @@ func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewFile(info))
+	return writeJSON(w, r, http.StatusOK, viewFile(info))
 }
 
 // open begins an operation that is a stream.
@@ -266,7 +266,7 @@ func (s fileRoutes) writeFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewFile(info))
+	return writeJSON(w, r, http.StatusOK, viewFile(info))
 }
 
 // store sends a body and waits for the answer. The body is not read any more when it

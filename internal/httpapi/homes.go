@@ -24,7 +24,7 @@ func (s sandboxRoutes) listHomes(w http.ResponseWriter, r *http.Request) error {
 	for _, k := range all {
 		listed = append(listed, api.KeptHome{Name: k.Name, Keeps: k.Places, Bytes: k.Bytes, Used: k.Used, Sandbox: k.Sandbox})
 	}
-	return writeJSON(w, http.StatusOK, listed)
+	return writeJSON(w, r, http.StatusOK, listed)
 }
 
 // removeHome removes one of them.

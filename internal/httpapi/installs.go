@@ -48,7 +48,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if !more {
-			return writeJSON(w, http.StatusOK, page)
+			return writeJSON(w, r, http.StatusOK, page)
 		}
 		filter.From = last + 1
 		if full {
@@ -59,7 +59,7 @@ func (s runRoutes) installs(w http.ResponseWriter, r *http.Request) error {
 		filter.From = s.positions.conceal(by.token.ID, filter.From)
 	}
 	page.Next = strconv.FormatUint(filter.From, 10)
-	return writeJSON(w, http.StatusOK, page)
+	return writeJSON(w, r, http.StatusOK, page)
 }
 
 // someInstalls adds to the page, until it has its size, what the filter selects and the

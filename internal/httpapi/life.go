@@ -20,7 +20,7 @@ func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err := s.cfg.Sandboxes.Pause(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, view(sb, nil))
 }
 
 // resumeSandbox answers with the sandbox whether or not it was paused: what the
@@ -33,7 +33,7 @@ func (s sandboxRoutes) resumeSandbox(w http.ResponseWriter, r *http.Request) err
 	if _, err := s.cfg.Sandboxes.Resume(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, view(sb, nil))
 }
 
 func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error {
@@ -52,7 +52,7 @@ func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error
 	if err := s.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, view(sb, nil))
 }
 
 func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
@@ -64,7 +64,7 @@ func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, api.Usage(usage))
+	return writeJSON(w, r, http.StatusOK, api.Usage(usage))
 }
 
 func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
@@ -91,7 +91,7 @@ func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, viewSnapshot(made))
+	return writeJSON(w, r, http.StatusCreated, viewSnapshot(made))
 }
 
 func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) error {
@@ -118,7 +118,7 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 	for _, f := range forked {
 		answer.Forks = append(answer.Forks, viewFork(f, whoseIs(r)))
 	}
-	return writeJSON(w, http.StatusCreated, answer)
+	return writeJSON(w, r, http.StatusCreated, answer)
 }
 
 func viewFork(f backend.Forked, by *caller) api.Fork {

@@ -597,6 +597,31 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPagesOfSandboxesHaveAnEnd: a page has no more sandboxes than it may have bytes, and all are on one.
+func TestPagesOfSandboxesHaveAnEnd(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	large := map[string]string{}
+	for i := range 60 {
+		large["n"+strconv.Itoa(i)] = strings.Repeat("x", 1<<10)
+	}
+	const made = 40
+	for range made {
+		in.create(in.host, api.CreateSandbox{Labels: large})
+	}
+	pages, got := 0, 0
+	for f := (client.SandboxFilter{}); pages == 0 || f.After != ""; pages++ {
+		page, err := in.host.SandboxPage(ctx, f)
+		if err != nil || len(page.Sandboxes) == 0 {
+			t.Fatal(page, err)
+		}
+		got, f.After = got+len(page.Sandboxes), page.Next
+	}
+	if pages < 2 || got != made {
+		t.Errorf("%d of %d sandboxes on %d pages", got, made, pages)
+	}
+}
+
 func (in *serving) get(path, secret string) *http.Response {
 	in.t.Helper()
 	req, err := http.NewRequestWithContext(in.t.Context(), http.MethodGet, in.url+path, nil)

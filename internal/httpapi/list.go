@@ -15,8 +15,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
-// maxPage bounds one page of anything.
-const maxPage = 1_000
+// maxPage bounds one page of anything, and maxPageBytes what a page of sandboxes takes in memory: its
+// client may be slow, and ask for more than one at a time.
+const (
+	maxPage      = 1_000
+	maxPageBytes = 2 << 20
+)
 
 // listSandboxes answers with the caller's sandboxes that the query selects, oldest
 // first, a page at a time.
@@ -42,6 +46,7 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 	}
 	page := api.SandboxPage{Sandboxes: []api.Sandbox{}}
 	boxes := slices.SortedFunc(slices.Values(backend.Listed(s.cfg.Sandboxes, by.viewer())), func(a, b *sandbox.Sandbox) int { return at(a).compare(at(b)) })
+	size := 0
 	for _, sb := range boxes {
 		if at(sb).compare(after) <= 0 {
 			continue
@@ -54,13 +59,14 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		if !matched {
 			continue
 		}
-		if len(page.Sandboxes) == limit {
-			page.Next = place{page.Sandboxes[limit-1].Created, page.Sandboxes[limit-1].ID}.String()
+		if size += backend.SizeOf(v); len(page.Sandboxes) == limit || len(page.Sandboxes) > 0 && size > maxPageBytes {
+			last := page.Sandboxes[len(page.Sandboxes)-1]
+			page.Next = place{last.Created, last.ID}.String()
 			break
 		}
 		page.Sandboxes = append(page.Sandboxes, v)
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return writeJSON(w, r, http.StatusOK, page)
 }
 
 // place is where a sandbox stands in the list: it does not move when others come

@@ -81,7 +81,7 @@ func (s runRoutes) makePlan(w http.ResponseWriter, r *http.Request) error {
 	}
 	made := viewPlan(run, weighed, body.Notes)
 	s.plans.keep(made)
-	return writeJSON(w, http.StatusOK, made)
+	return writeJSON(w, r, http.StatusOK, made)
 }
 
 // showPlan gives a run's last plan again.
@@ -93,5 +93,5 @@ func (s runRoutes) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if !known {
 		return fault.New(fault.ErrNotFound, "no plan of run %q is kept; cofferdam audit list --run has its verdicts", r.PathValue("run"))
 	}
-	return writeJSON(w, http.StatusOK, made)
+	return writeJSON(w, r, http.StatusOK, made)
 }

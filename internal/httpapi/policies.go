@@ -36,7 +36,7 @@ func (s policyRoutes) listPolicies(w http.ResponseWriter, r *http.Request) error
 			views = append(views, v)
 		}
 	}
-	return writeJSON(w, http.StatusOK, views)
+	return writeJSON(w, r, http.StatusOK, views)
 }
 
 func (s policyRoutes) getPolicy(w http.ResponseWriter, r *http.Request) error {
@@ -57,7 +57,7 @@ func (s policyRoutes) getPolicy(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := viewPolicy(p)
 	v.Source = by.sourceName(v.Source)
-	return writeJSON(w, http.StatusOK, v)
+	return writeJSON(w, r, http.StatusOK, v)
 }
 
 func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +96,7 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := viewPolicy(p)
 	v.Live, v.Narrowed = applied.Live, applied.Narrowed
-	return writeJSON(w, http.StatusOK, v)
+	return writeJSON(w, r, http.StatusOK, v)
 }
 
 // mayPut refuses a document that the caller may not bring.

@@ -21,7 +21,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
 	if !by.all() {
 		v.State, v.CAFile = "", ""
 	}
-	return writeJSON(w, http.StatusOK, v)
+	return writeJSON(w, r, http.StatusOK, v)
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +63,7 @@ func (s runRoutes) summary(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewSummary(sum))
+	return writeJSON(w, r, http.StatusOK, viewSummary(sum))
 }
 
 func viewSummary(s admission.RunSummary) api.RunSummary {

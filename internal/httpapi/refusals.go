@@ -33,7 +33,7 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	for _, one := range all {
 		answer.Refusals = append(answer.Refusals, api.Refusal(one))
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return writeJSON(w, r, http.StatusOK, answer)
 }
 
 // soughtRun finds the run that is meant, which must be the caller's.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // who may use a route. What a caller sees through it is narrowed further by its
@@ -151,8 +152,5 @@ func (s *Server) routes() []route {
 // openAPI answers with the description of all that is here.
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
-	if _, err := w.Write(api.OpenAPI()); err != nil {
-		return errAnswered
-	}
-	return nil
+	return backend.WriteBytes(w, api.OpenAPI())
 }

@@ -62,7 +62,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 			created.Notes = append(slices.Clone(created.Notes), damage.Error())
 		}
 	}
-	return writeJSON(w, http.StatusCreated, created)
+	return writeJSON(w, r, http.StatusCreated, created)
 }
 
 // request is what the manager is asked for. What a token may not ask is refused
@@ -136,7 +136,7 @@ func (s sandboxRoutes) getSandbox(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, view(sb, commands))
+	return writeJSON(w, r, http.StatusOK, view(sb, commands))
 }
 
 func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) error {
@@ -212,7 +212,7 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusCreated, viewCommand(started))
+	return writeJSON(w, r, http.StatusCreated, viewCommand(started))
 }
 
 func (s commandRoutes) getCommand(w http.ResponseWriter, r *http.Request) error {
@@ -225,7 +225,7 @@ func (s commandRoutes) getCommand(w http.ResponseWriter, r *http.Request) error 
 	}
 	for _, c := range commands {
 		if c.ID == r.PathValue("cmd") {
-			return writeJSON(w, http.StatusOK, viewCommand(c))
+			return writeJSON(w, r, http.StatusOK, viewCommand(c))
 		}
 	}
 	return fault.New(fault.ErrNotFound, "there is no command %q in the sandbox %s", r.PathValue("cmd"), r.PathValue("id"))

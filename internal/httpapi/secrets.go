@@ -7,10 +7,10 @@ import (
 )
 
 // listSecrets tells which secrets a policy of the caller's can name, and not what they are.
-func (s sandboxRoutes) listSecrets(w http.ResponseWriter, _ *http.Request) error {
+func (s sandboxRoutes) listSecrets(w http.ResponseWriter, r *http.Request) error {
 	declared := []api.Secret{}
 	for _, d := range s.cfg.Secrets.Declared() {
 		declared = append(declared, api.Secret{Name: d.Name, Hosts: d.Hosts})
 	}
-	return writeJSON(w, http.StatusOK, declared)
+	return writeJSON(w, r, http.StatusOK, declared)
 }

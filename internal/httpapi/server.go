@@ -12,7 +12,6 @@ package httpapi
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -222,7 +221,7 @@ func noRoute(w http.ResponseWriter, r *http.Request) {
 }
 
 // errAnswered: the handler has written an answer already.
-var errAnswered = errors.New("answered")
+var errAnswered = backend.ErrAnswered
 
 func statusOf(err error) int {
 	if errors.Is(err, errUnknown) {
@@ -272,22 +271,15 @@ func withoutCauses(err error) string {
 }
 
 func writeProblem(w http.ResponseWriter, p api.Problem) {
-	w.Header().Set("Content-Type", "application/problem+json")
 	if p.RetrySeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetrySeconds))
 	}
-	w.WriteHeader(p.Status)
-	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell
-	json.NewEncoder(w).Encode(p)
+	backend.WriteError(w, "application/problem+json", p.Status, p)
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		return errAnswered // the status is out already
-	}
-	return nil
+// writeJSON answers a request with a whole value.
+func writeJSON(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	return backend.WriteJSON(r.Context(), w, status, v)
 }
 
 // readJSON decodes the body strictly.

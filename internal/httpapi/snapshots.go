@@ -43,7 +43,7 @@ func (s snapshotRoutes) listSnapshots(w http.ResponseWriter, r *http.Request) er
 	for _, snap := range own {
 		views = append(views, viewSnapshot(snap))
 	}
-	return writeJSON(w, http.StatusOK, views)
+	return writeJSON(w, r, http.StatusOK, views)
 }
 
 // snapshotOf finds the caller's snapshot by id or by name: an id first, then a
@@ -85,7 +85,7 @@ func (s snapshotRoutes) getSnapshot(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewSnapshot(snap))
+	return writeJSON(w, r, http.StatusOK, viewSnapshot(snap))
 }
 
 func (s snapshotRoutes) removeSnapshot(w http.ResponseWriter, r *http.Request) error {

@@ -59,7 +59,7 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 		p := root.Package
 		out.Roots = append(out.Roots, api.SuggestedRoot{Ecosystem: string(p.Ecosystem), Name: p.Name, Version: p.Version, Asked: root.Asked, Served: root.Had})
 	}
-	return writeJSON(w, http.StatusOK, out)
+	return writeJSON(w, r, http.StatusOK, out)
 }
 
 // releasesOf are the releases of the caller's plans; nil: none was named.

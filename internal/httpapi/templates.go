@@ -20,7 +20,7 @@ func (s templateRoutes) listTemplates(w http.ResponseWriter, r *http.Request) er
 	for _, t := range all {
 		views = append(views, s.viewTemplate(t))
 	}
-	return writeJSON(w, http.StatusOK, views)
+	return writeJSON(w, r, http.StatusOK, views)
 }
 
 func (s templateRoutes) viewTemplate(t template.Template) api.Template {
@@ -51,7 +51,7 @@ func (s templateRoutes) showTemplate(w http.ResponseWriter, r *http.Request) err
 			SHA256: p.SHA256, SourceURL: p.Source, Run: p.Run, Record: p.Record,
 		})
 	}
-	return writeJSON(w, http.StatusOK, view)
+	return writeJSON(w, r, http.StatusOK, view)
 }
 
 // buildTemplate streams the build's progress as JSON lines; the last one has

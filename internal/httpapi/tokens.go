@@ -15,7 +15,7 @@ import (
 // tokenRoutes are about tokens.
 type tokenRoutes struct{ *desk }
 
-func (s tokenRoutes) listTokens(w http.ResponseWriter, _ *http.Request) error {
+func (s tokenRoutes) listTokens(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Tokens == nil {
 		return errNotWired
 	}
@@ -23,7 +23,7 @@ func (s tokenRoutes) listTokens(w http.ResponseWriter, _ *http.Request) error {
 	for _, t := range s.cfg.Tokens.List() {
 		views = append(views, viewToken(t))
 	}
-	return writeJSON(w, http.StatusOK, views)
+	return writeJSON(w, r, http.StatusOK, views)
 }
 
 // makeToken answers with the secret, which nobody is told again.
@@ -59,7 +59,7 @@ func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusCreated, api.NewToken{Token: viewToken(made), Secret: secret})
+	return writeJSON(w, r, http.StatusCreated, api.NewToken{Token: viewToken(made), Secret: secret})
 }
 
 // policiesExist refuses names of policies that there are not: a token that is
@@ -95,7 +95,7 @@ func (s tokenRoutes) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, viewToken(revoked))
+	return writeJSON(w, r, http.StatusOK, viewToken(revoked))
 }
 
 // recordToken writes who makes or revokes a token before that is done.

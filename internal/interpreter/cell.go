@@ -91,7 +91,19 @@ func (r Request) check() error {
 	case r.Context != "" && r.Language != "":
 		return fault.Invalid("name a context or a language, not both: a context has a language")
 	}
-	return commands.CheckEnv(r.Env)
+	return checkEnv(r.Env)
+}
+
+// checkEnv makes sure that kernels can be told of an environment.
+func checkEnv(env map[string]string) error {
+	size := 0
+	for name, value := range env {
+		size += len(name) + len(value)
+	}
+	if size > maxEnv {
+		return fault.Invalid("the environment is %d bytes long; at most %d", size, maxEnv)
+	}
+	return commands.CheckEnv(env)
 }
 
 // begin has a cell judged, and a kernel take it. Needs the turn, which is given back at the

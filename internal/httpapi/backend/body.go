@@ -31,6 +31,9 @@ func ReadJSON(r *http.Request, most int64, v any) (empty bool, err error) {
 	case len(body) == 0:
 		return true, nil
 	}
+	if err := TakeDecoded(r.Context(), body, v); err != nil {
+		return false, err
+	}
 	return false, explain(json.Unmarshal(body, v, json.RejectUnknownMembers(true)))
 }
 

@@ -128,7 +128,7 @@ func (s *share) take(n int64) error {
 	case s.left:
 		return fault.New(fault.ErrExhausted, "the request is over")
 	case used > RoomEach:
-		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less at one time", RoomEach>>20)
+		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less, or ask for less, at one time", RoomEach>>20)
 	case r.all+n > RoomAll && !sure:
 		return fault.New(fault.ErrExhausted, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // newTemplate announces a build. How much a sandbox may have is the policy's affair.
@@ -66,10 +67,9 @@ func (c templateRoutes) announce(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusAccepted, announced{
+	return writeAnswer(r.Context(), w, http.StatusAccepted, announced{
 		TemplateID: begun.Template, BuildID: begun.ID, Names: []string{name}, Tags: tags, Aliases: []string{name},
 	})
-	return nil
 }
 
 // uploadsPath is where uploads are sent, with a ticket behind it.
@@ -88,8 +88,7 @@ func (c templateRoutes) uploadLink(w http.ResponseWriter, r *client) error {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		scheme = "https"
 	}
-	writeObject(w, http.StatusCreated, map[string]any{"present": present, "url": scheme + "://" + r.Host + uploadsPath + ticket})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusCreated, map[string]any{"present": present, "url": scheme + "://" + r.Host + uploadsPath + ticket})
 }
 
 // Uploader is the token for which a request brings an upload.
@@ -270,8 +269,7 @@ func (c templateRoutes) buildStatus(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, info)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, info)
 }
 
 // buildLogs is the log alone.
@@ -280,8 +278,7 @@ func (c templateRoutes) buildLogs(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, map[string]any{"logs": info.LogEntries})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"logs": info.LogEntries})
 }
 
 func (c templateRoutes) look(r *client) (buildInfo, error) {
@@ -293,7 +290,7 @@ func (c templateRoutes) look(r *client) (buildInfo, error) {
 	if err != nil {
 		return buildInfo{}, err
 	}
-	b, entries, err := c.cfg.Builds.Look(r.token.ID, r.PathValue("id"), r.PathValue("build"), offset, min(limit, maxEntries))
+	b, entries, err := c.readBuild(r, offset, min(limit, maxEntries))
 	if err != nil {
 		return buildInfo{}, err
 	}
@@ -306,6 +303,27 @@ func (c templateRoutes) look(r *client) (buildInfo, error) {
 	}
 	return info, nil
 }
+
+// readBuild reads a build with entries of its log, one request of a token at a time: until they are
+// counted they take as much as entries may.
+func (c templateRoutes) readBuild(r *client, offset, most int) (build.Build, []build.Entry, error) {
+	_, leave, err := c.buildReads.Take(turns.For(r.Context(), r.token.ID))
+	if errors.Is(err, turns.ErrCrowded) {
+		return build.Build{}, nil, fault.Exhausted(time.Second, "%d requests of this token wait for logs of builds already", readsLine)
+	}
+	if err != nil {
+		return build.Build{}, nil, err
+	}
+	defer leave()
+	b, entries, err := c.cfg.Builds.Look(r.token.ID, r.PathValue("id"), r.PathValue("build"), offset, most)
+	if err != nil {
+		return build.Build{}, nil, err
+	}
+	return b, entries, backend.Reserve(r.Context(), entryCopies*backend.SizeOf(entries))
+}
+
+// entryCopies is how often the entries are in memory: as they were read, and as they are answered.
+const entryCopies = 2
 
 // number0 reads a number of a query that is not below 0.
 func number0(text string, absent int) (int, error) {

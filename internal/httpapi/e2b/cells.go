@@ -61,14 +61,14 @@ func orEmpty(s *string) string {
 	return *s
 }
 
-// readCell decodes a request to the interpreter, and refuses one that nobody can serve now.
+// readCell decodes a request to the interpreter, and refuses one that nobody can serve now. What was sent has
+// its room until the request is over: a cell may wait long for its turn.
 func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 	if d.cfg.Interpreter == nil {
 		return refuse(codeUnimplemented, "this daemon runs no cells: run code with commands.run")
 	}
 	defer limitBody(w)()
 	_, err := backend.ReadJSON(c.Request, maxCell, v)
-	backend.Release(c.Context()) // what was decoded is bounded on its own
 	if err != nil {
 		return err
 	}
@@ -176,8 +176,9 @@ func (d cellRoutes) tellAlarms(ctx context.Context, s *lineStream, c *call) {
 type cellRoom struct {
 	ctx context.Context //nolint:containedctx // the request's
 
-	mu   sync.Mutex // guards over
-	over bool
+	mu    sync.Mutex // guards what follows
+	over  bool
+	taken int // for messages; the request's body has room of its own
 }
 
 func (r *cellRoom) take(n int) error {
@@ -186,14 +187,19 @@ func (r *cellRoom) take(n int) error {
 	if r.over {
 		return fault.New(fault.ErrExhausted, "the request is over")
 	}
-	return backend.Take(r.ctx, n)
+	err := backend.Take(r.ctx, n)
+	if err == nil {
+		r.taken += n
+	}
+	return err
 }
 
 func (r *cellRoom) give() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.over {
-		backend.Release(r.ctx)
+		backend.Give(r.ctx, r.taken)
+		r.taken = 0
 	}
 }
 
@@ -222,8 +228,7 @@ func (d cellRoutes) listContexts(w http.ResponseWriter, c *call) error {
 	for _, one := range contexts {
 		all = append(all, contextInfo{one.ID, one.Language, one.Dir})
 	}
-	writeObject(w, http.StatusOK, all)
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, all)
 }
 
 func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
@@ -241,8 +246,7 @@ func (d cellRoutes) createContext(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, contextInfo{made.ID, made.Language, made.Dir})
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, contextInfo{made.ID, made.Language, made.Dir})
 }
 
 func (d cellRoutes) removeContext(w http.ResponseWriter, c *call) error {

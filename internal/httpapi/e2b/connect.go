@@ -99,7 +99,7 @@ func readUnary(w http.ResponseWriter, c *call, v any) error {
 	case len(body) == 0 || c.codec == nil && len(bytes.TrimSpace(body)) == 0:
 		return nil // the message without fields
 	}
-	return c.codec.decode(body, v)
+	return c.decode(body, v)
 }
 
 // readEnvelope decodes the one message that a client sends to open a server
@@ -114,7 +114,19 @@ func readEnvelope(w http.ResponseWriter, c *call, v any) error {
 	if n, err := io.ReadFull(c.Body, more[:]); n > 0 || !errors.Is(err, io.EOF) {
 		return refuse(codeInvalid, "the call takes one message, and something follows it")
 	}
-	return c.codec.decode(payload, v)
+	return c.decode(payload, v)
+}
+
+// decode decodes a message for which there is room once it is decoded.
+func (c *call) decode(data []byte, v any) error {
+	err := backend.TakeDecoded(c.Context(), data, v)
+	if c.codec != nil {
+		err = backend.Take(c.Context(), decodedSize(data, c.codec.in, 0))
+	}
+	if err != nil {
+		return err
+	}
+	return c.codec.decode(data, v)
 }
 
 // nextEnvelope reads one enveloped message.
@@ -152,15 +164,24 @@ func limitBody(w http.ResponseWriter) func() {
 	return func() { _ = control.SetReadDeadline(time.Time{}) }
 }
 
+// binaryCopies is how often an answer is in memory that becomes a binary message: as it is, as JSON, as
+// fields, and as bytes.
+const binaryCopies = 4
+
 // writeUnary answers a unary call.
 func writeUnary(w http.ResponseWriter, c *call, v any) error {
+	if c.codec == nil {
+		return backend.WriteJSON(c.Context(), w, http.StatusOK, v)
+	}
+	if err := backend.Reserve(c.Context(), binaryCopies*backend.SizeOf(v)); err != nil {
+		return err
+	}
 	data, err := c.codec.encode(v)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", c.codec.unary())
-	_, _ = w.Write(data) // no browser shows it; and a client that is gone is its own loss
-	return nil
+	return backend.WriteBytes(w, data)
 }
 
 // stream is the answer to a server-streaming call. Each message is flushed.

@@ -73,6 +73,48 @@ func (k *codec) decode(data []byte, v any) error {
 	return decodeMessage(plain, v)
 }
 
+// What a field of a binary message takes once it is decoded, and each byte of a list of numbers, in bytes.
+const (
+	perField  = 256
+	perPacked = 32
+)
+
+// decodedSize is about what a binary message takes once it is decoded, beside its own bytes: its fields, and
+// its text in JSON and in a struct.
+func decodedSize(data []byte, of protoreflect.MessageDescriptor, depth int) int {
+	size := 0
+	if depth == 0 {
+		size = 2 * len(data)
+	}
+	for len(data) > 0 && depth < maxDepth {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return size // who decodes it says what is wrong
+		}
+		length := protowire.ConsumeFieldValue(number, kind, data[n:])
+		if length < 0 {
+			return size
+		}
+		value, field := data[n:n+length], of.Fields().ByNumber(number)
+		data = data[n+length:]
+		if field == nil {
+			continue // it is left out
+		}
+		size += perField
+		if kind != protowire.BytesType {
+			continue
+		}
+		inner, _ := protowire.ConsumeBytes(value)
+		switch {
+		case field.Message() != nil:
+			size += decodedSize(inner, field.Message(), depth+1)
+		case field.IsList() && field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind:
+			size += perPacked * len(inner)
+		}
+	}
+	return size
+}
+
 // encode makes the message that answers.
 func (k *codec) encode(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)

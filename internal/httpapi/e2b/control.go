@@ -73,6 +73,8 @@ type Control struct {
 	cfg      Config
 	routes   *http.ServeMux
 	logReads *turns.Shares // of logs, by tokens
+	// buildReads are of logs of builds.
+	buildReads *turns.Shares
 }
 
 // client is a request of a caller who has shown a key.
@@ -116,7 +118,7 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		defer leave()
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		if err := h(w, &client{Request: r, token: t}); err != nil {
+		if err := h(w, &client{Request: r, token: t}); err != nil && !errors.Is(err, errAnswered) {
 			c.refuse(w, r, err)
 		}
 	}

@@ -255,7 +255,7 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 }
 
 // errAnswered: the handler has answered already.
-var errAnswered = errors.New("answered")
+var errAnswered = backend.ErrAnswered
 
 // thawTimeout is how long a request waits for a sandbox that comes back from disk.
 const thawTimeout = 30 * time.Second

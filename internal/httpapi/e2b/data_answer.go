@@ -2,13 +2,13 @@ package e2b
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // callKey carries the call in a request's context.
@@ -32,11 +32,14 @@ func writeError(w http.ResponseWriter, status int, message string) {
 	writeObject(w, status, map[string]any{"code": status, "message": message})
 }
 
+// writeObject answers with a short object of ours.
 func writeObject(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	//nolint:errcheck,errchkjson // the client went away; there is nobody to tell
-	json.NewEncoder(w).Encode(v)
+	backend.WriteError(w, "application/json", status, v)
+}
+
+// writeAnswer answers with what a handler has found, which takes room.
+func writeAnswer(ctx context.Context, w http.ResponseWriter, status int, v any) error {
+	return backend.WriteJSON(ctx, w, status, v)
 }
 
 // writeGone answers for a sandbox that can't: 502 is what makes the SDKs say that

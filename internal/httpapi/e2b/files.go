@@ -124,10 +124,9 @@ func (d *Data) metrics(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	const mib = 1 << 20
-	writeObject(w, http.StatusOK, map[string]any{
+	return writeAnswer(c.Context(), w, http.StatusOK, map[string]any{
 		"ts": u.Time.Unix(), "cpu_count": int(max(u.CPUCount, 1)), "cpu_used_pct": u.CPUPercent,
 		"mem_total": u.MemoryLimit, "mem_used": u.MemoryBytes, "mem_total_mib": u.MemoryLimit / mib, "mem_used_mib": u.MemoryBytes / mib,
 		"disk_total": u.DiskLimit, "disk_used": u.DiskBytes,
 	})
-	return nil
 }

@@ -52,8 +52,7 @@ func (d *Data) compose(w http.ResponseWriter, c *call) error {
 	if _, err := d.behindPath(c, user, u.last.Path); err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, u.written[0])
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, u.written[0])
 }
 
 // removeSource removes a source of a file that is written, unless it is that file by

@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -13,12 +14,19 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
 const (
 	maxUploads    = 1_000            // files of one request
 	uploadTimeout = 60 * time.Second // without a byte from the client
 	maxUnbounded  = 64 << 30         // bytes of an upload into a sandbox without a disk limit
+	// maxPartHead is what may be read of a form between the content of two files, and partHeadTime in
+	// what time: a header is in memory until it is whole, each byte of it at the cost of the shortest
+	// fields.
+	maxPartHead  = 32 << 10
+	partHeadTime = 60 * time.Second
 )
 
 // uploaded tells of a file that was written.
@@ -56,15 +64,14 @@ func (d *Data) upload(w http.ResponseWriter, c *call) error {
 	case "application/octet-stream":
 		err = u.one(name, body)
 	case "multipart/form-data":
-		err = u.form(multipart.NewReader(body, params["boundary"]), name)
+		err = u.form(body, params["boundary"], name)
 	default:
 		return refuse(codeInvalid, "an upload is multipart/form-data or application/octet-stream, and not %.60q", contentType)
 	}
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, u.written)
-	return nil
+	return writeAnswer(c.Context(), w, http.StatusOK, u.written)
 }
 
 // uploadLimit is how much may be written by one request: no more than the disk has.
@@ -82,6 +89,7 @@ type uploading struct {
 	user     string
 	metadata map[string]string
 	left     int64 // bytes that may still be written
+	raw      *uploadBody
 	written  []uploaded
 	last     channel.FileInfo // of written
 }
@@ -89,6 +97,7 @@ type uploading struct {
 // body is the request's, unpacked, which may stall for a while only.
 func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
 	raw := &uploadBody{r: u.c.Body, control: http.NewResponseController(w)}
+	u.raw = raw
 	switch encoding := strings.ToLower(u.c.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 		return raw, nil
@@ -103,30 +112,91 @@ func (u *uploading) body(w http.ResponseWriter) (io.Reader, error) {
 	}
 }
 
-// uploadBody moves the read deadline with every read.
+// uploadBody moves the read deadline with every read, but for until.
 type uploadBody struct {
 	r       io.Reader
 	control *http.ResponseController
+	until   time.Time // in which something has to be whole; zero: nothing has
 }
 
 // Read implements io.Reader.
 func (b *uploadBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(uploadTimeout)) // a writer of tests has no connection
+	at := time.Now().Add(uploadTimeout)
+	if !b.until.IsZero() && b.until.Before(at) {
+		at = b.until
+	}
+	_ = b.control.SetReadDeadline(at) // a writer of tests has no connection
 	return b.r.Read(p)
+}
+
+// partHeads is the body of a form whose parts' headers are bounded, and take room: multipart reads each
+// whole before anybody can look at it.
+type partHeads struct {
+	ctx  context.Context //nolint:containedctx // of the one request whose body it is
+	body io.Reader
+	raw  *uploadBody
+
+	inside bool // a header, or what stands between two parts
+	read   int  // of it
+	err    error
+}
+
+var errPartHead = refuse(codeInvalid, "the header of a form's part is longer than %d KiB", maxPartHead>>10)
+
+// Read implements io.Reader.
+func (h *partHeads) Read(p []byte) (int, error) {
+	if !h.inside {
+		return h.body.Read(p)
+	}
+	if h.read >= maxPartHead {
+		h.err = errPartHead
+		return 0, h.err
+	}
+	n, err := h.body.Read(p[:min(len(p), maxPartHead-h.read)])
+	h.read += n
+	if full := backend.Take(h.ctx, n*httphead.PerByte); full != nil {
+		h.err = full
+		return 0, full
+	}
+	return n, err
+}
+
+// next is the next part of a form. What was read of its header is counted until then.
+func (h *partHeads) next(parts *multipart.Reader) (*multipart.Part, error) {
+	held := 0
+	h.inside, h.read, h.raw.until = true, 0, time.Now().Add(partHeadTime)
+	defer func() {
+		backend.Give(h.ctx, held)
+		h.inside, h.raw.until = false, time.Time{}
+	}()
+	part, err := parts.NextRawPart()
+	held = h.read * httphead.PerByte
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return part, err
+	case h.err != nil:
+		return nil, h.err
+	}
+	return nil, refuse(codeInvalid, "the form is not whole: %v", err)
 }
 
 // form writes the parts named file. With a path in the query there is one, and that
 // is its place.
-func (u *uploading) form(parts *multipart.Reader, name string) error {
+func (u *uploading) form(body io.Reader, boundary, name string) error {
+	heads := &partHeads{ctx: u.c.Context(), body: body, raw: u.raw}
+	parts := multipart.NewReader(heads, boundary)
 	for {
-		part, err := parts.NextRawPart()
+		part, err := heads.next(parts)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return refuse(codeInvalid, "the form is not whole: %v", err)
+			return err
 		}
 		if part.FormName() != "file" {
+			if _, err := io.Copy(io.Discard, part); err != nil { // else it would be read as a header
+				return refuse(codeInvalid, "the form is not whole: %v", err)
+			}
 			continue
 		}
 		to := name
@@ -165,7 +235,11 @@ func (u *uploading) one(name string, content io.Reader) error {
 		return err
 	}
 	u.last = info
-	u.written = append(u.written, uploaded{Name: path.Base(info.Path), Type: "file", Path: info.Path, Metadata: clientMetadata(info.Metadata)})
+	told := uploaded{Name: path.Base(info.Path), Type: "file", Path: info.Path, Metadata: clientMetadata(info.Metadata)}
+	if err := backend.Take(u.c.Context(), backend.SizeOf(told)); err != nil { // until the form has ended
+		return err
+	}
+	u.written = append(u.written, told)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func TestWatchersOfASandboxShare(t *testing.T) {
 	for i := range maxWatchers {
 		w := &watcher{sandbox: boxID, room: t.Context()}
 		all.add(string(rune('a'+i)), w)
-		all.keep(w, big, channel.FileEvents{}, nil)
+		all.keep(w, big)
 		kept += w.bytes
 	}
 	if kept > maxWatchedBytes || kept == 0 {
@@ -108,7 +108,7 @@ func TestWatchersOfASandboxShare(t *testing.T) {
 	}
 	other := &watcher{sandbox: "sb02", room: t.Context()}
 	all.add("other", other)
-	if all.keep(other, big, channel.FileEvents{}, nil); other.lost {
+	if all.keep(other, big); other.lost {
 		t.Error("another sandbox's watcher lost its events")
 	}
 }
@@ -127,7 +127,7 @@ func TestWatchersOfATokenShare(t *testing.T) {
 			if !all.add(id, w) {
 				t.Fatal("it is one too many")
 			}
-			all.keep(w, big, channel.FileEvents{}, nil)
+			all.keep(w, big)
 			kept += w.bytes
 		}
 		return kept

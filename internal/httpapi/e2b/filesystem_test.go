@@ -123,22 +123,23 @@ func TestPolledWatcher(t *testing.T) {
 }
 
 func TestWatchersKeepSoMuch(t *testing.T) {
+	var all watchers
 	w := watcher{room: t.Context()}
-	w.add(make([]watchEvent, maxWatcherEvents), false, nil)
+	all.keep(&w, make([]watchEvent, maxWatcherEvents))
 	if w.lost {
 		t.Error("lost too early")
 	}
-	w.add(make([]watchEvent, 1), false, nil)
+	all.keep(&w, make([]watchEvent, 1))
 	if !w.lost || w.events != nil {
 		t.Error("too many were kept")
 	}
 	w = watcher{room: t.Context()}
-	w.add([]watchEvent{{Name: strings.Repeat("x", maxWatcherBytes+1)}}, false, nil)
+	all.keep(&w, []watchEvent{{Name: strings.Repeat("x", maxWatcherBytes+1)}})
 	if !w.lost {
 		t.Error("too much was kept")
 	}
 	w = watcher{room: t.Context()}
-	w.add([]watchEvent{{Entry: &entry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}}, false, nil)
+	all.keep(&w, []watchEvent{{Entry: &entry{Metadata: map[string]string{"x": strings.Repeat("x", maxWatcherBytes)}}}})
 	if !w.lost {
 		t.Error("too much was kept of what an entry tells")
 	}

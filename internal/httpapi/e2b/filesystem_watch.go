@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"path"
 	"time"
@@ -22,19 +23,6 @@ type watchEvent struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
 	Entry *entry `json:"entry,omitempty"`
-}
-
-// size is about how many bytes it takes to keep.
-func (e watchEvent) size() int {
-	n := 64 + len(e.Name)
-	if e.Entry == nil {
-		return n
-	}
-	n += 256 + len(e.Entry.Path) + len(e.Entry.SymlinkTarget) + len(e.Entry.Owner) + len(e.Entry.Group)
-	for name, value := range e.Entry.Metadata {
-		n += len(name) + len(value)
-	}
-	return n
 }
 
 // errLost ends a watch that can't tell of everything any more.
@@ -62,9 +50,13 @@ func (d *Data) openWatch(ctx context.Context, c *call, req watchRequest) (*watch
 	return w, err
 }
 
-// events are changes as the protocol tells of them.
-func (w *watch) events(changes []channel.FileEvent) []watchEvent {
-	var events []watchEvent
+// events are changes as the protocol tells of them, one by one: a frame has thousands of changes, and of each
+// the guest may say much when it is asked about it.
+func (w *watch) events(changes []channel.FileEvent) iter.Seq[watchEvent] {
+	return func(yield func(watchEvent) bool) { w.tell(changes, yield) }
+}
+
+func (w *watch) tell(changes []channel.FileEvent, yield func(watchEvent) bool) {
 	types := map[channel.Change]string{
 		channel.ChangeCreate: "EVENT_TYPE_CREATE", channel.ChangeWrite: "EVENT_TYPE_WRITE", channel.ChangeRemove: "EVENT_TYPE_REMOVE",
 		channel.ChangeRename: "EVENT_TYPE_RENAME", channel.ChangeChmod: "EVENT_TYPE_CHMOD",
@@ -78,9 +70,10 @@ func (w *watch) events(changes []channel.FileEvent) []watchEvent {
 		if w.entries && change.Change != channel.ChangeRemove && change.Change != channel.ChangeRename {
 			e.Entry = w.entry(change.Name)
 		}
-		events = append(events, e)
+		if !yield(e) {
+			return
+		}
 	}
-	return events
 }
 
 // entry is what lies there now; nil if nothing does.
@@ -157,7 +150,7 @@ func (w *watch) sendChange(s *stream, f frame) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range w.events(changes.Events) {
+	for e := range w.events(changes.Events) {
 		if err := s.send(map[string]any{"filesystem": e}); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"iter"
 	"net/http"
 	"sync"
 	"time"
@@ -99,24 +100,79 @@ func (ws *watchers) collect(kept *watcher, from *watch) {
 		} else {
 			changes, err = changesOf(kind, payload)
 		}
-		events := from.events(changes.Events)
-		ws.keep(kept, events, changes, err)
+		ws.keepAll(kept, from.events(changes.Events))
+		ws.note(kept, changes.Lost, err)
 		if err != nil {
 			return
 		}
 	}
 }
 
-// keep adds events to a watcher's, if its sandbox's may keep so much.
-func (ws *watchers) keep(kept *watcher, events []watchEvent, changes channel.FileEvents, ended error) {
+// watchedAtOnce is how many bytes of events are in memory before it is asked whether they may be kept.
+const watchedAtOnce = 32 << 10
+
+// keepAll keeps events; once one is lost, the guest is asked about no more.
+func (ws *watchers) keepAll(kept *watcher, events iter.Seq[watchEvent]) {
+	var some []watchEvent
+	size := 0
+	for e := range events {
+		some = append(some, e)
+		if size += backend.SizeOf(e); size < watchedAtOnce {
+			continue
+		}
+		if !ws.keep(kept, some) {
+			return
+		}
+		some, size = nil, 0
+	}
+	ws.keep(kept, some)
+}
+
+// keep adds events to a watcher's, if its sandbox's may keep so much; false: they are lost, with those before.
+func (ws *watchers) keep(kept *watcher, events []watchEvent) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	size := sizeOf(events)
-	tooMuch := ws.held(kept.sandbox)+size > maxWatchedBytes || backend.Take(kept.room, size) != nil
-	kept.add(events, changes.Lost || tooMuch, ended)
+	switch {
+	case kept.lost:
+		return false
+	case len(kept.events)+len(events) > maxWatcherEvents, kept.bytes+size > maxWatcherBytes, ws.held(kept.sandbox)+size > maxWatchedBytes, backend.Take(kept.room, size) != nil:
+		kept.lose()
+		return false
+	}
+	kept.events = append(kept.events, events...)
+	kept.bytes += size
+	return true
+}
+
+func sizeOf(events []watchEvent) int {
+	n := 0
+	for _, e := range events {
+		n += backend.SizeOf(e)
+	}
+	return n
+}
+
+// note has a watcher's client hear of what was kept, that something was lost, and why nothing more comes.
+func (ws *watchers) note(kept *watcher, lost bool, ended error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	kept.ended = ended
+	if lost {
+		kept.lose()
+	}
 	select {
 	case kept.unread <- struct{}{}:
 	default:
+	}
+}
+
+// lost tells a watcher's next poll that changes did not reach its client.
+func (ws *watchers) lost(id string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if kept := ws.all[id]; kept != nil {
+		kept.lose()
 	}
 }
 
@@ -131,23 +187,10 @@ func (ws *watchers) held(sandbox string) int {
 	return n
 }
 
-func sizeOf(events []watchEvent) int {
-	n := 0
-	for _, e := range events {
-		n += e.size()
-	}
-	return n
-}
-
-// add needs watchers.mu.
-func (w *watcher) add(events []watchEvent, lost bool, ended error) {
-	w.events = append(w.events, events...)
-	w.bytes += sizeOf(events)
-	w.ended = ended
-	w.lost = w.lost || lost || len(w.events) > maxWatcherEvents || w.bytes > maxWatcherBytes
-	if w.lost {
-		w.forget()
-	}
+// lose lets go of what it keeps, and has the next poll hear of that. It needs watchers.mu.
+func (w *watcher) lose() {
+	w.lost = true
+	w.forget()
 }
 
 // forget lets go of what it keeps. It needs watchers.mu.
@@ -174,7 +217,11 @@ func (d *Data) watcherEvents(w http.ResponseWriter, c *call) error {
 	answer := struct {
 		Events []watchEvent `json:"events"`
 	}{Events: events}
-	return writeUnary(w, c, answer)
+	err = writeUnary(w, c, answer)
+	if err != nil { // they are not kept any more
+		d.watchers.lost(req.WatcherID)
+	}
+	return err
 }
 
 // await returns when a watcher has something to tell, or soon.

@@ -244,8 +244,7 @@ func (c *Control) logs(w http.ResponseWriter, r *client) error {
 		}
 		lines = append(lines, line)
 	}
-	writeObject(w, http.StatusOK, map[string]any{"logs": lines, "logEntries": entries})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"logs": lines, "logEntries": entries})
 }
 
 func (c *Control) logs2(w http.ResponseWriter, r *client) error {
@@ -260,6 +259,5 @@ func (c *Control) logs2(w http.ResponseWriter, r *client) error {
 	if err := backend.Take(r.Context(), writtenCopies*sizeOfLogs(entries)); err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, map[string]any{"logs": entries})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"logs": entries})
 }

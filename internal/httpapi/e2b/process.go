@@ -95,6 +95,7 @@ func (d *Data) startProcess(w http.ResponseWriter, c *call) (feed, error) {
 	if req.Tag != nil {
 		what.tag = *req.Tag
 	}
+	what = what.brief() // for as long as the stream lasts, and the list
 	d.remember(c, started.ID, what)
 	return d.follow(c, started, what, follow{timeout: timeout, kills: true})
 }
@@ -269,7 +270,7 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 		if err == nil {
 			err = withTimeout(w, c, h)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, errAnswered) {
 			return
 		}
 		if media, ok := errors.AsType[*unsupportedMedia](err); ok {

@@ -1,6 +1,8 @@
 package e2b
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,27 +30,22 @@ type launches struct {
 
 const manyLaunches = 256 // of one sandbox; with more, those of forgotten commands are looked for
 
-// maxLaunch is how many bytes of a command and its environment are kept for the list.
+// maxLaunch is how many bytes a command and its environment may take in memory that are kept for the list.
 const maxLaunch = 32 << 10
 
-// brief is the launch, of a very long command with no more than its program.
+// brief is the launch, of a very long command with no more than its program. Nothing of the message that
+// brought it is kept with it.
 func (l launch) brief() launch {
-	n := len(l.config.Cmd)
-	for _, arg := range l.config.Args {
-		n += len(arg)
+	if backend.SizeOf(l.config) > maxLaunch {
+		cmd := strings.Clone(excerpt.Of(l.config.Cmd, maxLaunch))
+		l.config = processConfig{Cmd: cmd, Args: []string{}, Envs: map[string]string{}}
 	}
-	for name, value := range l.config.Envs {
-		n += len(name) + len(value)
-	}
-	if n > maxLaunch {
-		l.config = processConfig{Cmd: excerpt.Of(l.config.Cmd, maxLaunch), Args: []string{}, Envs: map[string]string{}}
-	}
+	l.config.Args = slices.Clip(l.config.Args)
 	return l
 }
 
 // remember keeps a launch.
 func (d *Data) remember(c *call, command string, what launch) {
-	what = what.brief()
 	what.known = true
 	if d.launched.put(c.id, command, what) > manyLaunches {
 		_, _ = d.commands(c) // forgets as it lists; what fails here is tried again with the next command

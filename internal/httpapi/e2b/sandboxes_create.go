@@ -93,8 +93,7 @@ func (c *Control) create(timeout time.Duration) handler {
 		if err != nil {
 			return err
 		}
-		writeObject(w, http.StatusCreated, c.created(sb.Info()))
-		return nil
+		return writeAnswer(r.Context(), w, http.StatusCreated, c.created(sb.Info()))
 	}
 }
 

@@ -17,8 +17,7 @@ func (c *Control) info(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, c.detail(sb))
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, c.detail(sb))
 }
 
 func (c *Control) kill(w http.ResponseWriter, r *client) error {
@@ -137,8 +136,7 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 		}
 	}
 	c.cfg.Sandboxes.Touch(want.sandbox.Info().ID)
-	writeObject(w, status, c.created(want.sandbox.Info()))
-	return nil
+	return writeAnswer(r.Context(), w, status, c.created(want.sandbox.Info()))
 }
 
 // goOn lets a paused sandbox go on, for the time given; what becomes of it then stays
@@ -181,8 +179,7 @@ func (c *Control) resume(w http.ResponseWriter, r *client) error {
 	if !resumed {
 		return fault.New(fault.ErrConflict, "the sandbox %s runs already", want.sandbox.Info().ID)
 	}
-	writeObject(w, http.StatusCreated, c.created(want.sandbox.Info()))
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusCreated, c.created(want.sandbox.Info()))
 }
 
 // sample is what a sandbox uses at a time.
@@ -218,8 +215,7 @@ func (c *Control) metrics(w http.ResponseWriter, r *client) error {
 			return fault.Invalid("%s is %q, which is not a time in seconds", name, excerpt.Of(text, 30))
 		}
 		if outside(at) {
-			writeObject(w, http.StatusOK, samples)
-			return nil
+			return writeAnswer(r.Context(), w, http.StatusOK, samples)
 		}
 	}
 	if stateOf(sb) == stateRunning {
@@ -232,6 +228,5 @@ func (c *Control) metrics(w http.ResponseWriter, r *client) error {
 			MemUsed: u.MemoryBytes, MemTotal: u.MemoryLimit, DiskUsed: u.DiskBytes, DiskTotal: u.DiskLimit,
 		})
 	}
-	writeObject(w, http.StatusOK, samples)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, samples)
 }

@@ -18,6 +18,7 @@ import (
 
 const (
 	maxPage       = 100
+	maxPageBytes  = 2 << 20 // that a page takes in memory, about; one element may take more
 	nextHeader    = "X-Next-Token"
 	totalHeader   = "X-Total-Running" // of all pages, as far as the filter has them
 	maxNextLength = 256
@@ -57,11 +58,31 @@ func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, desc
 			return order == 0 || order < 0 != descending
 		})
 	}
-	if len(all) > p.limit {
-		all = all[:p.limit]
-		w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(key(all[p.limit-1]))))
+	if n := p.fitting(len(all), func(i int) int { return sizeOfListed(all[i]) }); n < len(all) {
+		all = all[:n]
+		w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(key(all[n-1]))))
 	}
 	return all
+}
+
+// fitting is how many of a list's first elements a page has: as many as it may, and no more than it has
+// room for.
+func (p page) fitting(length int, size func(i int) int) int {
+	sum := 0
+	for i := range min(length, p.limit) {
+		if sum += size(i); i > 0 && sum > maxPageBytes {
+			return i
+		}
+	}
+	return min(length, p.limit)
+}
+
+// sizeOfListed is about what an element of a list takes in an answer.
+func sizeOfListed(e any) int {
+	if sb, ok := e.(*sandbox.Sandbox); ok {
+		e = listed(sb)
+	}
+	return backend.SizeOf(e)
 }
 
 // sortKey orders by time, then id.
@@ -156,8 +177,7 @@ func (c *Control) list(w http.ResponseWriter, r *client) error {
 	}
 	all := c.find(r, f)
 	tellRunning(w, all)
-	writeObject(w, http.StatusOK, views(cut(w, p, all, keyOf, !f.ascending)))
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, views(cut(w, p, all, keyOf, !f.ascending)))
 }
 
 // tellRunning tells how many of them run.
@@ -180,8 +200,7 @@ func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
 	f.states = []string{stateRunning}
 	all := c.find(r, f)
 	tellRunning(w, all)
-	writeObject(w, http.StatusOK, views(all))
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, views(all))
 }
 
 func keyOf(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.Info().ID) }

@@ -52,8 +52,7 @@ func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusCreated, viewSnapshot(s))
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusCreated, viewSnapshot(s))
 }
 
 // snapshotOf finds a snapshot of a token's by id, or by name and tag; nil: there is
@@ -120,8 +119,7 @@ func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *client) error {
 	for _, s := range cut(w, p, own, snapshotKey, true) {
 		views = append(views, viewSnapshot(s))
 	}
-	writeObject(w, http.StatusOK, views)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, views)
 }
 
 // forked is one copy of a fork: one of the two.
@@ -172,8 +170,7 @@ func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
 		made := c.created(f.Sandbox.Info())
 		answers = append(answers, forked{Sandbox: &made})
 	}
-	writeObject(w, http.StatusCreated, answers)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusCreated, answers)
 }
 
 // removeTemplate removes a snapshot, which clients call a template here, or all builds

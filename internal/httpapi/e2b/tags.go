@@ -116,8 +116,7 @@ func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
 	if err := c.dropNameless(r, of.Built); err != nil {
 		return err
 	}
-	writeObject(w, http.StatusCreated, map[string]any{"buildID": buildOf(now), "tags": body.Tags})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusCreated, map[string]any{"buildID": buildOf(now), "tags": body.Tags})
 }
 
 // removeTags takes tags of a name. A build to which none leads any more is removed.

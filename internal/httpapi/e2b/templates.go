@@ -2,7 +2,6 @@ package e2b
 
 import (
 	"cmp"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -79,16 +78,16 @@ func (c templateRoutes) listTemplates(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	if r.URL.Path == "/templates" { // the older list has no pages
-		p.limit = math.MaxInt
-	}
+	paged := r.URL.Path != "/templates" // the older list has no pages
 	all, err := c.known(r)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(a, b templateInfo) int { return cmp.Compare(templateKey(a), templateKey(b)) })
-	writeObject(w, http.StatusOK, cut(w, p, all, templateKey, false))
-	return nil
+	if !paged {
+		return writeAnswer(r.Context(), w, http.StatusOK, all)
+	}
+	return writeAnswer(r.Context(), w, http.StatusOK, cut(w, p, all, templateKey, false))
 }
 
 func templateKey(t templateInfo) string { return sortKey(time.Time(t.CreatedAt), t.TemplateID) }
@@ -197,8 +196,7 @@ func (c templateRoutes) tags(w http.ResponseWriter, r *client) error {
 		}
 		all = append(all, tagInfo{Tag: defaultTag, BuildID: t.BuildID, CreatedAt: t.CreatedAt})
 	}
-	writeObject(w, http.StatusOK, all)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, all)
 }
 
 func (c templateRoutes) showTemplate(w http.ResponseWriter, r *client) error {
@@ -206,8 +204,7 @@ func (c templateRoutes) showTemplate(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, t)
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, t)
 }
 
 // aliasOf is how clients ask whether a template is there.
@@ -216,6 +213,5 @@ func (c templateRoutes) aliasOf(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
-	writeObject(w, http.StatusOK, map[string]any{"templateID": t.TemplateID, "public": t.Public})
-	return nil
+	return writeAnswer(r.Context(), w, http.StatusOK, map[string]any{"templateID": t.TemplateID, "public": t.Public})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 )
 
@@ -65,6 +66,8 @@ type Config struct {
 	Installers []installer.Installer
 	Version    string
 	Logger     *slog.Logger
+	// Room bounds what the messages of tokens hold over HTTP; nil: one of its own.
+	Room *backend.Room
 
 	// MaxPeers bounds the peers of one token; 0: 32. Patience is how long a command waits for
 	// a person before its call returns without it; 0: 30 s.

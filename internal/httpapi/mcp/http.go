@@ -44,7 +44,7 @@ func (s *Server) Handler(tokens Tokens, refused func(context.Context)) http.Hand
 		return &auth.TokenInfo{UserID: t.ID, Expiration: t.Expires, Extra: map[string]any{secretKey: secret}}, nil
 	}
 	known := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})
-	return http.NewCrossOriginProtection().Handler(told(tokens, refused, known(single(s.ends(streams)))))
+	return http.NewCrossOriginProtection().Handler(told(tokens, refused, known(s.roomy(single(s.ends(streams))))))
 }
 
 // told has refused hear of requests that show no valid token. They are turned away by next.

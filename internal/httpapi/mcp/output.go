@@ -55,11 +55,13 @@ func (s *stream) text() (text string, truncated bool) {
 type output struct {
 	mu             sync.Mutex // guards all
 	stdout, stderr stream
-	whole          int    // so much of stdout is kept in all, too; 0: nothing
-	all            []byte // for whoever reads it once the command has ended
-	gap            bool   // some of it was not kept by the daemon
-	last           string // the last line that says something
-	fresh          bool   // since it was asked for
+	whole          int                   // so much of stdout is kept in all, too; 0: nothing
+	all            []byte                // for whoever reads it once the command has ended
+	take           func(bytes int) error // is asked for room for all; nil: there is some
+	full           error                 // why all has an end
+	gap            bool                  // some of it was not kept by the daemon
+	last           string                // the last line that says something
+	fresh          bool                  // since it was asked for
 }
 
 func (o *output) write(to *stream, p []byte) {
@@ -67,7 +69,7 @@ func (o *output) write(to *stream, p []byte) {
 	defer o.mu.Unlock()
 	to.write(p)
 	if to == &o.stdout && o.whole > 0 {
-		o.all = append(o.all, p[:min(len(p), max(0, o.whole+1-len(o.all)))]...)
+		o.keepWhole(p[:min(len(p), max(0, o.whole+1-len(o.all)))])
 	}
 	for line := range strings.FieldsFuncSeq(string(p[max(0, len(p)-4*maxExcerpt):]), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if strings.TrimSpace(line) != "" {
@@ -98,4 +100,14 @@ func (o *output) texts() (stdout, stderr string, truncated bool) {
 	stdout, a := o.stdout.text()
 	stderr, b := o.stderr.text()
 	return stdout, stderr, a || b || o.gap
+}
+
+// keepWhole keeps a piece for whoever reads all of it, if there is room. It needs mu.
+func (o *output) keepWhole(piece []byte) {
+	if o.full == nil && o.take != nil {
+		o.full = o.take(2 * len(piece)) // a list that grows has as much again
+	}
+	if o.full == nil {
+		o.all = append(o.all, piece...)
+	}
 }

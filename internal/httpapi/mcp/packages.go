@@ -8,6 +8,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -189,7 +190,7 @@ func (c call) resolve(ctx context.Context, box string, rewrite installer.Rewrite
 	if err != nil {
 		return installer.Result{}, err
 	}
-	l := &left{sandbox: box, command: command.ID, out: &output{whole: installer.MaxOutput}}
+	l := &left{sandbox: box, command: command.ID, out: &output{whole: installer.MaxOutput, take: func(n int) error { return backend.Take(ctx, n) }}}
 	exit, _, err := c.follow(ctx, l)
 	switch {
 	case err != nil:
@@ -198,6 +199,8 @@ func (c call) resolve(ctx context.Context, box string, rewrite installer.Rewrite
 		return installer.Result{}, failure(codeUnavailable, "the resolver waits for a person, which no plan does", "tell your user")
 	case exit.Code != 0 || exit.Error != "" || exit.TimedOut:
 		return installer.Result{}, c.unresolved(ctx, l, exit)
+	case l.out.full != nil:
+		return installer.Result{}, failure(codeTooMany, "the resolver's answer is longer than this token has room for: "+l.out.full.Error(), "wait for your other calls to return, or plan fewer packages at one time")
 	}
 	var result installer.Result
 	// What reads a guest's output must not end the daemon.

@@ -19,6 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // Server serves any number of peers.
@@ -40,6 +41,9 @@ func New(cfg Config) *Server {
 	if cfg.Patience == 0 {
 		cfg.Patience = defaultPatience
 	}
+	if cfg.Room == nil {
+		cfg.Room = backend.NewRoom()
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -52,7 +56,7 @@ func New(cfg Config) *Server {
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		},
 	)
-	s.sdk.AddReceivingMiddleware(shielded, s.admits)
+	s.sdk.AddReceivingMiddleware(shielded, counted, s.admits)
 	s.addTools()
 	s.addResources()
 	return s

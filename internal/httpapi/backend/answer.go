@@ -1,0 +1,133 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// How long a client may take for an answer that is written whole: a while, and then some for each so
+// many bytes. Until it has taken all, the daemon keeps what it is answered.
+const (
+	answerTimeout = 30 * time.Second
+	answerRate    = 16 << 10 // bytes a second
+	// smallAnswer is what any request may be answered: it takes no more than the request itself, and
+	// who has changed something hears of it however much its token holds.
+	smallAnswer = 8 << 10
+	// bufferedAnswer is how much of an answer net/http keeps until the handler has returned.
+	bufferedAnswer = 2 << 10
+)
+
+// ErrAnswered is that an answer was begun, and its client did not take all of it.
+var ErrAnswered = errors.New("answered")
+
+// WriteJSON answers the request of ctx with v as one line of JSON. It is the one way in which a value
+// goes to a client whole: what v holds has its room (Reserve) until the request is over (fault.ErrExhausted if there
+// is none, and nothing is written then), it is encoded as the client takes it, and a client that does not
+// keep up is cut off (ErrAnswered). Of a caller without a room nothing is counted.
+func WriteJSON(ctx context.Context, w http.ResponseWriter, status int, v any) error {
+	if err := Reserve(ctx, SizeOf(v)); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return writeTyped(w, status, v)
+}
+
+// Reserve has the request of ctx hold n bytes of its room, those included that it holds already: when it
+// is answered, its own body is over. fault.ErrExhausted if there is no room; a small answer has some.
+func Reserve(ctx context.Context, n int) error {
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok || n <= smallAnswer {
+		return nil
+	}
+	s.mu.Lock()
+	more := int64(n) - s.taken
+	s.mu.Unlock()
+	if more <= 0 {
+		return nil
+	}
+	return s.take(more)
+}
+
+// Sharing is ctx with the room of another context: what is done in it is for the same request.
+func Sharing(ctx, of context.Context) context.Context {
+	return context.WithValue(ctx, roomKey{}, of.Value(roomKey{}))
+}
+
+// TakeAnswer takes room for a value that others write, as it is and as its text.
+func TakeAnswer(ctx context.Context, v any) error {
+	if n := 2 * SizeOf(v); n > smallAnswer {
+		return Take(ctx, n)
+	}
+	return nil
+}
+
+// WriteError answers with a short object of ours, such as why there is no other answer. It takes no room.
+func WriteError(w http.ResponseWriter, contentType string, status int, v any) {
+	w.Header().Set("Content-Type", contentType)
+	_ = writeTyped(w, status, v) // a client that is gone is its own loss
+}
+
+func writeTyped(w http.ResponseWriter, status int, v any) error {
+	w.WriteHeader(status)
+	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
+	defer out.end()
+	err := json.MarshalWrite(&out, v, jsonv1.DefaultOptionsV1())
+	if err == nil {
+		_, err = io.WriteString(&out, "\n")
+	}
+	if err != nil {
+		return ErrAnswered // the status is out already
+	}
+	return nil
+}
+
+// WriteBytes answers the request of ctx with bytes that are there already, and for which the caller has
+// taken room; a client that does not keep up is cut off.
+func WriteBytes(w http.ResponseWriter, data []byte) error {
+	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
+	defer out.end()
+	const piece = 64 << 10 // so that each has a deadline of its own
+	for len(data) > 0 {
+		n := min(piece, len(data))
+		if _, err := out.Write(data[:n]); err != nil {
+			return ErrAnswered
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// timed is an answer whose client must keep up.
+type timed struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	began   time.Time
+	written int64
+}
+
+// Write implements io.Writer.
+func (t *timed) Write(p []byte) (int, error) {
+	t.until(t.began.Add(answerTimeout + time.Duration(t.written/answerRate)*time.Second))
+	n, err := t.w.Write(p)
+	t.written += int64(n)
+	return n, err
+}
+
+// until sets the deadline of what is written.
+func (t *timed) until(at time.Time) {
+	_ = t.control.SetWriteDeadline(at) // a writer of tests has no connection, and no deadlines
+}
+
+// end sends what is still with the server, in time, and takes the deadline back: the connection goes on.
+func (t *timed) end() {
+	if t.written >= bufferedAnswer {
+		_ = t.control.Flush() // who is gone needs it no more
+	}
+	t.until(time.Time{})
+}

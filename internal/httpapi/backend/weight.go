@@ -1,0 +1,185 @@
+package backend
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The memory that values take beside their text and the fields of their types, in bytes.
+const (
+	perEntry    = 64  // of a map, beside its key and its value
+	perAny      = 48  // of a value of no type that is known before: an interface and what is behind it
+	perUnknown  = 128 // of a member of an object that is looked at and has no place in a type
+	deepestSeen = 64  // levels of a value that are counted; no type of ours has as many
+)
+
+// SizeOf is about how many bytes a value takes that is answered: its texts, its lists and its maps,
+// those that it shares with others included, because it may be the last that has them.
+func SizeOf(v any) int {
+	value := reflect.ValueOf(v)
+	if !value.IsValid() {
+		return 0
+	}
+	return int(value.Type().Size()) + sizeBelow(value, 0)
+}
+
+// sizeBelow is what a value takes elsewhere: what it refers to.
+func sizeBelow(v reflect.Value, depth int) int {
+	if depth > deepestSeen || isFlat(v.Type()) {
+		return 0
+	}
+	size := 0
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			size = int(v.Elem().Type().Size()) + sizeBelow(v.Elem(), depth+1)
+		}
+	case reflect.Slice:
+		size = v.Len() * int(v.Type().Elem().Size())
+		fallthrough
+	case reflect.Array:
+		if isFlat(v.Type().Elem()) {
+			return size
+		}
+		for i := range v.Len() {
+			size += sizeBelow(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			size += perEntry + int(v.Type().Key().Size()+v.Type().Elem().Size())
+			size += sizeBelow(entry.Key(), depth+1) + sizeBelow(entry.Value(), depth+1)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
+				size += sizeBelow(v.Field(i), depth+1)
+			}
+		}
+	default:
+	}
+	return size
+}
+
+// isFlat tells that a value of a type refers to nothing.
+func isFlat(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.String, reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
+		return false
+	default:
+		return true
+	}
+}
+
+// weigh is about how many bytes the JSON text of a value of type t takes once it is decoded, beside its own:
+// two bytes of a list may become hundreds. A text that is no JSON is counted as far as it is; nil is any type.
+func weigh(text []byte, t reflect.Type) int {
+	w := weigher{d: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), fields: map[reflect.Type]map[string]reflect.Type{}}
+	_ = w.value(t) // who decodes it says what is wrong
+	return w.n
+}
+
+// TakeDecoded takes room for what a JSON text becomes that is decoded into v; nil is any value.
+func TakeDecoded(ctx context.Context, text []byte, v any) error {
+	if _, ok := ctx.Value(roomKey{}).(*share); !ok {
+		return nil
+	}
+	return Take(ctx, weigh(text, reflect.TypeOf(v)))
+}
+
+// weigher counts along a text.
+type weigher struct {
+	d      *jsontext.Decoder
+	fields map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON in small letters
+	n      int
+}
+
+func (w *weigher) value(t reflect.Type) error {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+		w.n += int(t.Size())
+	}
+	if t != nil && decodesItself(t) {
+		t = nil
+	}
+	switch w.d.PeekKind() {
+	case jsontext.KindBeginArray:
+		return w.list(t)
+	case jsontext.KindBeginObject:
+		return w.object(t)
+	default:
+		return w.d.SkipValue()
+	}
+}
+
+func (w *weigher) list(t reflect.Type) error {
+	cost, of := perAny, reflect.Type(nil)
+	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		of = t.Elem()
+		cost = 2 * max(int(of.Size()), 1) // a list that grows has as much again
+	}
+	if _, err := w.d.ReadToken(); err != nil {
+		return err
+	}
+	for w.d.PeekKind() != jsontext.KindEndArray {
+		w.n += cost
+		if err := w.value(of); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.ReadToken()
+	return err
+}
+
+func (w *weigher) object(t reflect.Type) error {
+	if _, err := w.d.ReadToken(); err != nil {
+		return err
+	}
+	for w.d.PeekKind() != jsontext.KindEndObject {
+		name, err := w.d.ReadValue()
+		if err != nil {
+			return err
+		}
+		cost, of := w.member(t, name)
+		w.n += cost
+		if err := w.value(of); err != nil {
+			return err
+		}
+	}
+	_, err := w.d.ReadToken()
+	return err
+}
+
+// member is what a member of an object takes, and its type.
+func (w *weigher) member(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
+	switch {
+	case t != nil && t.Kind() == reflect.Map:
+		return perEntry + 2*int(t.Key().Size()+t.Elem().Size()), t.Elem()
+	case t != nil && t.Kind() == reflect.Struct:
+		if w.fields[t] == nil {
+			w.fields[t] = map[string]reflect.Type{}
+			for _, f := range reflect.VisibleFields(t) {
+				said, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				w.fields[t][strings.ToLower(cmp.Or(said, f.Name))] = f.Type
+			}
+		}
+		if of := w.fields[t][strings.ToLower(string(bytes.Trim(name, `"`)))]; of != nil {
+			return 0, of // its place is in the struct
+		}
+	}
+	return perUnknown, nil
+}
+
+// decodesItself tells that a type reads its own JSON.
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}

@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+)
+
+// messageTimeout is how long a message may take to come whole.
+const messageTimeout = 2 * time.Minute
+
+// messageCopies is how often a message is in memory beside its body: as the library reads it again, and as its
+// fields.
+const messageCopies = 2
+
+// messageKey is where a request's verified token has its message.
+const messageKey = "message"
+
+// message is what one request brought, and what is answered. It has its room until both the request and the
+// call that it began are over: a client may leave, and the call goes on.
+type message struct {
+	share context.Context //nolint:containedctx // of the one request, for its room
+	leave func()
+
+	mu    sync.Mutex // guards users
+	users int        // 0: it is over
+}
+
+// hold has one more use it; false: it is over.
+func (m *message) hold() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.users == 0 {
+		return false
+	}
+	m.users++
+	return true
+}
+
+func (m *message) release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.users--; m.users == 0 {
+		m.leave()
+	}
+}
+
+// roomy has a request hold no more than its token may: it is read whole here, in time, and counted with what it
+// becomes.
+func (s *Server) roomy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := auth.TokenInfoFromContext(r.Context())
+		if info == nil {
+			http.Error(w, "show a token", http.StatusUnauthorized)
+			return
+		}
+		share, leave := s.cfg.Room.Enter(r.Context(), info.UserID)
+		m := &message{share: share, leave: leave, users: 1}
+		defer m.release()
+		info.Extra[messageKey] = m
+		body, err := readMessage(share, w, r)
+		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+		switch {
+		case errors.Is(err, fault.ErrExhausted):
+			http.Error(w, fault.Sentence(err, "there is no room for the message"), http.StatusTooManyRequests)
+			return
+		case tooLarge:
+			http.Error(w, "the message is too large", http.StatusRequestEntityTooLarge)
+			return
+		case err != nil:
+			http.Error(w, "the message did not come whole", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+func readMessage(share context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(messageTimeout)) == nil { // a writer of tests has no connection
+		defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // the connection is gone then
+	}
+	body, err := io.ReadAll(backend.Held(share, http.MaxBytesReader(w, r.Body, maxBody)))
+	if err != nil {
+		return nil, err
+	}
+	if err := backend.Take(share, messageCopies*len(body)); err != nil {
+		return nil, err
+	}
+	return body, backend.TakeDecoded(share, body, nil)
+}
+
+// counted has a call take room of its message's, and its result, too.
+func counted(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		m := messageOf(req)
+		if m == nil {
+			return next(ctx, method, req) // not over HTTP, or not from the client
+		}
+		if !m.hold() {
+			if strings.HasPrefix(method, "notifications/") {
+				return next(ctx, method, req)
+			}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the request is over"}
+		}
+		defer m.release()
+		result, err := next(backend.Sharing(ctx, m.share), method, req)
+		if err != nil {
+			return nil, err
+		}
+		if err := backend.TakeAnswer(m.share, result); err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fault.Sentence(err, "there is no room for the answer")}
+		}
+		return result, nil
+	}
+}
+
+// messageOf is the message that a request came with; nil: it has none.
+func messageOf(req sdk.Request) *message {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	m, _ := extra.TokenInfo.Extra[messageKey].(*message)
+	return m
+}

@@ -60,13 +60,45 @@ func (s *Store) settleNames() {
 // Name gives a snapshot further names, which others of its owner lose. The id is one
 // of the owner's.
 func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
+	if err := s.CheckNames(names); err != nil {
+		return Snapshot{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.find(owner, id)
+	k, state, err := s.withNames(owner, id, names)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	id = k.manifest.ID
+	s.take(k.manifest.ID, names) // first: a crash leaves a name nobody's, and never two snapshots'
+	return s.change(k, state)
+}
+
+// CheckName says whether Name would give a snapshot these names, and changes nothing.
+func (s *Store) CheckName(owner, id string, names []string) error {
+	if err := s.CheckNames(names); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _, err := s.withNames(owner, id, names)
+	return err
+}
+
+// CheckNames refuses more names than a snapshot may have, before each is looked at under the lock that all
+// owners' snapshots share.
+func (*Store) CheckNames(names []string) error {
+	if most := maxNames + 1; len(names) > most { // with its maker's
+		return fault.New(fault.ErrExhausted, "%d names are given at once; a snapshot has at most %d", len(names), most)
+	}
+	return nil
+}
+
+// withNames is a snapshot of an owner's, and what may change of it if it gets further names. Needs the lock.
+func (s *Store) withNames(owner, id string, names []string) (*kept, mutable, error) {
+	k, err := s.find(owner, id)
+	if err != nil {
+		return nil, mutable{}, err
+	}
 	state := k.state
 	state.Also = slices.Clone(state.Also)
 	for _, n := range names {
@@ -78,10 +110,9 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 		}
 	}
 	if len(state.Also) > maxNames {
-		return Snapshot{}, fault.New(fault.ErrExhausted, "the snapshot %s would have %d names; at most %d", id, len(state.Also), maxNames)
+		return nil, mutable{}, fault.New(fault.ErrExhausted, "the snapshot %s would have %d names; at most %d", k.manifest.ID, len(state.Also), maxNames)
 	}
-	s.take(id, names) // first: a crash leaves a name nobody's, and never two snapshots'
-	return s.change(k, state)
+	return k, state, nil
 }
 
 // maxNames of one snapshot, beside its maker's.
@@ -89,6 +120,9 @@ const maxNames = 64
 
 // Unname takes names from a snapshot; it may be left without any.
 func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
+	if err := s.CheckNames(names); err != nil {
+		return Snapshot{}, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, err := s.find(owner, id)

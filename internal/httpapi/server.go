@@ -299,5 +299,8 @@ func readLarge(r *http.Request, v any, most int64) error {
 	if empty {
 		return fault.Invalid("the request has no body; send one, as GET /v1/openapi.yaml says")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return backend.CheckCounts(v)
 }

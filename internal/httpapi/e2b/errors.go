@@ -46,6 +46,8 @@ func notFound(what, name string) error {
 
 // readJSON decodes a body strictly. No body is an empty object.
 func readJSON(r *client, v any) error {
-	_, err := backend.ReadJSON(r.Request, maxBody, v)
-	return err
+	if _, err := backend.ReadJSON(r.Request, maxBody, v); err != nil {
+		return err
+	}
+	return backend.CheckCounts(v)
 }

@@ -108,6 +108,12 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, "this upload was not asked for, was sent already, or comes too late")
 		return
 	}
+	counted, err := c.cfg.Underway.Join(owner, r)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer counted()
 	ctx, stop := c.cfg.Tokens.During(r.Context(), owner)
 	defer stop()
 	control := http.NewResponseController(w)

@@ -51,7 +51,9 @@ func TestTagsAreCountedFirst(t *testing.T) {
 func TestListsOfRequestsAreCounted(t *testing.T) {
 	h := newWorkshop(t)
 	box := h.create("")
-	many := func(item string, n int) string { return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]" }
+	many := func(item string, n int) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
 	object := func(n int) string {
 		var text strings.Builder
 		for i := range n {

@@ -138,13 +138,14 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"start the gateway", d.startGateway},
 		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},
-		{"end what was cut off", func(ctx context.Context) error { d.lost.endFirst(ctx, followed(d), d.opts.Log); return nil }},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen for the operator", d.listenAdmin},
 		{"open the tokens and policies", d.openClients},
 		{"listen for clients with tokens", d.openTCP},
 		{"listen", d.listen},
 		{"join the wires", d.serveTCP},
+		// Behind all that have an end of their own to tell of what an earlier daemon began: sandboxes, and builds.
+		{"end what was cut off", func(ctx context.Context) error { d.lost.endFirst(ctx, followed(d), d.opts.Log); return nil }},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)

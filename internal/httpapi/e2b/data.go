@@ -143,6 +143,11 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.cfg.Sandboxes.Touch(to.sandbox)
 		awaitThaw(r.Context(), box)
 	}
+	d.serveCall(w, r, routes, box, to)
+}
+
+// serveCall has a request answered that was let through to a sandbox.
+func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Handler, box *sandbox.Sandbox, to target) {
 	d.alarms.watch(to.sandbox, d.gone)
 	during, stop := d.during(r, box)
 	defer stop()

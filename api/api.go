@@ -156,7 +156,7 @@ type SignalCommand struct {
 
 // StartCommand is the body of POST /v1/sandboxes/{id}/commands.
 type StartCommand struct {
-	Argv      []string          `json:"argv"`
+	Argv      []string          `json:"argv" most:"100000"`
 	Env       map[string]string `json:"env,omitempty"`
 	Dir       string            `json:"dir,omitempty"`
 	User      string            `json:"user,omitempty"`

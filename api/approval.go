@@ -20,7 +20,7 @@ type Approval = json.RawMessage
 type AnswerApprovals struct {
 	// IDs are of requests, as ID@REVISION or bare; a group's or a tree's id stands for its
 	// pending requests.
-	IDs    []string `json:"ids"`
+	IDs    []string `json:"ids" most:"2000"`
 	State  string   `json:"state"`           // approved, denied
 	Scope  string   `json:"scope,omitempty"` // once, run, policy, everywhere; "" is once to approve a call of a tool, else run
 	Reason string   `json:"reason,omitempty"`
@@ -31,12 +31,12 @@ type AnswerApprovals struct {
 	// is bound to the files that are known now. Of a tree they are given by its
 	// members; each is bound to those of them that are still known, and without an
 	// entry to those that the tree was asked for with.
-	Digests map[string][]string `json:"digests,omitempty"`
+	Digests map[string][]string `json:"digests,omitempty" most:"20000"`
 	// Revisions are, by request, those that the person was shown, of ids that do not say it
 	// themselves; of a group that of each of its pending requests, of which a tree's stands
 	// for its members. An approval needs them, and is 400 without. A denial without one is
 	// of the request as it is by now.
-	Revisions map[string]uint64 `json:"revisions,omitempty"`
+	Revisions map[string]uint64 `json:"revisions,omitempty" most:"20000"`
 }
 
 // ApprovalEvent is one line of GET /v1/approvals/watch (JSON lines; query:

@@ -6,7 +6,7 @@ package api
 // answer is the Plan; GET /v1/runs/{run}/plan gives the last one again.
 type ResolvedPlan struct {
 	Ecosystem string       `json:"ecosystem"` // python, node, go
-	Releases  []PlanChoice `json:"releases"`
+	Releases  []PlanChoice `json:"releases" most:"20000"`
 	Notes     []string     `json:"notes,omitempty"` // of who read the resolver's result
 	// Request files what would wait for a person in the approval queue, as one
 	// group, with Because as the reason.

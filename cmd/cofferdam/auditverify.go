@@ -101,7 +101,7 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	}
 	if v.Published != nil {
 		for _, t := range v.Published.Targets {
-			row("published", "%s", t.Text(v.Last.Size, now))
+			row("published", "not proved, for nobody signs what says so: %s", t.Text(v.Last.Size, now))
 		}
 	}
 	for _, n := range v.Notes {

@@ -79,9 +79,11 @@ type place struct {
 	path string
 }
 
+var sandboxName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
 func placeOf(text string) place {
 	box, inside, found := strings.Cut(text, ":")
-	if !found || !regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`).MatchString(box) {
+	if !found || !sandboxName.MatchString(box) {
 		return place{path: text}
 	}
 	if inside == "" {

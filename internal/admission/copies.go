@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -73,28 +74,39 @@ func (l *Lives) SandboxSnapshotted(ctx context.Context, sandbox string, made Cop
 }
 
 // SnapshotRemoved records that a snapshot is removed, before it is. The sandbox of
-// which it was may be long gone; owner is the token whose it is, "" the host.
-func (l *Lives) SnapshotRemoved(ctx context.Context, owner string, gone Copy) error {
-	detail := gone.detail()
-	detail[records.DetailEvent] = "snapshot_removed"
-	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s is removed", gone.Snapshot),
-	})
-	return err
+// which it was may be long gone; owner is the token whose it is, "" the host. undo records that it was
+// not removed after all, and why, and returns that.
+func (l *Lives) SnapshotRemoved(ctx context.Context, owner string, gone Copy) (undo func(why error) error, err error) {
+	return l.announceSnapshot(ctx, owner, gone, "snapshot_removed", fmt.Sprintf("the snapshot %s is removed", gone.Snapshot))
 }
 
-// SnapshotNamed records that a snapshot is given names, or loses them, before it is so.
-func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) error {
+// SnapshotNamed records that a snapshot is given names, or loses them, before it is so. undo records that
+// this did not come to be, and why, and returns that.
+func (l *Lives) SnapshotNamed(ctx context.Context, owner string, of Copy, names []string, given bool) (undo func(why error) error, err error) {
 	of.Name = strings.Join(names, " ")
-	detail, what := of.detail(), "loses the names"
-	detail[records.DetailEvent] = "snapshot_unnamed"
+	event, what := "snapshot_unnamed", "loses the names"
 	if given {
-		detail[records.DetailEvent], what = "snapshot_named", "is also called"
+		event, what = "snapshot_named", "is also called"
 	}
-	_, err := l.log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, Token: owner, Detail: detail, Reason: fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, masking.Cut(of.Name, 256)),
-	})
-	return err
+	return l.announceSnapshot(ctx, owner, of, event, fmt.Sprintf("the snapshot %s %s %s", of.Snapshot, what, masking.Cut(of.Name, 256)))
+}
+
+// announceSnapshot records what is about to become of a snapshot. Whoever then can't do it calls undo, so
+// that the log does not say for good what is not so.
+func (l *Lives) announceSnapshot(ctx context.Context, owner string, of Copy, event, reason string) (undo func(why error) error, err error) {
+	write := func(ctx context.Context, outcome audit.Outcome, reason string) error {
+		detail := of.detail()
+		detail[records.DetailEvent] = event
+		_, err := l.log.Append(ctx, audit.Record{Kind: audit.KindDaemon, Outcome: outcome, Token: owner, Detail: detail, Reason: reason})
+		return err
+	}
+	return func(why error) error {
+		failed := write(context.WithoutCancel(ctx), audit.Failed, masking.Cut("this did not come to be: "+reason+": "+why.Error(), 1<<10))
+		if failed != nil {
+			return errors.Join(why, failed)
+		}
+		return why
+	}, write(ctx, audit.Started, reason)
 }
 
 // SandboxRestored records that a sandbox is a copy, before it starts, with what

@@ -45,18 +45,19 @@ func readApt(command string) (found *install, rest string, err error) {
 	return found, strings.TrimSpace(rest), nil
 }
 
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
 // aptWords are the words of a part that calls apt, from behind its name on.
 func aptWords(part string) (words []string, sudo, ok bool) {
 	words = strings.Fields(part)
 	if len(words) == 0 || strings.ContainsAny(strings.TrimSpace(part), "\n|&;<>()$`\\\"'*?[]{}#~!") {
 		return nil, false, false
 	}
-	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	for len(words) > 0 {
 		switch {
 		case words[0] == "sudo":
 			sudo = true
-		case sudo && (words[0] == "-E" || words[0] == "-n"), variable.MatchString(words[0]):
+		case sudo && (words[0] == "-E" || words[0] == "-n"), assignment.MatchString(words[0]):
 		case words[0] == "apt-get" || words[0] == "apt":
 			return words[1:], sudo, true
 		default:
@@ -67,6 +68,8 @@ func aptWords(part string) (words []string, sudo, ok bool) {
 	return nil, false, false
 }
 
+var yesOptions = regexp.MustCompile(`^-[yqm]+$`)
+
 // read takes the words behind one call of apt.
 func (i *install) read(words []string) error {
 	what, recommends := "", true
@@ -75,7 +78,7 @@ func (i *install) read(words []string) error {
 		switch {
 		case word == "--no-install-recommends":
 			recommends = false
-		case word == "--yes" || word == "--assume-yes" || word == "--quiet" || word == "--fix-missing" || regexp.MustCompile(`^-[yqm]+$`).MatchString(word):
+		case word == "--yes" || word == "--assume-yes" || word == "--quiet" || word == "--fix-missing" || yesOptions.MatchString(word):
 		case strings.HasPrefix(word, "-"):
 			return fault.Invalid("apt-get: the option %s is not known here: there are --yes, --quiet, --fix-missing and --no-install-recommends", excerpt.Of(word, 80))
 		case what == "":
@@ -107,7 +110,9 @@ func (i *install) add(names []string, recommends bool) error {
 	return nil
 }
 
+var aptCall = regexp.MustCompile(`(^|[\s;&|(])apt(-get)?\s`)
+
 // callsApt tells whether a command that failed may have looked for apt.
 func callsApt(command string) bool {
-	return regexp.MustCompile(`(^|[\s;&|(])apt(-get)?\s`).MatchString(command)
+	return aptCall.MatchString(command)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -119,8 +120,11 @@ func (b *Builder) load() error {
 			continue
 		}
 		if !f.ended() {
-			b.orphan(&f)
-			if err := b.write(f); err != nil {
+			err := b.orphan(&f)
+			if err == nil { // else the next daemon tries again
+				err = b.write(f)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -129,22 +133,24 @@ func (b *Builder) load() error {
 	return nil
 }
 
-// orphan ends a build whose daemon is gone. Its result may have been there already.
-func (b *Builder) orphan(f *file) {
+// orphan ends a build whose daemon is gone. Its result may have been there already: then that is on record
+// before the build is told as ready, and its template is used.
+func (b *Builder) orphan(f *file) error {
 	f.Ended = time.Now().UTC()
 	if all, err := b.cfg.Sandboxes.Snapshots(b.ctx); err == nil {
 		for _, s := range all {
 			if s.Built != nil && s.Built.Build == f.ID && s.Owner.Token == f.Owner {
 				f.Status, f.Snapshot = Ready, s.ID
-				return
+				return b.cfg.Recorder.RecordBuild(b.ctx, "", admission.Build{ID: f.ID, Template: f.Name, Token: f.Owner, Stage: admission.BuildReady, Snapshot: s.ID})
 			}
 		}
 	}
 	f.Status, f.Step, f.Reason = Failed, StepFinalize, "the daemon ended while the template was built; nothing of it is left, build it again"
+	return nil
 }
 
-// prune forgets what is old, and of each owner what is too much. It needs mu.
-func (b *Builder) prune() {
+// prune takes out what is old, and of each owner what is too much, whose files forget removes. It needs mu.
+func (b *Builder) prune() (gone []string) {
 	now := time.Now()
 	all := make([]*going, 0, len(b.builds))
 	for _, g := range b.builds {
@@ -163,8 +169,17 @@ func (b *Builder) prune() {
 			}
 		}
 		delete(b.builds, g.ID)
-		if err := os.Remove(b.path(g.ID)); err != nil {
-			b.cfg.Log.Warn("an old build can't be forgotten", "build", g.ID, "err", err)
+		gone = append(gone, g.ID)
+	}
+	return gone
+}
+
+// forget removes the files of builds that were taken out. It must not have mu: what a disk takes is nobody's
+// to wait for who only asks how a build stands.
+func (b *Builder) forget(ids []string) {
+	for _, id := range ids {
+		if err := os.Remove(b.path(id)); err != nil {
+			b.cfg.Log.Warn("an old build can't be forgotten", "build", id, "err", err)
 		}
 	}
 }

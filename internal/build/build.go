@@ -29,20 +29,22 @@ const Label = sandbox.BuildLabel
 
 // Bounds of what clients may ask for.
 const (
-	maxSteps    = 200
-	maxText     = 64 << 10 // of one argument of a step
-	maxTags     = 16
-	maxWaiting  = 32 // builds of a token that have not begun
-	atOnceEach  = 4  // of a token
-	atOnceAll   = 8
-	atOnceMost  = 32 // with the one that each token may have whatever the others have
-	keptEach    = 50 // ended builds of a token that are remembered
-	keptFor     = 7 * 24 * time.Hour
-	waitingFor  = time.Hour // until a build that nobody starts is given up
-	longestStep = 30 * time.Minute
-	longest     = time.Hour // of a whole build
-	readyWithin = 5 * time.Minute
-	readyPause  = 500 * time.Millisecond
+	maxSteps = 200
+	// mostVariables that steps set: each step is done, and told, with those before it. No command has more.
+	mostVariables = 1_000
+	maxText       = 64 << 10 // of one argument of a step
+	maxTags       = 16
+	maxWaiting    = 32 // builds of a token that have not begun
+	atOnceEach    = 4  // of a token
+	atOnceAll     = 8
+	atOnceMost    = 32 // with the one that each token may have whatever the others have
+	keptEach      = 50 // ended builds of a token that are remembered
+	keptFor       = 7 * 24 * time.Hour
+	waitingFor    = time.Hour // until a build that nobody starts is given up
+	longestStep   = 30 * time.Minute
+	longest       = time.Hour // of a whole build
+	readyWithin   = 5 * time.Minute
+	readyPause    = 500 * time.Millisecond
 )
 
 // Status is how a build stands.

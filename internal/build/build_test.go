@@ -134,6 +134,7 @@ func TestWhatFails(t *testing.T) {
 		"no such user":         {recipe: build.Recipe{Steps: []build.Step{{Type: "USER", Args: []string{"; exit 1"}}}}, step: "1", says: "no user"},
 		"another's command":    {recipe: build.Recipe{Steps: []build.Step{{Type: "RUN", Args: []string{"x", "www-data"}}}}, step: "1", says: "no user"},
 		"no variable":          {recipe: build.Recipe{Steps: []build.Step{{Type: "ENV", Args: []string{"a b", "1"}}}}, step: "1", says: "variable"},
+		"many variables":       {recipe: build.Recipe{Steps: []build.Step{variables(1, 1_000), variables(1, 1_000), variables(1_001, 1)}}, step: "3", says: "more than 1000 variables"},
 		"half a variable":      {recipe: build.Recipe{Steps: []build.Step{{Type: "ENV", Args: []string{"A"}}}}, step: "1", says: "in turn"},
 		"no directory":         {recipe: build.Recipe{Steps: []build.Step{{Type: "WORKDIR"}}}, step: "1", says: "without a directory"},
 		"no upload":            {recipe: build.Recipe{Steps: []build.Step{{Type: "COPY", Args: []string{"a", "b"}, Hash: hash}}}, step: "1", says: "were not uploaded"},
@@ -394,4 +395,13 @@ func TestAfterARestart(t *testing.T) {
 	if _, err := s.Get(other.Info().ID); err != nil {
 		t.Errorf("a sandbox of a client's was taken away: %v", err)
 	}
+}
+
+// variables is a step that sets so many variables.
+func variables(first, count int) build.Step {
+	s := build.Step{Type: "ENV"}
+	for i := range count {
+		s.Args = append(s.Args, fmt.Sprint("A", first+i), "1")
+	}
+	return s
 }

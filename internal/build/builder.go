@@ -78,8 +78,9 @@ func (b *Builder) tend() {
 	defer tick.Stop()
 	for {
 		b.mu.Lock()
-		b.prune()
+		old := b.prune()
 		b.mu.Unlock()
+		b.forget(old)
 		b.uploads.sweep()
 		select {
 		case <-b.ctx.Done():
@@ -94,26 +95,40 @@ func (b *Builder) Begin(owner sandbox.Owner, template, name string, names []stri
 	if len(names) == 0 || len(names) > maxTags {
 		return Build{}, fault.Invalid("a build gives 1 to %d tags, and not %d", maxTags, len(names))
 	}
+	made := Build{
+		ID: newID(), Template: template, Name: name, Names: names, Owner: owner.Token, Status: Waiting, Created: time.Now().UTC(),
+	}
+	if err := b.announce(made); err != nil {
+		return Build{}, err
+	}
+	if err := b.write(file{Build: made}); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.builds, made.ID) // nobody knows its id
+		return Build{}, err
+	}
+	return made, nil
+}
+
+// announce takes the place of a build that waits, if its owner has one.
+func (b *Builder) announce(made Build) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.prune()
+	old := b.prune()
 	waiting := 0
 	for _, g := range b.builds {
-		if g.Owner == owner.Token && g.Status == Waiting {
+		if g.Owner == made.Owner && g.Status == Waiting {
 			waiting++
 		}
 	}
+	if waiting < maxWaiting {
+		b.builds[made.ID] = &going{Build: made}
+	}
+	b.mu.Unlock()
+	b.forget(old)
 	if waiting >= maxWaiting {
-		return Build{}, fault.Exhausted(time.Minute, "the token has %d builds that have not begun; at most %d", waiting, maxWaiting)
+		return fault.Exhausted(time.Minute, "the token has %d builds that have not begun; at most %d", waiting, maxWaiting)
 	}
-	g := &going{Build: Build{
-		ID: newID(), Template: template, Name: name, Names: names, Owner: owner.Token, Status: Waiting, Created: time.Now().UTC(),
-	}}
-	if err := b.write(file{Build: g.Build}); err != nil {
-		return Build{}, err
-	}
-	b.builds[g.ID] = g
-	return g.Build, nil
+	return nil
 }
 
 // newID is a random UUID: clients read no other ids of builds.
@@ -165,24 +180,20 @@ func (b *Builder) find(owner, template, id string) (*going, error) {
 // Start builds what was announced, in the background: req is the sandbox that the steps
 // are done in, workdir its directory.
 func (b *Builder) Start(template, id string, req sandbox.Request, workdir string, recipe Recipe) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	g, err := b.find(req.Owner.Token, template, id)
+	g, err := b.queue(req.Owner.Token, template, id)
 	if err != nil {
 		return err
 	}
-	if g.Status != Waiting || g.queued {
-		return fault.New(fault.ErrConflict, "the build %s has begun already", id)
-	}
 	if b.ctx.Err() != nil {
+		b.unqueue(g)
 		return fault.New(fault.ErrUnavailable, "the daemon ends")
 	}
 	if _, leave, free := b.turns.Try(turns.For(b.ctx, g.Owner)); free { // so that who asks at once hears that it is built
 		if err := b.begin(g, leave); err != nil {
+			b.unqueue(g)
 			return err
 		}
 	}
-	g.queued, g.log = true, &journal{}
 	j := &job{b: b, g: g, req: req, workdir: workdir, recipe: recipe}
 	errand.In(&b.work, j.do)
 	return nil
@@ -190,19 +201,34 @@ func (b *Builder) Start(template, id string, req sandbox.Request, workdir string
 
 // Refuse ends a build that can't begin: what it is made from is not to be had.
 func (b *Builder) Refuse(owner, template, id string, why error) error {
-	b.mu.Lock()
-	g, err := b.find(owner, template, id)
-	if err == nil && (g.Status != Waiting || g.queued) {
-		err = fault.New(fault.ErrConflict, "the build %s has begun already", id)
-	}
+	g, err := b.queue(owner, template, id)
 	if err != nil {
-		b.mu.Unlock()
 		return err
 	}
-	g.queued, g.log = true, &journal{}
-	b.mu.Unlock()
 	(&job{b: b, g: g, req: sandbox.Request{Owner: sandbox.Owner{Token: owner}}}).end("", &stepError{StepBase, why})
 	return nil
+}
+
+// queue has an announced build begin, or wait for its turn; once.
+func (b *Builder) queue(owner, template, id string) (*going, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g, err := b.find(owner, template, id)
+	if err != nil {
+		return nil, err
+	}
+	if g.Status != Waiting || g.queued {
+		return nil, fault.New(fault.ErrConflict, "the build %s has begun already", id)
+	}
+	g.queued, g.log = true, &journal{}
+	return g, nil
+}
+
+// unqueue undoes that, of one that can't begin now.
+func (b *Builder) unqueue(g *going) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g.queued, g.log = false, nil
 }
 
 // Look tells how a build stands, with entries of its log.
@@ -255,19 +281,21 @@ func (b *Builder) enter(ctx context.Context, g *going) error {
 	if err != nil {
 		return context.Cause(ctx)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	return b.begin(g, leave)
 }
 
-// begin has a build begin that has a turn, which is given back by leave. It needs mu.
+// begin has a build begin that has a turn, which is given back by leave. The one who queued it calls this.
 func (b *Builder) begin(g *going, leave func()) error {
+	b.mu.Lock()
 	now := g.Build
+	b.mu.Unlock()
 	now.Status = Building
 	if err := b.write(file{Build: now}); err != nil {
 		leave()
 		return err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	g.Build, g.leave = now, leave
 	return nil
 }
@@ -275,10 +303,15 @@ func (b *Builder) begin(g *going, leave func()) error {
 // settle puts the end of a build where it is found.
 func (b *Builder) settle(g *going, now Build) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.write(file{Build: now, Entries: g.log.from(0, math.MaxInt)}); err != nil {
+	log := g.log
+	b.mu.Unlock()
+	err := b.write(file{Build: now, Entries: log.from(0, math.MaxInt)}) // up to 25 MB, for which nobody else's request waits
+	if err != nil {
 		b.cfg.Log.Error("the end of a build is not kept; after a restart it is told as one that was cut off", "build", now.ID, "err", err)
-	} else {
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
 		g.log = nil
 	}
 	g.Build, g.queued = now, false

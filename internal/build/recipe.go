@@ -170,17 +170,21 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 	return err
 }
 
+var installForAll = regexp.MustCompile(`^(pip install|(npm|bun) install -g)( [^;&|()\x60$\n]*)?$`)
+
 // isInstall recognises what the SDKs write for an install for all, which root does: the
 // places that are for all here are the sandbox's own user's, and root, who has no
 // capabilities, may not write there.
 func isInstall(command string) bool {
-	return regexp.MustCompile(`^(pip install|(npm|bun) install -g)( [^;&|()\x60$\n]*)?$`).MatchString(command)
+	return installForAll.MatchString(command)
 }
+
+var installForUser = regexp.MustCompile(`^pip install --user(( [^;&|()\x60$\n]*)?)$`)
 
 // ownInstall is what the SDKs write for an install for the user alone as it can be done
 // here: the virtual environment is the user's own, and pip installs nowhere else from it.
 func ownInstall(command string) string {
-	return regexp.MustCompile(`^pip install --user(( [^;&|()\x60$\n]*)?)$`).ReplaceAllString(command, "pip install$1")
+	return installForUser.ReplaceAllString(command, "pip install$1")
 }
 
 // readInstall takes what a run asks apt for out of its command.
@@ -194,15 +198,19 @@ func (t *task) readInstall() (err error) {
 	return nil
 }
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 func (now *setting) setEnv(args []string) error {
 	if len(args) == 0 || len(args)%2 != 0 {
 		return fault.Invalid("an ENV step has names and values in turn")
 	}
 	for i := 0; i < len(args); i += 2 {
-		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(args[i]) {
+		if !variableName.MatchString(args[i]) {
 			return fault.Invalid("%q can't be the name of a variable", excerpt.Of(args[i], 80))
 		}
-		now.env[args[i]] = args[i+1]
+		if now.env[args[i]] = args[i+1]; len(now.env) > mostVariables {
+			return fault.Invalid("the template's steps set more than %d variables", mostVariables)
+		}
 	}
 	return nil
 }
@@ -229,6 +237,8 @@ func absolute(dir, workdir string) string {
 	return path.Join(workdir, dir)
 }
 
+var octalMode = regexp.MustCompile(`^[0-7]{3,5}$`)
+
 // readCopy understands a copy's arguments.
 func (t *task) readCopy(source, dest, owner, mode string, now *setting, account sandbox.Account) error {
 	switch {
@@ -236,7 +246,7 @@ func (t *task) readCopy(source, dest, owner, mode string, now *setting, account 
 		return fault.Invalid("a COPY step has a source and a destination")
 	case !validHash(t.hash):
 		return fault.Invalid("a COPY step names its files by a SHA-256 in hexadecimal, and not by %q", excerpt.Of(t.hash, 80))
-	case mode != "" && !regexp.MustCompile(`^[0-7]{3,5}$`).MatchString(mode):
+	case mode != "" && !octalMode.MatchString(mode):
 		return fault.Invalid("%q is no mode in octal", excerpt.Of(mode, 40))
 	}
 	c := copying{source: path.Clean(source), dest: absolute(dest, now.workdir), user: now.user, mode: mode}
@@ -260,4 +270,6 @@ func (t *task) readCopy(source, dest, owner, mode string, now *setting, account 
 	return nil
 }
 
-func validHash(hash string) bool { return regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(hash) }
+var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func validHash(hash string) bool { return sha256Hex.MatchString(hash) }

@@ -169,15 +169,16 @@ func (l Listen) withDefaults() Listen {
 	return l
 }
 
+var hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
 // hostName admits names of at least two labels, in lower case: what a
 // certificate and a URL can carry.
 func hostName(name string) bool {
-	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	if len(name) > 253 || !strings.Contains(name, ".") && name != "localhost" {
 		return false
 	}
 	for part := range strings.SplitSeq(name, ".") {
-		if !label.MatchString(part) {
+		if !hostLabel.MatchString(part) {
 			return false
 		}
 	}

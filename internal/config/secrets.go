@@ -121,6 +121,10 @@ func (s Secret) ofPreset() (Secret, error) {
 	return s, nil
 }
 
+var secretName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+var secretHost = regexp.MustCompile(`^(\*\.[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(\.[a-z0-9-]+)*)$`)
+
 func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, error) {
 	d := secret.Declared{Name: s.Name, Keep: time.Duration(s.Keep)}
 	switch {
@@ -130,7 +134,7 @@ func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, erro
 	default:
 		d.Keep = defaultKeep
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(s.Name) {
+	if !secretName.MatchString(s.Name) {
 		return d, fmt.Errorf(".name is %q; it has letters, digits, - and _", s.Name)
 	}
 	if len(s.Hosts) == 0 {
@@ -138,7 +142,7 @@ func (s Secret) declared(writable func() []hostpath.Tree) (secret.Declared, erro
 	}
 	for _, h := range s.Hosts {
 		h = strings.ToLower(h)
-		if !regexp.MustCompile(`^(\*\.[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9-]+(\.[a-z0-9-]+)*)$`).MatchString(h) {
+		if !secretHost.MatchString(h) {
 			return d, fmt.Errorf(`.hosts has %q; it is a host's name, or "*." and one, without a port`, h)
 		}
 		d.Hosts = append(d.Hosts, h)

@@ -138,13 +138,14 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"start the gateway", d.startGateway},
 		{"open the journal of sandboxes", d.openJournal},
 		{"take over the sandboxes", d.startManager},
-		{"end what was cut off", func(ctx context.Context) error { d.lost.endFirst(ctx, followed(d), d.opts.Log); return nil }},
 		{"ask the template", func(ctx context.Context) error { d.learnFromTemplate(ctx); return nil }},
 		{"listen for the operator", d.listenAdmin},
 		{"open the tokens and policies", d.openClients},
 		{"listen for clients with tokens", d.openTCP},
 		{"listen", d.listen},
 		{"join the wires", d.serveTCP},
+		// Behind all that have an end of their own to tell of what an earlier daemon began: sandboxes, and builds.
+		{"end what was cut off", func(ctx context.Context) error { d.lost.endFirst(ctx, followed(d), d.opts.Log); return nil }},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
@@ -265,7 +266,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 	d.api = httpapi.New(httpapi.Config{
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, OwnerKeys: d.ownerKeys, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA()},
-		Tokens:  d.clients.tokens, Policies: d.clients.policies, Seen: seenBy(d), Room: d.clients.room, Secrets: d.secrets, Homes: d.homes,
+		Tokens:  d.clients.tokens, Policies: d.clients.policies, Seen: seenBy(d), Room: d.clients.room, Underway: d.clients.underway, Secrets: d.secrets, Homes: d.homes,
 		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions,
 	})
 	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))

@@ -204,6 +204,8 @@ func (f *front) sandboxOf(r *http.Request) (id string, data bool) {
 	return "", f.wires.owns != nil && f.wires.owns(r)
 }
 
+var portLabel = regexp.MustCompile(`^[0-9]{1,5}-([a-z0-9]+)$`)
+
 // portName reads PORT-ID.domain, with or without a port behind it.
 func portName(host, domain string) (id string, ok bool) {
 	if domain == "" {
@@ -216,7 +218,7 @@ func portName(host, domain string) (id string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	m := regexp.MustCompile(`^[0-9]{1,5}-([a-z0-9]+)$`).FindStringSubmatch(label)
+	m := portLabel.FindStringSubmatch(label)
 	if m == nil {
 		return "", false
 	}
@@ -250,12 +252,13 @@ func recovering(t *telemetry.Telemetry, log logger, next http.Handler) http.Hand
 // requestHeader carries a request's id, both ways.
 const requestHeader = "X-Request-Id"
 
+var plainRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
 // identified gives every request an id: the client's, if it is a plain word.
 func identified(next http.Handler) http.Handler {
-	plain := regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestHeader)
-		if !plain.MatchString(id) {
+		if !plainRequestID.MatchString(id) {
 			id = strings.ToLower(rand.Text()[:16])
 		}
 		w.Header().Set(requestHeader, id)

@@ -27,7 +27,8 @@ func openMCP(d *Daemon) http.Handler {
 		ApprovalURL: d.opts.Config.Approvals.URL, Installers: all.Installers(), Version: d.opts.Version, Logger: d.opts.Log.With("wire", wireMCP), Room: d.clients.room,
 	})
 	d.tcp.http.RegisterOnShutdown(server.Close)
-	return server.Handler(d.clients.tokens, func(ctx context.Context) { d.api.Refused(ctx, mcpPath) })
+	handler := server.Handler(d.clients.tokens, func(ctx context.Context) { d.api.Refused(ctx, mcpPath) })
+	return d.clients.underway.Handler(d.clients.tokens.Check, handler)
 }
 
 // inside is a listener that only this process reaches.

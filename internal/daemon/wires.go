@@ -21,11 +21,12 @@ type clients struct {
 	tokens   *token.Book
 	policies *policies.Store
 	room     *backend.Room // for what the requests of all of them hold
+	underway *backend.Underway
 }
 
 // openClients opens the tokens and the named policies.
 func (d *Daemon) openClients(ctx context.Context) (err error) {
-	d.clients.room = backend.NewRoom()
+	d.clients.room, d.clients.underway = backend.NewRoom(), backend.NewUnderway()
 	if d.clients.store, err = store.OpenTokens(ctx, d.opts.Paths.Tokens()); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (d *Daemon) openWires() (wires, error) {
 	}
 	cells := interpreter.New(interpreter.Config{Host: func(id string) (interpreter.Host, error) { return d.sandboxes.Kernels(id) }, Log: d.opts.Log})
 	data := e2b.NewData(e2b.DataConfig{
-		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Alarms: d.log, Log: d.opts.Log,
+		Sandboxes: d.sandboxes, Access: keys, Clients: d.clients.tokens, Domain: listen.Domain, Interpreter: cells, Room: d.clients.room, Underway: d.clients.underway, Alarms: d.log, Log: d.opts.Log,
 	})
 	if err := d.openBuilds(); err != nil {
 		return wires{}, err
@@ -66,7 +67,7 @@ func (d *Daemon) openWires() (wires, error) {
 	uid, gid := backend.GuestIDs()
 	control := e2b.NewControl(e2b.Config{
 		Sandboxes: d.sandboxes, Tokens: d.clients.tokens, Policies: d.clients.policies, Templates: d.templates, Access: keys, Builds: d.builds, Images: d.opts.Config.Images,
-		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Log: d.opts.Log,
+		DefaultTemplate: d.opts.Config.DefaultTemplate, Domain: listen.PublicDomain(), HostUID: uid, HostGID: gid, Room: d.clients.room, Underway: d.clients.underway, Log: d.opts.Log,
 		Refused: func(ctx context.Context) { d.api.Refused(ctx, "the E2B protocol") },
 	})
 	return wires{control: control, data: data, owns: data.Owns, holds: data.Holds, uploader: control.Uploader, v1: d.api, mcp: openMCP(d)}, nil

@@ -136,8 +136,10 @@ func reasons() []reason {
 	}
 }
 
+var credentials = regexp.MustCompile(`://[^/\s'@]*@`)
+
 func withoutCredentials(text string) string {
-	return regexp.MustCompile(`://[^/\s'@]*@`).ReplaceAllString(text, "://")
+	return credentials.ReplaceAllString(text, "://")
 }
 
 // why is a sentence about what apt refused: what could not be done, and apt's reason.

@@ -112,8 +112,10 @@ type Request struct {
 	Codename string
 }
 
+var nameAndVersion = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+](=[A-Za-z0-9.+~:-]+)?$`)
+
 // ValidName tells whether a text is the name of a package, perhaps with a version. apt
 // takes more than that: patterns, and names with a sign behind them that takes them away.
 func ValidName(name string) bool {
-	return len(name) <= 200 && regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+](=[A-Za-z0-9.+~:-]+)?$`).MatchString(name)
+	return len(name) <= 200 && nameAndVersion.MatchString(name)
 }

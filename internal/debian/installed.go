@@ -55,16 +55,22 @@ func ReadInstalled(text string) ([]Installed, error) {
 	return all, nil
 }
 
+// The forms of a package's fields.
+var (
+	packageName      = regexp.MustCompile(`^` + namePattern + `$`)
+	packageVersion   = regexp.MustCompile(`^` + versionPattern + `$`)
+	architectureName = regexp.MustCompile(`^` + architecturePattern + `$`)
+	relation         = regexp.MustCompile(`^[A-Za-z0-9+.:~()<>=,|\[\]! -]*$`)
+)
+
 // check refuses what is in no package of a distribution: nothing of it may end a line, or
 // begin a field.
 func (p Installed) check() error {
-	fields := map[string]string{p.Name: namePattern, p.Version: versionPattern, p.Architecture: architecturePattern}
-	for text, pattern := range fields {
-		if len(text) > 300 || !regexp.MustCompile(`^`+pattern+`$`).MatchString(text) {
+	for text, form := range map[string]*regexp.Regexp{p.Name: packageName, p.Version: packageVersion, p.Architecture: architectureName} {
+		if len(text) > 300 || !form.MatchString(text) {
 			return fault.New(fault.ErrConflict, "the sandbox's list of installed packages has %s, which no package has", excerpt.Of(fmt.Sprintf("%q", text), 100))
 		}
 	}
-	relation := regexp.MustCompile(`^[A-Za-z0-9+.:~()<>=,|\[\]! -]*$`)
 	for _, text := range p.fields {
 		if len(text) > 64<<10 || !relation.MatchString(text) {
 			return fault.New(fault.ErrConflict, "what the installed package %s depends on can't be read: %s", p.Name, excerpt.Of(fmt.Sprintf("%q", text), 100))

@@ -148,13 +148,15 @@ func readURIs(text string) ([]Package, error) {
 	return all, nil
 }
 
+var uriLine = regexp.MustCompile(`^'([^']+)' ((` + namePattern + `)_([A-Za-z0-9.+~%-]+)_(` + architecturePattern + `)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})$`)
+
 func readURI(line string) (Package, error) {
-	row := regexp.MustCompile(`^'([^']+)' ((` + namePattern + `)_([A-Za-z0-9.+~%-]+)_(` + architecturePattern + `)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})$`).FindStringSubmatch(line)
+	row := uriLine.FindStringSubmatch(line)
 	if row == nil {
 		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package without a digest, or with a name that is none: %s", excerpt.Of(fmt.Sprintf("%q", withoutCredentials(line)), 300))
 	}
 	version, err := url.PathUnescape(row[4])
-	if err != nil || !regexp.MustCompile(`^`+versionPattern+`$`).MatchString(version) {
+	if err != nil || !packageVersion.MatchString(version) {
 		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package with the version %q, which is none", excerpt.Of(row[4], 100))
 	}
 	size, err := strconv.ParseInt(row[6], 10, 64)

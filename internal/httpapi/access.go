@@ -37,18 +37,23 @@ func (s *Server) enter(r *http.Request, to route) (*http.Request, error) {
 }
 
 // during has a request that was let in for a token end with the token's validity, and
-// hold no more than the token may.
-func (s *Server) during(r *http.Request) (bound *http.Request, stop func()) {
+// hold no more than the token may. fault.ErrExhausted: too many of its requests are under way.
+func (s *Server) during(r *http.Request) (bound *http.Request, stop func(), err error) {
 	who, err := callerOf(r.Context())
 	if err != nil || who.token == nil {
-		return r, func() {}
+		return r, func() {}, nil //nolint:nilerr // of a caller that nobody knows there is nothing to bound
+	}
+	counted, err := s.cfg.Underway.Join(who.token.ID, r)
+	if err != nil {
+		return r, nil, err
 	}
 	ctx, over := s.cfg.Tokens.During(r.Context(), who.token.ID)
 	ctx, leave := s.cfg.Room.Enter(ctx, who.token.ID)
 	return r.WithContext(ctx), func() {
 		leave()
 		over()
-	}
+		counted()
+	}, nil
 }
 
 // Refused records that a caller without a valid token asked for another wire of the daemon's.

@@ -59,9 +59,13 @@ func checkCreate(body api.CreateSandbox, who caller) error {
 	return checkLabels(body.Labels)
 }
 
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
 func plainName(name string) bool {
-	return len(name) <= maxName && regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name)
+	return len(name) <= maxName && plainWord.MatchString(name)
 }
+
+var labelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
 func checkLabels(labels map[string]string) error {
 	if len(labels) > maxLabels {
@@ -69,7 +73,7 @@ func checkLabels(labels map[string]string) error {
 	}
 	for name, value := range labels {
 		switch {
-		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`).MatchString(name) || len(name) > maxLabelName:
+		case !labelName.MatchString(name) || len(name) > maxLabelName:
 			return fault.Invalid("the label %.60q is no name: up to %d letters, digits, dots, dashes, slashes and underscores, starting with a letter or digit", name, maxLabelName)
 		case strings.HasPrefix(name, backend.OwnLabels):
 			return fault.Invalid("the label %q is the daemon's own, as all are that begin with %s", name, backend.OwnLabels)

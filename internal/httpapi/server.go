@@ -90,10 +90,12 @@ type Config struct {
 	// Secrets are the declared ones; nil: there are none.
 	Secrets *secret.Broker
 	// Room bounds what the requests of tokens hold; nil: one of its own.
-	Room    *backend.Room
-	Version api.Version
-	Audit   Auditing
-	Clock   Clock
+	Room *backend.Room
+	// Underway counts the requests of tokens; nil: one of its own.
+	Underway *backend.Underway
+	Version  api.Version
+	Audit    Auditing
+	Clock    Clock
 	// PositionKey has numbers of events and records concealed from tokens; it must be the same
 	// for every daemon of the installation. nil: one of this process.
 	PositionKey []byte
@@ -134,6 +136,9 @@ type Server struct {
 func New(cfg Config) *Server {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
+	}
+	if cfg.Underway == nil {
+		cfg.Underway = backend.NewUnderway()
 	}
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	s := &Server{desk: &desk{cfg: cfg, positions: newPositions(cfg.PositionKey), logReads: turns.New(readsOfLog())}, mux: http.NewServeMux()}
@@ -182,9 +187,7 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		pace(w, r)
 		entered, err := s.enter(r, to)
 		if err == nil {
-			during, stop := s.during(entered)
-			defer stop()
-			err = to.handle(w, during)
+			err = s.handle(w, entered, to)
 		}
 		if err == nil || errors.Is(err, errAnswered) {
 			return
@@ -198,6 +201,16 @@ func (s *Server) serve(to route) http.HandlerFunc {
 		}
 		writeProblem(w, problemOf(err, status, whoseIs(entered)))
 	}
+}
+
+// handle has a route answer a request that was let in.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, to route) error {
+	during, stop, err := s.during(r)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return to.handle(w, during)
 }
 
 // whoseIs is the caller of a request; nil if it was not let in.

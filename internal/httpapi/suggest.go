@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -64,14 +65,25 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 
 // releasesOf are the releases of the caller's plans; nil: none was named.
 func (s runRoutes) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease, error) {
+	if len(runs) > maxKeptPlans {
+		return nil, fault.Invalid("%d plans are named; at most %d", len(runs), maxKeptPlans)
+	}
+	by, err := callerOf(r.Context())
+	if err != nil {
+		return nil, err
+	}
 	var all []api.PlanRelease
-	for _, run := range runs {
+	for _, run := range slices.Compact(slices.Sorted(slices.Values(runs))) {
 		if err := s.ownRun(r, run); err != nil {
 			return nil, err
 		}
-		made, known := s.plans.get(run)
-		if !known {
+		answer := s.plans.get(by, run)
+		if answer == nil {
 			return nil, fault.New(fault.ErrNotFound, "no plan of run %q is kept", run)
+		}
+		var made api.Plan
+		if err := json.Unmarshal(answer, &made); err != nil {
+			return nil, err
 		}
 		all = append(all, made.Releases...)
 	}

@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net/http"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -51,12 +53,13 @@ func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 	if body.ExpiresSeconds > 0 {
 		grant.Lasts = time.Duration(body.ExpiresSeconds) * time.Second
 	}
-	if err := s.recordToken(r.Context(), by, "A token is made.", "token_made", body.Name); err != nil {
+	undo, err := s.recordToken(r.Context(), by, "A token is made.", "token_made", body.Name)
+	if err != nil {
 		return err
 	}
 	made, secret, err := s.cfg.Tokens.Issue(r.Context(), grant)
 	if err != nil {
-		return err
+		return undo(err)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, r, http.StatusCreated, api.NewToken{Token: viewToken(made), Secret: secret})
@@ -88,22 +91,33 @@ func (s tokenRoutes) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.recordToken(r.Context(), by, "A token is revoked.", "token_revoked", t.Name); err != nil {
+	undo, err := s.recordToken(r.Context(), by, "A token is revoked.", "token_revoked", t.Name)
+	if err != nil {
 		return err
 	}
 	revoked, err := s.cfg.Tokens.Revoke(r.Context(), t.ID)
 	if err != nil {
-		return err
+		return undo(err)
 	}
 	return writeJSON(w, r, http.StatusOK, viewToken(revoked))
 }
 
-// recordToken writes who makes or revokes a token before that is done.
-func (s tokenRoutes) recordToken(ctx context.Context, by caller, reason, event, name string) error {
-	_, err := s.cfg.Log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
-	})
-	return err
+// recordToken writes who makes or revokes a token before that is done. undo writes that it was not done
+// after all, and why, and returns that.
+func (s tokenRoutes) recordToken(ctx context.Context, by caller, reason, event, name string) (undo func(why error) error, err error) {
+	write := func(ctx context.Context, outcome audit.Outcome, reason string) error {
+		_, err := s.cfg.Log.Append(ctx, audit.Record{
+			Kind: audit.KindDaemon, Outcome: outcome, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
+		})
+		return err
+	}
+	return func(why error) error {
+		failed := write(context.WithoutCancel(ctx), audit.Failed, excerpt.Of("This did not come to be: "+reason+" "+why.Error(), 1<<10))
+		if failed != nil {
+			return errors.Join(why, failed)
+		}
+		return why
+	}, write(ctx, audit.Started, reason)
 }
 
 func viewToken(t token.Token) api.Token {

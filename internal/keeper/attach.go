@@ -15,6 +15,13 @@ import (
 // client is gone or has got the exit. Until then the client's place holds the
 // guest back once the ring is full.
 func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, offset int64) error {
+	if offset != Tail { // whose end is on record only if the daemon hears of it, however many others listen
+		leave, err := s.takeClientSlot(s.follows, "clients that follow commands")
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	place, err := c.out.place(offset)
 	if err != nil {
 		return err
@@ -33,6 +40,16 @@ func (s *sandbox) attach(ctx context.Context, conn *channel.Conn, c *command, of
 		_ = conn.WriteJSON(channel.FrameExit, c.view().Exit)
 	}
 	return nil
+}
+
+// takeClientSlot takes one of a sandbox's slots for what; if there is none, fault.ErrExhausted says so.
+func (s *sandbox) takeClientSlot(slots chan struct{}, what string) (leave func(), err error) {
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	default:
+		return nil, fault.Exhausted(0, "sandbox %s has %d %s already; end one of these first", s.id, cap(slots), what)
+	}
 }
 
 // tellStart waits for the guest's first word about a command, which no output

@@ -30,6 +30,8 @@ type sandbox struct {
 	calls    chan struct{}    // one slot for each stream that the keeper has open, but for dials
 	dials    chan struct{}    // one for each stream that connects to a port inside
 	controls chan struct{}    // one for each control call that is under way
+	follows  chan struct{}    // one for each client that follows a command
+	inputs   chan struct{}    // one for each client that waits for its input to be taken
 	settled  chan struct{}    // closed when the launch has succeeded or failed
 	met      atomic.Bool      // the guest has answered once
 	moving   chan struct{}    // a slot for the freeze or thaw that is under way
@@ -59,6 +61,9 @@ const (
 	maxCalls = 128       // streams to the guest at once: commands that run, and calls
 	maxDials = 96        // and besides these connections to ports
 	maxMeta  = 128 << 10 // bytes
+	// Each client of these has a connection, buffers and goroutines here: 42 KiB.
+	maxFollows = 256 // clients that follow commands; besides the daemon, which follows each one to its end
+	maxInputs  = 256 // clients whose input waits for a command to take it
 )
 
 // alive tells whether anything of the sandbox may still run. Needs mu.

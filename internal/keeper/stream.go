@@ -131,6 +131,11 @@ func sendTo(ctx context.Context, conn *channel.Conn, box *sandbox, id string) er
 	payload = append([]byte(nil), payload...) // watch reads into the same buffer
 	ctx = watch(ctx, conn)
 	if kind == channel.FrameStdin {
+		leave, err := box.takeClientSlot(box.inputs, "clients that wait for a command to take their input")
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return done(conn, c.send(ctx, kind, payload))
 	}
 	return done(conn, box.control(ctx, c, kind, payload))

@@ -253,8 +253,10 @@ func Parse(source string, text []byte) (*policy.Policy, error) {
 	return p, nil
 }
 
+var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
 func checkName(name string) error {
-	if !regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`).MatchString(name) {
+	if !policyName.MatchString(name) {
 		return fault.Invalid("the policy's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit", excerpt.Of(name, maxQuoted))
 	}
 	return nil

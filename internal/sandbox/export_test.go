@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/ends"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 )
 
 // Lives is that of inventory.Taker, for tests outside of the package.
@@ -19,4 +20,9 @@ func (m *Manager) AwaitEnds() {
 	for m.tracker.ends.Set(last, ends.Terms{TTL: 1}) == nil { // it takes no new terms once it is over
 		runtime.Gosched()
 	}
+}
+
+// LeaseSnapshot is that of copies.Library, for tests outside of the package.
+func (m *Manager) LeaseSnapshot(ctx context.Context, ref string) (*snapshots.Lease, error) {
+	return m.copies.Lease(ctx, "", ref)
 }

@@ -145,8 +145,10 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
+var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
 func validRun(id string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`).MatchString(id)
+	return runName.MatchString(id)
 }
 
 // askedMounts are those of a request and of its policy.

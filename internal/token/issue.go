@@ -51,8 +51,10 @@ func Issue(now time.Time, g Grant) (Token, string, error) {
 	return t, secret, nil
 }
 
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`)
+
 func (g Grant) check(now time.Time) error {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$`).MatchString(g.Name) {
+	if !tokenName.MatchString(g.Name) {
 		return fault.Invalid("the token's name %q is not valid: 1 to 63 letters, digits, dots, dashes, underscores and @, the first a letter or digit", g.Name)
 	}
 	if strings.HasPrefix(g.Name, "tok-") {

@@ -52,10 +52,12 @@ func (t *Terminal) Size() (rows, cols uint16) {
 	return uint16(h), uint16(w)
 }
 
+var terminalName = regexp.MustCompile(`^[A-Za-z0-9.+_-]{1,64}$`)
+
 // TermName is the TERM to hand on, if it looks like one.
 func TermName() string {
 	name := os.Getenv("TERM")
-	if regexp.MustCompile(`^[A-Za-z0-9.+_-]{1,64}$`).MatchString(name) {
+	if terminalName.MatchString(name) {
 		return name
 	}
 	return "xterm"

@@ -74,9 +74,11 @@ func ShellWords(argv []string) string {
 	return excerpt.Of(strings.Join(words, " "), most)
 }
 
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
 // Quoted is a word as a POSIX shell reads it back.
 func Quoted(word string) string {
-	if regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`).MatchString(word) {
+	if plainWord.MatchString(word) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

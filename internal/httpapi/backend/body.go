@@ -34,7 +34,10 @@ func ReadJSON(r *http.Request, most int64, v any) (empty bool, err error) {
 	if err := TakeDecoded(r.Context(), body, v); err != nil {
 		return false, err
 	}
-	return false, explain(json.Unmarshal(body, v, json.RejectUnknownMembers(true)))
+	if err := explain(json.Unmarshal(body, v, json.RejectUnknownMembers(true))); err != nil {
+		return false, err
+	}
+	return false, CheckCounts(v)
 }
 
 // explain says what of a body is wrong in the words of whoever wrote it.

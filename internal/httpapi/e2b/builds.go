@@ -22,8 +22,8 @@ import (
 // newTemplate announces a build. How much a sandbox may have is the policy's affair.
 type newTemplate struct {
 	Name          string   `json:"name"`
-	Alias         string   `json:"alias"` // as older clients call it
-	Tags          []string `json:"tags"`
+	Alias         string   `json:"alias"`          // as older clients call it
+	Tags          []string `json:"tags" most:"16"` // build.MaxTags
 	TeamID        string   `json:"teamID"`
 	CPUCount      int      `json:"cpuCount"`
 	MemoryMB      int      `json:"memoryMB"`
@@ -107,6 +107,12 @@ func (c templateRoutes) upload(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, "this upload was not asked for, was sent already, or comes too late")
 		return
 	}
+	counted, err := c.cfg.Underway.Join(owner, r)
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	defer counted()
 	ctx, stop := c.cfg.Tokens.During(r.Context(), owner)
 	defer stop()
 	control := http.NewResponseController(w)
@@ -146,11 +152,11 @@ type buildStart struct {
 	ReadyCmd          string         `json:"readyCmd"`
 	Steps             []struct {
 		Type        string   `json:"type"`
-		Args        []string `json:"args"`
+		Args        []string `json:"args" most:"2000"`
 		FilesHash   string   `json:"filesHash"`
 		Force       bool     `json:"force"`
 		ForceUpload *bool    `json:"forceUpload"`
-	} `json:"steps"`
+	} `json:"steps" most:"2000"` // that are too many for a build are told where it is asked about
 }
 
 func (c templateRoutes) startBuild(w http.ResponseWriter, r *client) error {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 const maxDepth = 32 // of nested objects and arrays; no message of this protocol has more than six
@@ -28,7 +29,7 @@ func decodeMessage(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return refuse(codeInvalid, "the message is not the JSON expected: %v", err)
 	}
-	return nil
+	return backend.CheckCounts(v)
 }
 
 // checkJSON makes sure that data is one JSON object, flat enough, whose keys are

@@ -63,6 +63,8 @@ type Config struct {
 	HostUID, HostGID int
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room *backend.Room
+	// Underway counts the requests of tokens; nil: one of its own.
+	Underway *backend.Underway
 	// Refused hears of requests without a valid key; nil: nobody does.
 	Refused func(ctx context.Context)
 	Log     *slog.Logger
@@ -112,6 +114,12 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 			writeError(w, http.StatusUnauthorized, err.Error())
 			return
 		}
+		counted, err := c.cfg.Underway.Join(t.ID, r)
+		if err != nil {
+			c.refuse(w, r, err)
+			return
+		}
+		defer counted()
 		ctx, stop := c.cfg.Tokens.During(r.Context(), t.ID)
 		defer stop()
 		ctx, leave := c.cfg.Room.Enter(ctx, t.ID)

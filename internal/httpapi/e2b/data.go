@@ -49,6 +49,8 @@ type DataConfig struct {
 	Interpreter *interpreter.Interpreter
 	// Room bounds what the requests of tokens hold; nil: one of its own.
 	Room *backend.Room
+	// Underway counts the requests of tokens; nil: one of its own.
+	Underway *backend.Underway
 	// Alarms is the log, as far as clients are told of alarms in it; nil: they are told of none.
 	Alarms alarms.Log
 	Log    *slog.Logger
@@ -74,6 +76,9 @@ type Data struct {
 func NewData(cfg DataConfig) *Data {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
+	}
+	if cfg.Underway == nil {
+		cfg.Underway = backend.NewUnderway()
 	}
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs(), alarms: newAlarmNews(cfg.Alarms)}
@@ -128,10 +133,21 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, r, err)
 		return
 	}
-	if r.URL.Path != healthPath {
+	if r.URL.Path != healthPath { // which anybody may ask for, and which is answered at once
+		counted, err := d.cfg.Underway.Join(roomOf(box), r)
+		if err != nil {
+			writeRefusal(w, r, err)
+			return
+		}
+		defer counted()
 		d.cfg.Sandboxes.Touch(to.sandbox)
 		awaitThaw(r.Context(), box)
 	}
+	d.serveCall(w, r, routes, box, to)
+}
+
+// serveCall has a request answered that was let through to a sandbox.
+func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Handler, box *sandbox.Sandbox, to target) {
 	d.alarms.watch(to.sandbox, d.gone)
 	during, stop := d.during(r, box)
 	defer stop()

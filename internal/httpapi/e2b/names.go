@@ -50,17 +50,20 @@ func (t tagged) tagName() string {
 // whole is the name as clients read it.
 func (t tagged) whole() string { return t.name + ":" + t.tagName() }
 
+var snapshotID = regexp.MustCompile(`^snap[0-9a-f]{16}$`)
+
+var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
 // checkSnapshotName refuses what could be mistaken for something else where a
 // template or snapshot is named.
 func checkSnapshotName(ref string) error {
 	name, tag, hasTag := strings.Cut(ref, ":")
-	plain := regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 	switch {
 	case ref == "":
 		return nil
-	case !plain.MatchString(name) || hasTag && !plain.MatchString(tag):
+	case !plainName.MatchString(name) || hasTag && !plainName.MatchString(tag):
 		return fault.Invalid("the snapshot's name %q is not valid: 1 to 63 lower-case letters, digits, dots, dashes and underscores, the first a letter or digit, and a tag of the same form behind a colon if you like", excerpt.Of(ref, 80))
-	case slices.Contains(baseTemplates(), name) || regexp.MustCompile(`^snap[0-9a-f]{16}$`).MatchString(name):
+	case slices.Contains(baseTemplates(), name) || snapshotID.MatchString(name):
 		return fault.Invalid("the snapshot's name %q stands for something else; choose another", ref)
 	}
 	return nil

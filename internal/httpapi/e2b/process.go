@@ -35,7 +35,7 @@ func (d *Data) processRoutes() {
 // processConfig is what is to be started.
 type processConfig struct {
 	Cmd  string            `json:"cmd"`
-	Args []string          `json:"args"`
+	Args []string          `json:"args" most:"100000"`
 	Envs map[string]string `json:"envs"`
 	Cwd  *string           `json:"cwd,omitempty"`
 }

@@ -16,6 +16,9 @@ func NewControl(cfg Config) *Control {
 	if cfg.Room == nil {
 		cfg.Room = backend.NewRoom()
 	}
+	if cfg.Underway == nil {
+		cfg.Underway = backend.NewUnderway()
+	}
 	oneOfEach := turns.Limits{All: 2, Each: 1, Sure: 1, Most: 64, Line: readsLine}
 	c := &Control{cfg: cfg, routes: http.NewServeMux(), logReads: turns.New(oneOfEach), buildReads: turns.New(oneOfEach)}
 	for pattern, h := range c.handlers() {

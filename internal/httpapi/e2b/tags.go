@@ -22,7 +22,9 @@ func templateIDOf(owner, name string) string {
 	return "tpl" + hex.EncodeToString(sum[:8])
 }
 
-func isTemplateID(s string) bool { return regexp.MustCompile(`^tpl[0-9a-f]{16}$`).MatchString(s) }
+var templateIDForm = regexp.MustCompile(`^tpl[0-9a-f]{16}$`)
+
+func isTemplateID(s string) bool { return templateIDForm.MatchString(s) }
 
 // buildIDOf is the id of a snapshot's, or template's, build as a UUID: clients take no
 // other.
@@ -93,7 +95,7 @@ func (c templateRoutes) tagsOf(ctx context.Context, t token.Token, ref string) (
 func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
 	var body struct {
 		Target string   `json:"target"`
-		Tags   []string `json:"tags"`
+		Tags   []string `json:"tags" most:"64"`
 	}
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -123,7 +125,7 @@ func (c templateRoutes) assignTags(w http.ResponseWriter, r *client) error {
 func (c templateRoutes) removeTags(w http.ResponseWriter, r *client) error {
 	var body struct {
 		Name string   `json:"name"`
-		Tags []string `json:"tags"`
+		Tags []string `json:"tags" most:"64"`
 	}
 	if err := readJSON(r, &body); err != nil {
 		return err

@@ -30,7 +30,7 @@ type runInput struct {
 	aboutSandbox
 	howToRun
 
-	Command []string `json:"command" jsonschema:"the program and its arguments, each a text of its own"`
+	Command []string `json:"command" most:"100000" jsonschema:"the program and its arguments, each a text of its own"`
 }
 
 // ran is how a command went.

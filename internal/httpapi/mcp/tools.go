@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
 
 // hints say how a tool behaves; clients ask their people by them.
@@ -44,6 +46,9 @@ func add[In, Out any](s *Server, name, description string, h hints, do func(cont
 				return nil, out, err
 			}
 			defer done()
+			if err := backend.CheckCounts(&in); err != nil {
+				return nil, out, explained(ctx, err)
+			}
 			result, out, err = do(ctx, call{p, req}, in)
 			return result, out, explained(ctx, err)
 		})

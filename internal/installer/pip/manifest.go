@@ -16,9 +16,11 @@ func (client) Manifests() []installer.Manifest {
 	return []installer.Manifest{{Name: RequirementsFile, Roots: requirementRoots}, {Name: "pyproject.toml", Roots: pyprojectRoots}}
 }
 
+var requirementLine = regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[A-Za-z0-9._,\s-]*\])?)\s*(?:[<>=!~;#,]|$|\s+[<>=!~;#@\\(]|\s+--hash)`)
+
 // requirement matches the name with which a requirement begins, with its extras.
 func requirement(line string) string {
-	found := regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[A-Za-z0-9._,\s-]*\])?)\s*(?:[<>=!~;#,]|$|\s+[<>=!~;#@\\(]|\s+--hash)`).FindStringSubmatch(line)
+	found := requirementLine.FindStringSubmatch(line)
 	if found == nil || strings.Contains(line, "://") {
 		return ""
 	}

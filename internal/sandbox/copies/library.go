@@ -52,10 +52,12 @@ func (l *Library) Lease(ctx context.Context, owner, ref string) (*snapshots.Leas
 	return store.Lease(ctx, owner, ref)
 }
 
+var snapshotName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(:[A-Za-z0-9][A-Za-z0-9._-]{0,127})?$`)
+
 // checkNames refuses what can't be a snapshot's name.
 func checkNames(names []string) error {
 	for _, name := range names {
-		if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(:[A-Za-z0-9][A-Za-z0-9._-]{0,127})?$`).MatchString(name) {
+		if !snapshotName.MatchString(name) {
 			return fault.Invalid("the snapshot's name %.80q is not valid: up to 128 letters, digits, dots, dashes and underscores, starting with a letter or digit, and a tag of the same form behind a colon if you like", name)
 		}
 	}
@@ -85,12 +87,22 @@ func (l *Library) rename(ctx context.Context, owner, id string, names []string, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := l.cfg.Door.SnapshotNamed(ctx, owner, admission.Copy{Snapshot: of.ID, Digest: of.Digest, Contents: string(of.Contents)}, names, given); err != nil {
+	if err := store.CheckNames(names); err != nil {
+		return Snapshot{}, err
+	}
+	if given {
+		if err := store.CheckName(owner, of.ID, names); err != nil { // it would be on record, and not be so
+			return Snapshot{}, err
+		}
+	}
+	named := admission.Copy{Snapshot: of.ID, Digest: of.Digest, Contents: string(of.Contents)}
+	undo, err := l.cfg.Door.SnapshotNamed(ctx, owner, named, names, given)
+	if err != nil {
 		return Snapshot{}, err
 	}
 	now, err := change(store, owner, of.ID, names)
-	if err != nil {
-		return Snapshot{}, err
+	if err != nil { // a full disk, or another request came in between
+		return Snapshot{}, undo(err)
 	}
 	return snapshotOf(now)
 }
@@ -124,14 +136,15 @@ func (l *Library) Remove(ctx context.Context, owner, ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.cfg.Door.SnapshotRemoved(ctx, owner, admission.Copy{
+	undo, err := l.cfg.Door.SnapshotRemoved(ctx, owner, admission.Copy{
 		Snapshot: going.ID, Name: going.Name, Digest: going.Digest, Contents: string(going.Contents), Bytes: going.Bytes,
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	gone, err := store.Remove(owner, going.ID)
 	if err != nil {
-		return err
+		return undo(err)
 	}
 	l.cfg.Log.Info("a snapshot was removed", "snapshot", gone.ID, "owner", owner)
 	return nil

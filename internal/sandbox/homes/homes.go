@@ -81,13 +81,17 @@ func Above(places []string) []string {
 	return all
 }
 
+var homeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
 // CheckName refuses what is no name of a home.
 func CheckName(name string) error {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`).MatchString(name) {
+	if !homeName.MatchString(name) {
 		return fault.Invalid("the home %.80q is no name: up to 64 letters, digits, dashes and underscores, starting with a letter or digit", name)
 	}
 	return nil
 }
+
+var placeName = regexp.MustCompile(`^[A-Za-z0-9._/-]+$`)
 
 // checkPlaces refuses what is no directory below a home directory, or lies in another one.
 func checkPlaces(places []string) error {
@@ -95,7 +99,7 @@ func checkPlaces(places []string) error {
 		return fault.Invalid("a home keeps 1 to %d directories, and this one %d", maxPlaces, len(places))
 	}
 	for i, p := range places {
-		if !filepath.IsLocal(p) || filepath.Clean(p) != p || p == "." || len(p) > 128 || !regexp.MustCompile(`^[A-Za-z0-9._/-]+$`).MatchString(p) {
+		if !filepath.IsLocal(p) || filepath.Clean(p) != p || p == "." || len(p) > 128 || !placeName.MatchString(p) {
 			return fault.Invalid("a home can't keep %.80q: it is a path below the home directory, such as .claude", p)
 		}
 		for _, other := range places[:i] {

@@ -117,6 +117,9 @@ func (s *Store) toName(owner, id string) (k *kept, leave func(), err error) {
 // Name gives a snapshot further names, which others of its owner lose. The id is one
 // of the owner's.
 func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
+	if err := s.CheckNames(names); err != nil {
+		return Snapshot{}, err
+	}
 	k, leave, err := s.toName(owner, id)
 	if err != nil {
 		return Snapshot{}, err
@@ -135,6 +138,29 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 	}
 	s.writeLost(lost) // first: a crash leaves a name nobody's, and never two snapshots'
 	return s.change(k, before, state)
+}
+
+// CheckName says whether Name would give a snapshot these names, and changes nothing.
+func (s *Store) CheckName(owner, id string, names []string) error {
+	if err := s.CheckNames(names); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.find(owner, id)
+	if err == nil {
+		_, _, err = k.with(names)
+	}
+	return err
+}
+
+// CheckNames refuses more names than a snapshot may have, before each is looked at under the lock that all
+// owners' snapshots share.
+func (*Store) CheckNames(names []string) error {
+	if most := maxNames + 1; len(names) > most { // with its maker's
+		return fault.New(fault.ErrExhausted, "%d names are given at once; a snapshot has at most %d", len(names), most)
+	}
+	return nil
 }
 
 // with is what may change of a snapshot that gets names, before and then.
@@ -160,6 +186,9 @@ const maxNames = 64
 
 // Unname takes names from a snapshot; it may be left without any.
 func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
+	if err := s.CheckNames(names); err != nil {
+		return Snapshot{}, err
+	}
 	k, leave, err := s.toName(owner, id)
 	if err != nil {
 		return Snapshot{}, err

@@ -152,3 +152,27 @@ func TestNamesThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// TestNamesAreCountedFirst: more names than a snapshot may have are refused before each is looked at under
+// the lock that all owners' snapshots share.
+func TestNamesAreCountedFirst(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	make1(t, s, "snap1", "tok-a", "t")
+	names := make([]string, 80_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("t:%06d", i)
+	}
+	for what, do := range map[string]func(names []string) error{
+		"given": func(names []string) error { _, err := s.Name("tok-a", "snap1", names); return err },
+		"taken": func(names []string) error { _, err := s.Unname("tok-a", "snap1", names); return err },
+		"asked": func(names []string) error { return s.CheckName("tok-a", "snap1", names) },
+	} {
+		must(t, do(names[:maxNames])) // the control
+		s.mu.Lock()                   // whoever waits for it has looked at none
+		err := do(names)
+		s.mu.Unlock()
+		if !errors.Is(err, fault.ErrExhausted) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

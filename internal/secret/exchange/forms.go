@@ -13,12 +13,14 @@ import (
 // Forms are the ways in which a text is looked for in messages.
 func Forms(text string) []string { return formsOf(text) }
 
+var percentEncoded = regexp.MustCompile(`%[0-9A-F]{2}`)
+
 // formsOf are the ways in which a text may stand in a message: raw, in base64 at any of
 // the three alignments, escaped for a URL, escaped in JSON.
 func formsOf(text string) []string {
 	forms := []string{text, url.QueryEscape(text), url.PathEscape(text)}
 	for _, escaped := range forms[1:] {
-		forms = append(forms, regexp.MustCompile(`%[0-9A-F]{2}`).ReplaceAllStringFunc(escaped, strings.ToLower))
+		forms = append(forms, percentEncoded.ReplaceAllStringFunc(escaped, strings.ToLower))
 	}
 	quoted, err := jsontext.AppendQuote(nil, text)
 	if err == nil { // else it is no text of JSON

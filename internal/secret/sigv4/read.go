@@ -71,11 +71,12 @@ func Read(h http.Header) (s Scope, signed bool, err error) {
 	return s, true, s.check()
 }
 
+var scopeName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+
 // check refuses what no service is called.
 func (s Scope) check() error {
-	named := regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	switch {
-	case !named.MatchString(s.Region) || !named.MatchString(s.Service):
+	case !scopeName.MatchString(s.Region) || !scopeName.MatchString(s.Service):
 		return fault.Invalid("a request's signature is for a region or a service whose name has other characters than a-z, 0-9 and -")
 	case len(s.fields) > maxFields:
 		return fault.Invalid("a request's signature is over more than %d header fields", maxFields)
@@ -143,6 +144,8 @@ func (s Scope) Over(r *http.Request, body []byte, whole bool, encoding string) (
 	return to, nil
 }
 
+var payloadHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 // payloadOf is the hash of a body, or what stands in its place.
 func payloadOf(r *http.Request, body []byte, whole bool) (string, error) {
 	said := r.Header.Get(payloadHeader)
@@ -153,7 +156,7 @@ func payloadOf(r *http.Request, body []byte, whole bool) (string, error) {
 		return "", fault.Invalid("a request's body is to be signed, and it has no %s and more bytes than are read for that", payloadHeader)
 	case said == "":
 		return hashed(body), nil
-	case regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(said), said == "UNSIGNED-PAYLOAD", said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
+	case payloadHash.MatchString(said), said == "UNSIGNED-PAYLOAD", said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
 		return said, nil
 	case strings.HasPrefix(said, "STREAMING-"):
 		return "", fault.Invalid("a request signs each chunk of its body (%s), which can't be signed anew while it is sent; have the client leave the body unsigned, as it may over TLS", excerptOf(said))
@@ -161,9 +164,11 @@ func payloadOf(r *http.Request, body []byte, whole bool) (string, error) {
 	return "", fault.Invalid("a request's %s is neither a hash nor a word for an unsigned body", payloadHeader)
 }
 
+var fromOddCharacter = regexp.MustCompile(`[^A-Z0-9-].*`)
+
 // excerptOf is the beginning of a client's word, if it can be shown.
 func excerptOf(word string) string {
-	return regexp.MustCompile(`[^A-Z0-9-].*`).ReplaceAllString(word[:min(len(word), 60)], "")
+	return fromOddCharacter.ReplaceAllString(word[:min(len(word), 60)], "")
 }
 
 func hashed(body []byte) string {

@@ -46,8 +46,10 @@ func ReadKeys(id, text string) (Keys, error) {
 	return Keys{ID: printed.AccessKeyID, Secret: printed.SecretAccessKey, Token: printed.SessionToken, Until: printed.Expiration}, nil
 }
 
+var keyID = regexp.MustCompile(`^[A-Za-z0-9_]{4,128}$`)
+
 // ID tells whether a text can be the id of a key.
-func ID(text string) bool { return regexp.MustCompile(`^[A-Za-z0-9_]{4,128}$`).MatchString(text) }
+func ID(text string) bool { return keyID.MatchString(text) }
 
 // Sign signs a request as of now, whatever time its client thought that it is, and gives
 // what is set in its header. Paths are signed for S3 as they are, and for all else escaped

@@ -1,0 +1,95 @@
+package backend
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+// Bounds of the requests that are under way at one time. One that follows something (a command, a watch,
+// events, a port) takes 40 to 50 KiB of the daemon, and of the keeper as much again, for as long as its
+// client likes.
+const (
+	UnderwayEach = 1_024 // of one token
+	UnderwayAll  = 4_096 // of all tokens
+	// UnderwaySure is how many each token may have although all others have UnderwayAll, up to UnderwayMost
+	// in all: no few of them keep another from asking.
+	UnderwaySure = 64
+	UnderwayMost = 8_192
+	// underwayEnds is how many more of a token may be under way that end something: whoever has used up the
+	// others can still end a command or a sandbox.
+	underwayEnds = 64
+)
+
+// Underway counts the requests that are under way, by the token whose they are. Every wire has each request
+// of a token join before it is handled, so a new route that follows something is bounded like all others.
+// Safe for concurrent use.
+type Underway struct {
+	mu  sync.Mutex // guards both
+	of  map[string]int
+	all int
+}
+
+// NewUnderway makes one for all wires of a daemon.
+func NewUnderway() *Underway { return &Underway{of: map[string]int{}} }
+
+// Join counts a request of an owner's in, who is named as to Room.Enter; leave counts it out, and is called
+// once. fault.ErrExhausted: there are too many.
+func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error) {
+	more := 0
+	if endsSomething(r) {
+		more = underwayEnds
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch of := u.of[owner] - more; {
+	case of >= UnderwayEach:
+		return nil, fault.Exhausted(0, "%d requests of this token are under way, with those that follow something; end one of them first", UnderwayEach)
+	case u.all >= UnderwayAll && (of >= UnderwaySure || u.all >= UnderwayMost):
+		return nil, fault.Exhausted(0, "%d requests of all tokens are under way, with those that follow something; try again", u.all)
+	}
+	u.of[owner]++
+	u.all++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.all--
+		if u.of[owner]--; u.of[owner] == 0 {
+			delete(u.of, owner)
+		}
+	}, nil
+}
+
+// endsSomething tells whether a request ends, or signals, what a token has.
+func endsSomething(r *http.Request) bool {
+	return r.Method == http.MethodDelete || r.Method == http.MethodPost && slices.Contains([]string{"signal", "SendSignal", "pause"}, path.Base(r.URL.Path))
+}
+
+// Handler has the requests of tokens join before next gets them, which takes a token as Authorization: Bearer
+// and from nowhere else. Those that show no valid one are next's to turn away.
+func (u *Underway) Handler(check func(secret string) (token.Token, bool), next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		words := strings.Fields(r.Header.Get("Authorization"))
+		if len(words) != 2 || !strings.EqualFold(words[0], "Bearer") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		t, known := check(words[1])
+		if !known {
+			next.ServeHTTP(w, r)
+			return
+		}
+		leave, err := u.Join(t.ID, r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
+}

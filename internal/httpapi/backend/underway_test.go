@@ -1,0 +1,89 @@
+package backend_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+)
+
+func asks(t *testing.T, method, path string) *http.Request {
+	t.Helper()
+	return httptest.NewRequestWithContext(t.Context(), method, path, nil)
+}
+
+// TestRequestsUnderWayAreCounted: of one token and of all there may be so many, and no others keep one from
+// those that it has for sure.
+func TestRequestsUnderWayAreCounted(t *testing.T) {
+	u := backend.NewUnderway()
+	follow := asks(t, http.MethodGet, "/v1/events")
+	join := func(owner string, most int) (joined int, leave func(), err error) {
+		for joined < most {
+			left, err := u.Join(owner, follow)
+			if err != nil {
+				return joined, leave, err
+			}
+			leave = left
+			joined++
+		}
+		return joined, leave, nil
+	}
+	n, leave, err := join("ann", backend.UnderwayEach+1)
+	if n != backend.UnderwayEach || !errors.Is(err, fault.ErrExhausted) || !strings.HasPrefix(err.Error(), "1024 requests of this token are under way") {
+		t.Errorf("%d of one token, %v", n, err)
+	}
+	for _, end := range []*http.Request{
+		asks(t, http.MethodDelete, "/sandboxes/x"), asks(t, http.MethodPost, "/process.Process/SendSignal"), asks(t, http.MethodPost, "/v1/sandboxes/x/commands/y/signal"),
+	} {
+		gone, err := u.Join("ann", end)
+		if err != nil {
+			t.Errorf("%s %s: %v", end.Method, end.URL, err)
+			continue
+		}
+		gone()
+	}
+	leave()
+	if n, _, err := join("ann", 1); n != 1 {
+		t.Errorf("in the place of one that left: %v", err)
+	}
+	for _, owner := range []string{"bob", "eve", "dan"} {
+		if n, _, err := join(owner, backend.UnderwayEach); err != nil {
+			t.Fatalf("%s: %d, %v", owner, n, err)
+		}
+	}
+	if n, _, err := join("tom", backend.UnderwayAll); n != backend.UnderwaySure || !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("a token that comes when all places are taken has %d, %v", n, err)
+	}
+}
+
+// TestRequestsOfAHandlerAreCounted: so with a wire that is a handler of its own, however its token is written;
+// a caller without one is that handler's to turn away.
+func TestRequestsOfAHandlerAreCounted(t *testing.T) {
+	u := backend.NewUnderway()
+	reached := 0
+	handler := u.Handler(func(secret string) (token.Token, bool) { return token.Token{ID: "tok-" + secret}, secret != "none" }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+	for range backend.UnderwayEach {
+		if _, err := u.Join("tok-ann", asks(t, http.MethodGet, "/mcp")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for authorization, want := range map[string]int{
+		"Bearer ann": http.StatusTooManyRequests, "bearer \t ann": http.StatusTooManyRequests, "Bearer\tann": http.StatusTooManyRequests,
+		"Bearer bob": http.StatusOK, "Bearer none": http.StatusOK, "": http.StatusOK,
+	} {
+		r, w := asks(t, http.MethodGet, "/mcp"), httptest.NewRecorder()
+		r.Header.Set("Authorization", authorization)
+		r.Header.Set("X-Api-Key", "bob") // which this wire does not look at
+		if handler.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
+		}
+	}
+	if reached != 3 {
+		t.Errorf("%d requests came through", reached)
+	}
+}

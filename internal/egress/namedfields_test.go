@@ -21,7 +21,7 @@ func (s rack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	method := r.Method
 	if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && (kind == "" || strings.HasPrefix(kind, "application/x-www-form-urlencoded")) {
-		for _, field := range strings.Split(string(body), "&") {
+		for field := range strings.SplitSeq(string(body), "&") {
 			name, value, _ := strings.Cut(field, "=")
 			if plain, err := url.QueryUnescape(name); err == nil && plain == "_method" {
 				method = value

@@ -63,7 +63,7 @@ func TestStreamsOfASandboxAreBounded(t *testing.T) {
 	var all sync.WaitGroup
 	opened, refused := 0, 0
 	for range connections {
-		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a server of the test's
+		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		defer client.CloseIdleConnections()
 		for range streams {
 			all.Go(func() {

@@ -105,6 +105,16 @@ func (e *Exchange) scanOf(framing framing) scan {
 	return scan{live: e.sought, tail: tail{off: !e.seeks, framing: framing}}
 }
 
+// AnswerCost is what looking through one answer takes in memory, in bytes: what is read while something waits, and what
+// waits with it, in a slice that may have grown to twice of that.
+func (e *Exchange) AnswerCost() int64 {
+	if !e.seeks {
+		return 0
+	}
+	s := scan{needles: e.sought()}
+	return int64(ownBuffer + 2*(ownBuffer+s.bound()))
+}
+
 // gotOf is what the request of an answer got.
 func gotOf(a *http.Response) (asked got) {
 	if a.Request != nil {

@@ -87,6 +87,9 @@ func (v visit) Outgoing(r *http.Request) error {
 
 // Incoming implements requests.Exchange.
 func (v visit) Incoming(a *http.Response) error {
+	if err := requests.Charge(a.Request, v.exchange.AnswerCost()); err != nil {
+		return err
+	}
 	if err := v.exchange.Incoming(a); err != nil {
 		return refusal(err)
 	}

@@ -20,14 +20,23 @@ type got struct {
 	said    Request  // what is said of it on record
 	secrets []string // by name
 	signed  bool     // what it asks for is signed, so that nothing of it could be left out
+	// known are, by name, the secrets that its host may say: those that it got, and those that the host gets by
+	// other requests. A host keeps what one request brings, and somebody inside asks for it by another, without.
+	known []string
 }
 
-// remember has a request's answer know what it got.
-func remember(r *http.Request, said Request, uses []Use, signed bool) {
+// remember has a request's answer know what it got, and what the host's others get.
+func remember(r *http.Request, said Request, uses []Use, ofHost []Credential, signed bool) {
 	g := got{said: said, signed: signed}
 	for _, u := range uses {
 		if !slices.Contains(g.secrets, u.Secret) {
 			g.secrets = append(g.secrets, u.Secret)
+		}
+	}
+	g.known = slices.Clone(g.secrets)
+	for _, c := range ofHost {
+		if !slices.Contains(g.known, c.Secret) {
+			g.known = append(g.known, c.Secret)
 		}
 	}
 	*r = *r.WithContext(context.WithValue(r.Context(), gotKey{}, g))
@@ -96,6 +105,16 @@ func (e *Exchange) scanOf(framing framing) scan {
 	return scan{live: e.sought, tail: tail{off: !e.seeks, framing: framing}}
 }
 
+// AnswerCost is what looking through one answer takes in memory, in bytes: what is read while something waits, and what
+// waits with it, in a slice that may have grown to twice of that.
+func (e *Exchange) AnswerCost() int64 {
+	if !e.seeks {
+		return 0
+	}
+	s := scan{needles: e.sought()}
+	return int64(ownBuffer + 2*(ownBuffer+s.bound()))
+}
+
 // gotOf is what the request of an answer got.
 func gotOf(a *http.Response) (asked got) {
 	if a.Request != nil {
@@ -106,7 +125,7 @@ func gotOf(a *http.Response) (asked got) {
 
 // patience is how long what is held of the answer waits at most.
 func (g got) patience() time.Duration {
-	if len(g.secrets) > 0 {
+	if len(g.known) > 0 {
 		return secretPatience
 	}
 	return usualPatience

@@ -152,7 +152,7 @@ func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses
 	if signed {
 		sign(r, given.Header)
 	}
-	remember(r, said, uses, signed)
+	remember(r, said, uses, e.ofHost, signed)
 	askReadable(r, signed)
 	return sent.body, nil
 }

@@ -325,7 +325,7 @@ func (n *needles) named(name string) *needles {
 }
 
 // blankLine finds one in a text.
-var blankLine = regexp.MustCompile(`\n\r?\n|\r\r`)
+var blankLine = regexp.MustCompile(`\n[\r\n]|\r\r`)
 
 // caseless are the same in lower case.
 func (n *needles) caseless() *needles {

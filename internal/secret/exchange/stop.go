@@ -31,14 +31,14 @@ func (r *Runs) stoppedTooOften(run string) bool {
 }
 
 // refuseStopped is an error if held bytes of an answer that has come no further would be handed on within a secret.
-// That is so if it is of a request that got one, and what is held ends in the beginning of that secret, of which some
+// That is so if its host gets one, and what is held ends in the beginning of that secret, of which some
 // is within the first bytes. It is on record as an alarm then.
 func (e *Exchange) refuseStopped(a *http.Response, s *scan, first int) error {
 	asked := gotOf(a)
-	if len(asked.secrets) == 0 || first == 0 {
+	if len(asked.known) == 0 || first == 0 {
 		return nil
 	}
-	of := s.beginning(asked.secrets, first)
+	of := s.beginning(asked.known, first)
 	switch {
 	case e.runs.stop(e.run, of != ""):
 		return &Refused{Sentence: tooManyStops}

@@ -111,6 +111,10 @@ func (i *incoming) Read(p []byte) (int, error) {
 func (i *incoming) take(b []byte, err error) {
 	end := endOf(i.answer, err)
 	i.ready, _ = i.scan.take(b, end == wholeEnd)
+	if i.unreadable != "" && len(i.scan.needles.all) > 0 {
+		i.ready, i.err = nil, unreadableAnswer(i.unreadable)
+		return
+	}
 	if end == openEnd {
 		ready := slices.Clone(i.ready)
 		if i.err = i.exchange.refuseStopped(i.answer, &i.scan, i.scan.held()); i.err != nil {
@@ -119,10 +123,6 @@ func (i *incoming) take(b []byte, err error) {
 		}
 		rest, _ := i.scan.take(nil, true)
 		i.ready = append(ready, rest...)
-	}
-	if i.unreadable != "" && len(i.scan.needles.all) > 0 {
-		i.ready, i.err = nil, unreadableAnswer(i.unreadable)
-		return
 	}
 	if i.err = err; err != nil {
 		maskHeader(i.scan.needles, i.answer.Trailer)
@@ -137,11 +137,11 @@ func (i *incoming) goOn() {
 	}
 }
 
-// The ends of an answer. Of a request that got a secret, whoever has the host break off its answer may have done
+// The ends of an answer. Of a host that gets a secret, whoever has it break off its answer may have done
 // that within the secret.
 const (
 	noEnd = iota
-	// wholeEnd is the end that the host meant, or no request that got a secret is concerned.
+	// wholeEnd is the end that the host meant, or no host that gets a secret is concerned.
 	wholeEnd
 	// openEnd is the end of a connection by which an answer ends that says no length: it may have broken off.
 	openEnd
@@ -154,7 +154,7 @@ func endOf(a *http.Response, err error) int {
 	switch {
 	case err == nil:
 		return noEnd
-	case len(gotOf(a).secrets) == 0:
+	case len(gotOf(a).known) == 0:
 		return wholeEnd
 	case !errors.Is(err, io.EOF) || a.StatusCode == http.StatusSwitchingProtocols:
 		return brokenEnd

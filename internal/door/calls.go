@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -48,7 +49,7 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 	if err != nil {
 		return c.missed(ctx, sandbox, m, ask, err)
 	}
-	defer leave()
+	defer func() { leave() }()
 	l, err := c.take()
 	if err != nil {
 		return err
@@ -62,9 +63,12 @@ func (c *Client) call(ctx context.Context, sandbox string, m method, ask, reply 
 		c.give(l)
 		return c.missed(ctx, sandbox, m, ask, err)
 	}
-	defer release()
+	defer func() { release() }()
 	st, body, err := l.exchange(ctx, class)
 	if err != nil {
+		if class == classWait {
+			leave, release = l.keep(leave, release)
+		}
 		return err
 	}
 	defer c.give(l)
@@ -144,6 +148,28 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 func (l *line) abandon() {
 	_ = l.stream.Close() // the call fails by itself
 	_ = l.stream.SetDeadline(time.Unix(1, 0))
+}
+
+// keep has a call whose asker has gone keep its turn and its room until the daemon is done with it, which judges it all
+// the same: or a sandbox could have any number judged at a time by asking and going. The caller does not wait for that,
+// and is given what gives nothing back.
+func (l *line) keep(leave, release func()) (nothing, neither func()) {
+	errand.Go(func() {
+		defer leave()
+		defer release()
+		l.awaitEnd()
+	})
+	return func() {}, func() {}
+}
+
+// awaitEnd waits, behind abandon, until the daemon is done with the call, or has had twice the time that it takes at most.
+func (l *line) awaitEnd() {
+	for until := time.Now().Add(2 * goneTime); time.Now().Before(until); {
+		_ = l.stream.SetReadDeadline(until)
+		if _, err := io.Copy(io.Discard, l.stream); !errors.Is(err, yamux.ErrTimeout) {
+			return
+		} // else abandon was not over yet
+	}
 }
 
 // exchange sends what is in buf, and reads the reply into it. The line is of no more use if there is none. What may

@@ -68,6 +68,41 @@ func TestCallsWithoutATurnAreJudged(t *testing.T) {
 	}
 }
 
+// TestWhoGoesHasItsTurnUntilItIsJudged: or a sandbox that asks and goes had any number of questions judged at a time, and
+// left the others no room. The controls are those that have been judged.
+func TestWhoGoesHasItsTurnUntilItIsJudged(t *testing.T) {
+	const most = 3
+	gone := make(chan struct{}, most)
+	d := &plainDoor{freed: make(chan struct{})}
+	d.each = func(ctx context.Context) {
+		judged, done := Lasting(ctx)
+		defer done()
+		<-ClientOf(judged).Done()
+		gone <- struct{}{}
+		select {
+		case <-judged.Done():
+		case <-d.freed:
+		}
+	}
+	c, _ := serve(t, d)
+	ended := make(chan error, 1)
+	for i := range most {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- askFrom(ctx, c, "Await", "sb1") }()
+		waitUntil(t, "it is not asked", func() bool { return d.asked.Load() == int64(i+1) })
+		cancel()
+		<-gone
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	if held := c.shares.classes[classWait].Held(); held != most {
+		t.Errorf("%d questions are judged, and %d turns are taken", most, held)
+	}
+	close(d.freed)
+	waitUntil(t, "turns are taken for ever", func() bool { return c.shares.classes[classWait].Held() == 0 })
+}
+
 // TestASandboxThatAsksTooMuchIsOnRecord, as what it asks then is refused and not judged.
 func TestASandboxThatAsksTooMuchIsOnRecord(t *testing.T) {
 	d := &plainDoor{}

@@ -137,13 +137,14 @@ func (t *tracker) activeFor(id string) time.Duration {
 }
 
 // guarded is told that a command with a time limit has begun. The journal gets to know of it in the background, or,
-// while the sandbox is being made, once it runs.
+// while the sandbox is being made, once it runs. It is written once for all that begin before their turn comes.
 func (t *tracker) guarded(s *Sandbox) {
-	if t.background.over() {
+	if t.background.over() || s.guarding.Swap(true) {
 		return
 	}
 	t.background.inTurn(s.info.Owner.Token, func() {
 		s.turn.Lock()
+		s.guarding.Store(false) // what is guarded from now on is written anew
 		made := s.entered != Creating
 		s.turn.Unlock()
 		if made {

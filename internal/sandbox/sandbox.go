@@ -13,6 +13,7 @@ package sandbox
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -37,6 +38,7 @@ type Sandbox struct {
 	usage     meter // what Usage found last; has a lock of its own
 	ends      *ends.Schedule
 	anew      chan struct{} // a slot for the ResumeFiles that is under way
+	guarding  atomic.Bool   // the journal is about to hear of the time limits of its commands
 
 	// Of its idempotency key, and its first record; as the journal has them.
 	key, request string

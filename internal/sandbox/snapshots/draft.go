@@ -122,8 +122,9 @@ func (d *Draft) Publish(m Manifest, record uint64, also ...string) error {
 	defer s.takeTurn(m.Owner)()
 	s.mu.Lock()
 	delete(s.drafts, d.id)
-	s.known[d.id] = &kept{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
-	lost := s.takeNames(d.id, s.known[d.id].names())
+	k := &kept{manifest: m, digest: digest, state: state, disk: disk, used: s.now()}
+	s.known[d.id] = k
+	lost := s.takeNames(k, k.names())
 	s.mu.Unlock()
 	s.writeLost(lost)
 	if err != nil {

@@ -48,9 +48,9 @@ type renamed struct {
 
 // takeNames takes names of a snapshot from all others of its owner, whose turn the caller has. writeLost
 // brings that to the disk.
-func (s *Store) takeNames(id string, names []string) (lost []renamed) {
-	for other, k := range s.known {
-		if other == id || k.manifest.Owner != s.known[id].manifest.Owner {
+func (s *Store) takeNames(of *kept, names []string) (lost []renamed) {
+	for _, k := range s.known {
+		if k == of || k.manifest.Owner != of.manifest.Owner {
 			continue
 		}
 		if state, had := k.without(names); had {
@@ -92,12 +92,13 @@ func (s *Store) settleNames() {
 		return cmp.Or(b.manifest.Created.Compare(a.manifest.Created), cmp.Compare(a.manifest.ID, b.manifest.ID))
 	})
 	for _, k := range newest {
-		s.writeLost(s.takeNames(k.manifest.ID, k.names()))
+		s.writeLost(s.takeNames(k, k.names()))
 	}
 }
 
-// toName finds a snapshot of an owner's, with the turn to change the names of all of that owner's.
-func (s *Store) toName(owner, id string) (k *kept, leave func(), err error) {
+// toName finds a snapshot of an owner's, with the turn to change the names of all of that owner's, and has rename
+// change them in memory before anybody can remove it.
+func (s *Store) toName(owner, id string, rename func(*kept) error) (k *kept, leave func(), err error) {
 	s.mu.Lock()
 	k, err = s.find(owner, id)
 	s.mu.Unlock()
@@ -107,7 +108,10 @@ func (s *Store) toName(owner, id string) (k *kept, leave func(), err error) {
 	leave = s.takeTurn(k.manifest.Owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k, err = s.find(owner, id); err != nil { // it may have lost that name meanwhile
+	if k, err = s.find(owner, id); err == nil { // else it has lost that name meanwhile, or is gone
+		err = rename(k)
+	}
+	if err != nil {
 		leave()
 		return nil, nil, err
 	}
@@ -120,22 +124,19 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 	if err := s.CheckNames(names); err != nil {
 		return Snapshot{}, err
 	}
-	k, leave, err := s.toName(owner, id)
+	var before, state mutable
+	var lost []renamed
+	k, leave, err := s.toName(owner, id, func(k *kept) (err error) {
+		if before, state, err = k.with(names); err == nil {
+			lost = s.takeNames(k, names)
+			k.state = state
+		}
+		return err
+	})
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer leave()
-	s.mu.Lock()
-	before, state, err := k.with(names)
-	var lost []renamed
-	if err == nil {
-		lost = s.takeNames(k.manifest.ID, names)
-		k.state = state
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return Snapshot{}, err
-	}
 	s.writeLost(lost) // first: a crash leaves a name nobody's, and never two snapshots'
 	return s.change(k, before, state)
 }
@@ -189,19 +190,20 @@ func (s *Store) Unname(owner, id string, names []string) (Snapshot, error) {
 	if err := s.CheckNames(names); err != nil {
 		return Snapshot{}, err
 	}
-	k, leave, err := s.toName(owner, id)
+	var before, state mutable
+	var view Snapshot
+	had := false
+	k, leave, err := s.toName(owner, id, func(k *kept) error {
+		before, view = k.state, k.view()
+		if state, had = k.without(names); had {
+			k.state = state
+		}
+		return nil
+	})
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer leave()
-	s.mu.Lock()
-	before := k.state
-	state, had := k.without(names)
-	view := k.view()
-	if had {
-		k.state = state
-	}
-	s.mu.Unlock()
 	if !had {
 		return view, nil
 	}

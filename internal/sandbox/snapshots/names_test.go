@@ -176,3 +176,46 @@ func TestNamesAreCountedFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesOfASnapshotThatIsRemoved: whoever names a snapshot while another removes it is told that it is gone, or has
+// named it; and whoever comes after finds the store as before.
+func TestNamesOfASnapshotThatIsRemoved(t *testing.T) {
+	s := open(t, t.TempDir(), nil)
+	make1(t, s, "snap1", "tok-a", "t")
+	make1(t, s, "snap2", "tok-a", "u")
+	s.put = func(string, mutable) error { return nil } // the moment counts, and not the disk
+	const others = 10_000                              // so that to find one takes its time, and whoever removes waits for that
+	for i := range others {
+		s.known[fmt.Sprint("other", i)] = &kept{manifest: Manifest{ID: fmt.Sprint("other", i), Owner: "tok-b"}}
+	}
+	named := make(chan error, 1)
+	go func() {
+		var unexpected error
+		for i := range 50 {
+			if _, err := s.Name("tok-a", "t", []string{fmt.Sprint("v", i%2)}); err != nil && !errors.Is(err, fault.ErrNotFound) {
+				unexpected = err
+			}
+			if _, err := s.Unname("tok-a", "t", []string{"v0", "v1"}); err != nil && !errors.Is(err, fault.ErrNotFound) {
+				unexpected = err
+			}
+		}
+		named <- unexpected
+	}()
+	for {
+		select {
+		case err := <-named:
+			must(t, err)
+			if got := s.List(); len(got) != 2+others {
+				t.Errorf("there are %d", len(got))
+			}
+			return
+		default:
+		}
+		k, _, err := s.forget("tok-a", "snap1")
+		must(t, err)
+		s.mu.Lock() // it is there again
+		delete(s.drafts, "snap1")
+		s.known["snap1"] = k
+		s.mu.Unlock()
+	}
+}

@@ -15,7 +15,7 @@ import (
 // many bytes. Until it has taken all, the daemon keeps what it is answered.
 const (
 	answerTimeout = 30 * time.Second
-	answerRate    = 16 << 10 // bytes a second
+	answerRate    = 8 << 10 // bytes a second
 	// smallAnswer is what any request may be answered: it takes no more than the request itself, and
 	// who has changed something hears of it however much its token holds.
 	smallAnswer = 8 << 10

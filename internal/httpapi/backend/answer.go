@@ -15,7 +15,7 @@ import (
 // many bytes. Until it has taken all, the daemon keeps what it is answered.
 const (
 	answerTimeout = 30 * time.Second
-	answerRate    = 16 << 10 // bytes a second
+	answerRate    = 8 << 10 // bytes a second
 	// smallAnswer is what any request may be answered: it takes no more than the request itself, and
 	// who has changed something hears of it however much its token holds.
 	smallAnswer = 8 << 10
@@ -130,4 +130,42 @@ func (t *timed) end() {
 		_ = t.control.Flush() // who is gone needs it no more
 	}
 	t.until(time.Time{})
+}
+
+// Prompt is w for an answer that comes piece by piece, each of which its client must take as it would a
+// whole answer. Between two pieces it has all the time there is.
+func Prompt(w http.ResponseWriter) http.ResponseWriter {
+	return &prompt{ResponseWriter: w, control: http.NewResponseController(w)}
+}
+
+type prompt struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+	unsent  int // bytes since the last flush
+}
+
+// Write implements http.ResponseWriter.
+func (p *prompt) Write(b []byte) (int, error) {
+	p.unsent += len(b)
+	defer p.hurry()()
+	return p.ResponseWriter.Write(b)
+}
+
+// FlushError is for http.ResponseController.
+func (p *prompt) FlushError() error {
+	defer p.hurry()()
+	p.unsent = 0
+	return p.control.Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (p *prompt) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// hurry sets the deadline of what was not sent yet; ease takes it back, because there may be nothing to
+// write for long.
+func (p *prompt) hurry() (ease func()) {
+	at := time.Now().Add(answerTimeout + time.Duration(p.unsent/answerRate)*time.Second)
+	_ = p.control.SetWriteDeadline(at) // a writer of tests has no connection, and no deadlines
+	return func() { _ = p.control.SetWriteDeadline(time.Time{}) }
 }

@@ -54,10 +54,23 @@ func TestAnswersHaveADeadline(t *testing.T) {
 	}
 	for name, write := range map[string]func(http.ResponseWriter) error{
 		"a value": func(w http.ResponseWriter) error { return backend.WriteJSON(t.Context(), w, http.StatusOK, list) },
-		"bytes":   func(w http.ResponseWriter) error { return backend.WriteBytes(w, []byte(strings.Repeat(long, 16))) },
+		"pieces": func(w http.ResponseWriter) error {
+			w = backend.Prompt(w)
+			for range 3 {
+				if _, err := w.Write([]byte(long)); err != nil {
+					return backend.ErrAnswered
+				}
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					return err
+				}
+				time.Sleep(time.Hour) // of a synctest's clock: there is nothing to tell
+			}
+			return nil
+		},
+		"bytes": func(w http.ResponseWriter) error { return backend.WriteBytes(w, []byte(strings.Repeat(long, 16))) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			for takes, ends := range map[time.Duration]error{time.Millisecond: nil, time.Minute: backend.ErrAnswered} {
+			for takes, ends := range map[time.Duration]error{time.Millisecond: nil, time.Hour: backend.ErrAnswered} {
 				client := &patient{ResponseRecorder: httptest.NewRecorder(), takes: takes}
 				if err := write(client); !errors.Is(err, ends) {
 					t.Errorf("%s, %s for each write: %v, and not %v", name, takes, err, ends)

@@ -52,13 +52,16 @@ func TestTakeDecoded(t *testing.T) {
 		into any
 		fits bool
 	}{
-		"long text":            {`{"task":"` + strings.Repeat("x", 8<<20) + `"}`, &api.CreateSandbox{}, true},
-		"few":                  {`{"mounts":[{},{}]}`, &api.CreateSandbox{}, true},
-		"many in a list":       {`{"mounts":[` + many + `]}`, &api.CreateSandbox{}, false},
-		"many without a place": {`{"nothing":[` + many + `]}`, &api.CreateSandbox{}, false},
-		"many of any type":     {`[` + many + `]`, nil, false},
-		"no JSON":              {`{"mounts":[`, &api.CreateSandbox{}, true},
-		"nor this":             {`{"mounts" x`, nil, true},
+		"long text":                  {`{"task":"` + strings.Repeat("x", 8<<20) + `"}`, &api.CreateSandbox{}, true},
+		"few":                        {`{"mounts":[{},{}]}`, &api.CreateSandbox{}, true},
+		"many in a list":             {`{"mounts":[` + many + `]}`, &api.CreateSandbox{}, false},
+		"many without a place":       {`{"nothing":[` + many + `]}`, &api.CreateSandbox{}, false},
+		"many of any type":           {`[` + many + `]`, nil, false},
+		"many by a name in escapes":  {`{"mo\u0075nts":[` + many[:900_000] + `{}]}`, &api.CreateSandbox{}, false},
+		"many by a name of any case": {`{"MOUNTſ":[` + many[:900_000] + `{}]}`, &api.CreateSandbox{}, false},
+		"many small objects":         {`[` + strings.Repeat(`{"":0},`, 60_000) + `{}]`, nil, false},
+		"no JSON":                    {`{"mounts":[`, &api.CreateSandbox{}, true},
+		"nor this":                   {`{"mounts" x`, nil, true},
 	} {
 		ctx, leave := backend.NewRoom().Enter(t.Context(), "ann")
 		if err := backend.TakeDecoded(ctx, []byte(c.text), c.into); (err == nil) != c.fits {

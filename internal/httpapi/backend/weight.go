@@ -17,6 +17,8 @@ const (
 	perEntry    = 64  // of a map, beside its key and its value
 	perAny      = 48  // of a value of no type that is known before: an interface and what is behind it
 	perUnknown  = 128 // of a member of an object that is looked at and has no place in a type
+	perMap      = 64  // of a map that is not empty, beside its first group
+	groupSlots  = 8   // entries of a map's first group, which are there with the first
 	deepestSeen = 64  // levels of a value that are counted; no type of ours has as many
 )
 
@@ -98,7 +100,7 @@ func TakeDecoded(ctx context.Context, text []byte, v any) error {
 // weigher counts along a text.
 type weigher struct {
 	d      *jsontext.Decoder
-	fields map[reflect.Type]map[string]reflect.Type // of structs, by their names in JSON in small letters
+	fields map[reflect.Type]map[string]reflect.Type // of structs, by their folded names in JSON
 	n      int
 }
 
@@ -143,6 +145,9 @@ func (w *weigher) object(t reflect.Type) error {
 	if _, err := w.d.ReadToken(); err != nil {
 		return err
 	}
+	if w.d.PeekKind() == jsontext.KindString {
+		w.n += firstGroup(t)
+	}
 	for w.d.PeekKind() != jsontext.KindEndObject {
 		name, err := w.d.ReadValue()
 		if err != nil {
@@ -158,6 +163,17 @@ func (w *weigher) object(t reflect.Type) error {
 	return err
 }
 
+// firstGroup is what an object takes with its first member.
+func firstGroup(t reflect.Type) int {
+	switch {
+	case t == nil || t.Kind() == reflect.Interface:
+		return perMap + groupSlots*int(reflect.TypeFor[string]().Size()+reflect.TypeFor[any]().Size())
+	case t.Kind() == reflect.Map:
+		return perMap + groupSlots*int(t.Key().Size()+t.Elem().Size())
+	}
+	return 0
+}
+
 // member is what a member of an object takes, and its type.
 func (w *weigher) member(t reflect.Type, name jsontext.Value) (cost int, of reflect.Type) {
 	switch {
@@ -168,15 +184,19 @@ func (w *weigher) member(t reflect.Type, name jsontext.Value) (cost int, of refl
 			w.fields[t] = map[string]reflect.Type{}
 			for _, f := range reflect.VisibleFields(t) {
 				said, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				w.fields[t][strings.ToLower(cmp.Or(said, f.Name))] = f.Type
+				w.fields[t][folded(cmp.Or(said, f.Name))] = f.Type
 			}
 		}
-		if of := w.fields[t][strings.ToLower(string(bytes.Trim(name, `"`)))]; of != nil {
+		plain, err := jsontext.AppendUnquote(nil, name) // a name may be written in escapes
+		if of := w.fields[t][folded(string(plain))]; err == nil && of != nil {
 			return 0, of // its place is in the struct
 		}
 	}
 	return perUnknown, nil
 }
+
+// folded is a name as every decoder of ours compares it, or more loosely: some heed no case, by Unicode's rules.
+func folded(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // decodesItself tells that a type reads its own JSON.
 func decodesItself(t reflect.Type) bool {

@@ -119,8 +119,10 @@ func readEnvelope(w http.ResponseWriter, c *call, v any) error {
 
 // decode decodes a message for which there is room once it is decoded.
 func (c *call) decode(data []byte, v any) error {
-	err := backend.TakeDecoded(c.Context(), data, v)
-	if c.codec != nil {
+	var err error
+	if c.codec == nil {
+		err = backend.TakeDecoded(c.Context(), data, v)
+	} else {
 		err = backend.Take(c.Context(), decodedSize(data, c.codec.in, 0))
 	}
 	if err != nil {

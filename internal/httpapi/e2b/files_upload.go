@@ -138,6 +138,7 @@ type partHeads struct {
 
 	inside bool // a header, or what stands between two parts
 	read   int  // of it
+	kept   int  // room for the header of the part that is being read
 	err    error
 }
 
@@ -161,19 +162,27 @@ func (h *partHeads) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next is the next part of a form. What was read of its header is counted until then.
+// next is the next part of a form. What was read of its header is counted until it is whole, and what it
+// became until the part after it: a part is there for as long as its content takes.
 func (h *partHeads) next(parts *multipart.Reader) (*multipart.Part, error) {
-	held := 0
 	h.inside, h.read, h.raw.until = true, 0, time.Now().Add(partHeadTime)
-	defer func() {
-		backend.Give(h.ctx, held)
-		h.inside, h.raw.until = false, time.Time{}
-	}()
+	defer func() { h.inside, h.raw.until = false, time.Time{} }()
 	part, err := parts.NextRawPart()
-	held = h.read * httphead.PerByte
+	if h.err == nil {
+		backend.Give(h.ctx, h.kept+h.read*httphead.PerByte)
+		h.kept = 0
+	}
 	switch {
-	case err == nil || errors.Is(err, io.EOF):
-		return part, err
+	case err == nil:
+		// The fields, and beside them the parameters of the one that is looked into.
+		kept := backend.SizeOf(part.Header) + httphead.PerByte*len(part.Header.Get("Content-Disposition"))
+		if err := backend.Take(h.ctx, kept); err != nil {
+			return nil, err
+		}
+		h.kept = kept
+		return part, nil
+	case errors.Is(err, io.EOF):
+		return nil, err
 	case h.err != nil:
 		return nil, h.err
 	}

@@ -76,3 +76,49 @@ func TestWhatAnUploadWillAnswerTakesRoom(t *testing.T) {
 		t.Errorf("%d forms of one sandbox's client hold %d MiB; its room is %d MiB", taken, grown>>20, backend.RoomEach>>20)
 	}
 }
+
+// TestHeadersOfStalledFilesTakeRoom: a part's header is in memory for as long as its content takes to come, so
+// it has room until then, with what it became.
+func TestHeadersOfStalledFilesTakeRoom(t *testing.T) {
+	const uploads = 8
+	left := func(header string) (all, left int) {
+		s := newDataStage(t)
+		all = s.roomLeft()
+		for i := range uploads {
+			body, sender := io.Pipe()
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/files", body)
+			r.Header.Set(headerSandbox, boxID)
+			r.Header.Set(headerPort, strconv.Itoa(dataPort))
+			r.Header.Set("X-Access-Token", "token-"+boxID)
+			r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				s.data.ServeHTTP(httptest.NewRecorder(), r)
+				_ = body.CloseWithError(io.ErrClosedPipe) // as the server does
+			}()
+			t.Cleanup(func() { // before the sandbox's files are removed
+				_ = sender.CloseWithError(io.ErrUnexpectedEOF)
+				<-ended
+			})
+			part := fmt.Sprintf("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f%d\"%s\r\n\r\n", i, header)
+			if _, err := io.WriteString(sender, part+strings.Repeat("x", 64<<10)); err != nil { // the content has begun then
+				t.Fatal(err)
+			}
+		}
+		return all, s.roomLeft()
+	}
+	if all, left := left(""); left < all-1 {
+		t.Fatalf("%d uploads with short headers leave %d of %d MiB", uploads, left, all)
+	}
+	var fields, parameters strings.Builder
+	for i := range 4_000 {
+		fmt.Fprintf(&fields, "\r\n%x:", i)
+		fmt.Fprintf(&parameters, ";%x=a", i)
+	}
+	for what, header := range map[string]string{"fields": fields.String(), "parameters": parameters.String()} {
+		if all, left := left(header); left > all-3 {
+			t.Errorf("%d uploads whose headers have thousands of %s leave %d of %d MiB", uploads, what, left, all)
+		}
+	}
+}

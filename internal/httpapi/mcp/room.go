@@ -84,7 +84,7 @@ func (s *Server) roomy(next http.Handler) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(backend.Prompt(w), r) // what it is answered has its room until it is taken
 	})
 }
 

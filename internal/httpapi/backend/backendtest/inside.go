@@ -61,7 +61,8 @@ type Boxes struct {
 	mute error // of signals and removals; nil: all are confirmed
 }
 
-// Mute makes signals and removals fail with err, as those that nobody confirms.
+// Mute makes signals and removals fail with err, as those that nobody confirms; nobody ends a command that
+// is started from then on at its timeout, either.
 func (b *Boxes) Mute(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,6 +175,9 @@ func (b *Boxes) Start(_ context.Context, id string, c sandbox.Command) (keeper.C
 	}
 	if c.Refused != nil {
 		return keeper.Command{}, fault.New(fault.ErrForbidden, "%s (rule caller.%s, request r-1)", c.Refused.Reason, c.Refused.Rule)
+	}
+	if b.muted() != nil {
+		c.Timeout = 0
 	}
 	return box.Commands.Start(c)
 }

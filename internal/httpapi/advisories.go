@@ -8,7 +8,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
@@ -117,12 +116,20 @@ func (s *desk) errorInside(r *http.Request, err error, status int, by *caller) s
 // looks for what was let in that is known to be malicious now. A client that
 // goes away ends the import, not the review.
 func (s advisoryRoutes) importAndReview(ctx context.Context, job advisory.Job, who caller, take importing, progress func(advisory.Progress)) (api.AdvisoryImport, error) {
-	job.Before = func(source api.AdvisorySource) error {
-		return s.recordAdvisories(ctx, who, fmt.Sprintf("Facts about packages are imported as %q.", source.Label), map[string]string{
+	var undo func(error) error
+	job.Before = func(source api.AdvisorySource) (err error) {
+		undo, err = s.announce(ctx, who, fmt.Sprintf("Facts about packages are imported as %q.", source.Label), map[string]string{
 			"event": "advisories_import", "label": source.Label, "kind": source.Kind, "path": source.Path, "sha256": source.SHA256,
 		})
+		if err != nil {
+			undo = nil // nothing was announced
+		}
+		return err
 	}
 	report, err := take(ctx, job, progress)
+	if err != nil && undo != nil {
+		err = undo(err)
+	}
 	if err != nil || report.Source.Kind != string(advisory.KindMalware) || report.Damage != "" {
 		return report, err
 	}
@@ -158,19 +165,15 @@ func (s advisoryRoutes) forget(w http.ResponseWriter, r *http.Request, label str
 	if label == "" {
 		reason = "All imported facts about packages are forgotten."
 	}
-	if err := s.recordAdvisories(r.Context(), who, reason, map[string]string{"event": "advisories_remove", "label": label}); err != nil {
+	undo, err := s.announce(r.Context(), who, reason, map[string]string{"event": "advisories_remove", "label": label})
+	if err != nil {
 		return err
 	}
 	if err := remove(); err != nil {
-		return err
+		return undo(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-func (s advisoryRoutes) recordAdvisories(ctx context.Context, who caller, reason string, detail map[string]string) error {
-	_, err := s.cfg.Log.Append(ctx, audit.Record{Kind: audit.KindDaemon, Outcome: audit.Started, User: who.name, Reason: reason, Detail: detail})
-	return err
 }
 
 func (s advisoryRoutes) checkPackage(w http.ResponseWriter, r *http.Request) error {

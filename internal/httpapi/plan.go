@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -14,68 +13,80 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 )
 
-// What is kept of one owner's plans, which GET gives again; maxBecause bounds the bytes of a reason.
+// What is kept of plans, which GET gives again; maxBecause bounds the bytes of a reason.
 const (
-	maxKeptPlans = 64
-	maxPlanBytes = 4 << 20 // of all of them
-	maxBecause   = 4 << 10
+	maxKeptPlans     = 64        // of one owner
+	maxPlanBytes     = 4 << 20   // of one owner's
+	maxAllPlansBytes = 256 << 20 // of all: tokens come and go, and their plans stay
+	planCost         = 4 << 10   // that each counts for at least
+	maxBecause       = 4 << 10
 )
 
-// plans are the last plans of each owner, the oldest leaving first: no owner's make another's leave. They
-// are gone with the daemon; the log keeps the verdicts.
+// plans are the last plans that were made, each in place of its run's last one; no owner's make another's
+// leave, unless all are too many: then the one leaves who has most. They are gone with the daemon; the log
+// keeps the verdicts.
 type plans struct {
-	mu sync.Mutex           // guards of
-	of map[string]*ownPlans // by token; "" is the host's
+	mu   sync.Mutex // guards kept
+	kept []keptPlan // the oldest first
 }
 
-// ownPlans are one owner's, as they are answered.
-type ownPlans struct {
-	byRun map[string][]byte
-	order []string // of the runs, the oldest first
-	bytes int
+// keptPlan is a run's plan, as it is answered. Only whoever may see the run may make one or be given it.
+type keptPlan struct {
+	owner, run string // by whom it was made: a token; "" is the host
+	answer     []byte
 }
 
-// keep keeps a plan in place of its run's last one. One that is larger than what may be kept is not kept.
+func (k keptPlan) cost() int { return planCost + len(k.answer) }
+
+// keep keeps a plan. One that is larger than what may be kept is not kept.
 func (p *plans) keep(owner, run string, answer []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := p.of[owner]
-	if own == nil {
-		own = &ownPlans{byRun: map[string][]byte{}}
+	p.kept = slices.DeleteFunc(p.kept, func(k keptPlan) bool { return k.run == run })
+	made := keptPlan{owner, run, answer}
+	if made.cost() > maxPlanBytes {
+		return
 	}
-	own.drop(run)
-	if len(answer) <= maxPlanBytes {
-		own.byRun[run], own.order, own.bytes = answer, append(own.order, run), own.bytes+len(answer)
+	p.kept = append(p.kept, made)
+	costs, count, all := map[string]int{}, 0, 0
+	for _, k := range p.kept {
+		costs[k.owner] += k.cost()
+		all += k.cost()
+		if k.owner == owner {
+			count++
+		}
 	}
-	for len(own.order) > maxKeptPlans || own.bytes > maxPlanBytes {
-		own.drop(own.order[0])
+	for count > maxKeptPlans || costs[owner] > maxPlanBytes {
+		gone := p.dropOldest(owner)
+		costs[owner], all, count = costs[owner]-gone, all-gone, count-1
 	}
-	if p.of == nil {
-		p.of = map[string]*ownPlans{}
-	}
-	if p.of[owner] = own; len(own.order) == 0 {
-		delete(p.of, owner)
+	for all > maxAllPlansBytes {
+		most := p.kept[0].owner
+		for _, k := range p.kept { // of those that have as much, the one whose oldest is older
+			if costs[k.owner] > costs[most] {
+				most = k.owner
+			}
+		}
+		gone := p.dropOldest(most)
+		costs[most], all = costs[most]-gone, all-gone
 	}
 }
 
-func (o *ownPlans) drop(run string) {
-	o.bytes -= len(o.byRun[run])
-	delete(o.byRun, run)
-	o.order = slices.DeleteFunc(o.order, func(kept string) bool { return kept == run })
+// dropOldest drops an owner's oldest plan and returns its cost. Needs the lock, and that there is one.
+func (p *plans) dropOldest(owner string) (cost int) {
+	i := slices.IndexFunc(p.kept, func(k keptPlan) bool { return k.owner == owner })
+	cost = p.kept[i].cost()
+	p.kept = slices.Delete(p.kept, i, i+1)
+	return cost
 }
 
-// get is the last plan of a run, which is a token's or, for who may see all, anybody's; nil: none is kept.
-func (p *plans) get(by caller, run string) []byte {
+// get is the last plan of a run; nil: none is kept.
+func (p *plans) get(run string) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if own := p.of[by.owner().Token]; own != nil && own.byRun[run] != nil {
-		return own.byRun[run]
-	}
-	if by.all() {
-		for _, owner := range slices.Sorted(maps.Keys(p.of)) {
-			if answer := p.of[owner].byRun[run]; answer != nil {
-				return answer
-			}
+	for _, k := range p.kept {
+		if k.run == run {
+			return k.answer
 		}
 	}
 	return nil
@@ -128,11 +139,7 @@ func (s runRoutes) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if err := s.ownRun(r, r.PathValue("run")); err != nil {
 		return err
 	}
-	by, err := callerOf(r.Context())
-	if err != nil {
-		return err
-	}
-	answer := s.plans.get(by, r.PathValue("run"))
+	answer := s.plans.get(r.PathValue("run"))
 	if answer == nil {
 		return fault.New(fault.ErrNotFound, "no plan of run %q is kept; cofferdam audit list --run has its verdicts", r.PathValue("run"))
 	}

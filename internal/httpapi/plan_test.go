@@ -114,3 +114,37 @@ func TestKeptPlansAreBounded(t *testing.T) {
 	}
 	runtime.KeepAlive(p)
 }
+
+// TestTheLastPlanOfARunIsGiven: whoever made it, so an administrator's is given to the token whose run it is, and
+// the last of two to whoever may see both.
+func TestTheLastPlanOfARunIsGiven(t *testing.T) {
+	var p plans
+	p.keep("tok-zoe", "run", []byte("first"))
+	p.keep("tok-bob", "run", []byte("second"))
+	if got := string(p.get("run")); got != "second" {
+		t.Errorf("the last plan is %q", got)
+	}
+	p.keep("", "run", []byte("third"))
+	if got := string(p.get("run")); got != "third" {
+		t.Errorf("the last plan is %q", got)
+	}
+}
+
+// TestPlansOfAllOwnersAreBounded: tokens come and go, and what is kept of all their plans stays bounded; the
+// small plan of one is not what leaves.
+func TestPlansOfAllOwnersAreBounded(t *testing.T) {
+	var p plans
+	p.keep("tok-ann", "mine", []byte("a plan"))
+	large := make([]byte, maxPlanBytes-planCost)
+	const owners = 2 * maxAllPlansBytes / maxPlanBytes
+	for i := range owners {
+		p.keep(fmt.Sprint("tok-", i), fmt.Sprint("run-", i), large)
+	}
+	held := 0
+	for _, k := range p.kept {
+		held += len(k.answer)
+	}
+	if held > maxAllPlansBytes || p.get(fmt.Sprint("run-", owners-1)) == nil || string(p.get("mine")) != "a plan" {
+		t.Errorf("%d tokens have %d MiB kept; the last one's is %t, a small one's %q", owners, held>>20, p.get(fmt.Sprint("run-", owners-1)) != nil, p.get("mine"))
+	}
+}

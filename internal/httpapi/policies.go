@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 )
@@ -83,12 +82,13 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	if body.ApplyToLive {
 		reason = "A named policy is put, and narrows the live runs of its name."
 	}
-	if err := s.recordPolicy(r.Context(), by, reason, "policy_put", name); err != nil {
+	undo, err := s.announce(r.Context(), by, reason, map[string]string{"event": "policy_put", "name": name})
+	if err != nil {
 		return err
 	}
 	p, err := s.cfg.Policies.Put(name, body.Source, body.Document)
 	if err != nil {
-		return err
+		return undo(err)
 	}
 	applied, err := s.cfg.Sandboxes.PolicyPut(r.Context(), p.Policy, p.Path, p.Text, body.ApplyToLive)
 	if err != nil {
@@ -123,22 +123,15 @@ func (s policyRoutes) removePolicy(w http.ResponseWriter, r *http.Request) error
 	if _, err := s.cfg.Policies.Get(name); err != nil {
 		return err
 	}
-	if err := s.recordPolicy(r.Context(), by, "A named policy is removed.", "policy_removed", name); err != nil {
+	undo, err := s.announce(r.Context(), by, "A named policy is removed.", map[string]string{"event": "policy_removed", "name": name})
+	if err != nil {
 		return err
 	}
 	if err := s.cfg.Policies.Remove(name); err != nil {
-		return err
+		return undo(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// recordPolicy writes who changes a named policy before that is done.
-func (s policyRoutes) recordPolicy(ctx context.Context, by caller, reason, event, name string) error {
-	_, err := s.cfg.Log.Append(ctx, audit.Record{
-		Kind: audit.KindDaemon, Outcome: audit.Started, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
-	})
-	return err
 }
 
 func viewPolicy(p *policies.Named) api.NamedPolicy {

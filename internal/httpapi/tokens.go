@@ -1,15 +1,11 @@
 package httpapi
 
 import (
-	"context"
-	"errors"
 	"math"
 	"net/http"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
-	"github.com/cofferdam-dev/cofferdam/internal/audit"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -53,7 +49,7 @@ func (s tokenRoutes) makeToken(w http.ResponseWriter, r *http.Request) error {
 	if body.ExpiresSeconds > 0 {
 		grant.Lasts = time.Duration(body.ExpiresSeconds) * time.Second
 	}
-	undo, err := s.recordToken(r.Context(), by, "A token is made.", "token_made", body.Name)
+	undo, err := s.announce(r.Context(), by, "A token is made.", map[string]string{"event": "token_made", "name": body.Name})
 	if err != nil {
 		return err
 	}
@@ -91,7 +87,7 @@ func (s tokenRoutes) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	undo, err := s.recordToken(r.Context(), by, "A token is revoked.", "token_revoked", t.Name)
+	undo, err := s.announce(r.Context(), by, "A token is revoked.", map[string]string{"event": "token_revoked", "name": t.Name})
 	if err != nil {
 		return err
 	}
@@ -100,24 +96,6 @@ func (s tokenRoutes) revokeToken(w http.ResponseWriter, r *http.Request) error {
 		return undo(err)
 	}
 	return writeJSON(w, r, http.StatusOK, viewToken(revoked))
-}
-
-// recordToken writes who makes or revokes a token before that is done. undo writes that it was not done
-// after all, and why, and returns that.
-func (s tokenRoutes) recordToken(ctx context.Context, by caller, reason, event, name string) (undo func(why error) error, err error) {
-	write := func(ctx context.Context, outcome audit.Outcome, reason string) error {
-		_, err := s.cfg.Log.Append(ctx, audit.Record{
-			Kind: audit.KindDaemon, Outcome: outcome, User: by.name, Reason: reason, Detail: map[string]string{"event": event, "name": name},
-		})
-		return err
-	}
-	return func(why error) error {
-		failed := write(context.WithoutCancel(ctx), audit.Failed, excerpt.Of("This did not come to be: "+reason+" "+why.Error(), 1<<10))
-		if failed != nil {
-			return errors.Join(why, failed)
-		}
-		return why
-	}, write(ctx, audit.Started, reason)
 }
 
 func viewToken(t token.Token) api.Token {

@@ -4,11 +4,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/policies"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -49,5 +51,53 @@ func TestTokensThatAreRefusedAreNotOnRecord(t *testing.T) {
 	}
 	if got := said("not a name", http.StatusBadRequest); len(got) != 2 || got[1] != audit.Failed {
 		t.Errorf("a token that is refused is on record as %v", got)
+	}
+}
+
+// TestPoliciesThatAreRefusedAreNotOnRecord: so with a named policy that is not put, or not removed, after all.
+func TestPoliciesThatAreRefusedAreNotOnRecord(t *testing.T) {
+	log := &approvaltest.Log{}
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := book.Issue(t.Context(), token.Grant{Name: "admin", Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := policies.Open(t.TempDir(), func(name string) []string { return map[string][]string{"used": {"tok-ann"}}[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"used", "free"} {
+		if _, err := named.Put(name, "team.yaml", []byte("packages: { default: deny }\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := New(Config{Log: log, Tokens: book, Policies: named, Logger: slog.New(slog.DiscardHandler)})
+	for _, c := range []struct {
+		what, method, name, body, event string
+		status                          int
+		want                            []audit.Outcome
+	}{
+		{"the control", http.MethodDelete, "free", "", "policy_removed", http.StatusNoContent, []audit.Outcome{audit.Started}},
+		{"one that a token may use", http.MethodDelete, "used", "", "policy_removed", http.StatusConflict, []audit.Outcome{audit.Started, audit.Failed}},
+		{"one whose name is none", http.MethodPut, "NONE", `{"document":"cGFja2FnZXM6IHsgZGVmYXVsdDogZGVueSB9Cg=="}`, "policy_put", http.StatusBadRequest, []audit.Outcome{audit.Started, audit.Failed}},
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), c.method, "/v1/policies/"+c.name, strings.NewReader(c.body))
+		r.Header.Set("X-Api-Key", secret)
+		s.ServeHTTP(w, r)
+		var outcomes []audit.Outcome
+		for r, err := range log.Records(t.Context(), audit.Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Detail["event"] == c.event && r.Detail["name"] == c.name {
+				outcomes = append(outcomes, r.Outcome)
+			}
+		}
+		if w.Code != c.status || !slices.Equal(outcomes, c.want) {
+			t.Errorf("%s: %d %s; on record is %v", c.what, w.Code, w.Body, outcomes)
+		}
 	}
 }

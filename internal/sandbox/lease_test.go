@@ -1,12 +1,14 @@
 package sandbox_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -34,6 +36,21 @@ func (d *daemon) attach(t *testing.T, s *sandbox.Sandbox, command string) interf
 		t.Fatalf("%T has no halves", conn)
 	}
 	return half
+}
+
+// TestNoClientFollowsAsTheDaemonDoes: the offset by which the keeper knows the daemon's own following of a
+// command, which it does not count, is no client's to ask for.
+func TestNoClientFollowsAsTheDaemonDoes(t *testing.T) {
+	d := newWorld(t).daemon(t)
+	s, command := d.leased(t, 0)
+	d.attach(t, s, command) // the control
+	conn, err := d.Attach(t.Context(), s.Info().ID, command, keeper.Tail)
+	if err == nil {
+		_ = conn.Close()
+	}
+	if !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("a client that the keeper takes for the daemon: %v", err)
+	}
 }
 
 // endReason is why a sandbox ended, as the log has it.

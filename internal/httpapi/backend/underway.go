@@ -22,7 +22,7 @@ const (
 	UnderwaySure = 64
 	UnderwayMost = 8_192
 	// underwayEnds is how many more of a token may be under way that end something: whoever has used up the
-	// others can still end a command or a sandbox.
+	// others, or finds them used up by other tokens, can still end a command or a sandbox.
 	underwayEnds = 64
 )
 
@@ -30,24 +30,25 @@ const (
 // of a token join before it is handled, so a new route that follows something is bounded like all others.
 // Safe for concurrent use.
 type Underway struct {
-	mu  sync.Mutex // guards both
-	of  map[string]int
-	all int
+	mu   sync.Mutex     // guards all
+	of   map[string]int // but for those that are in ends
+	all  int            // of
+	ends map[string]int // that end something, of which each has so many whatever else is under way
 }
 
 // NewUnderway makes one for all wires of a daemon.
-func NewUnderway() *Underway { return &Underway{of: map[string]int{}} }
+func NewUnderway() *Underway { return &Underway{of: map[string]int{}, ends: map[string]int{}} }
 
 // Join counts a request of an owner's in, who is named as to Room.Enter; leave counts it out, and is called
 // once. fault.ErrExhausted: there are too many.
 func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error) {
-	more := 0
-	if endsSomething(r) {
-		more = underwayEnds
-	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	switch of := u.of[owner] - more; {
+	if endsSomething(r) && u.ends[owner] < underwayEnds {
+		u.ends[owner]++
+		return func() { u.leave(u.ends, owner, 0) }, nil
+	}
+	switch of := u.of[owner]; {
 	case of >= UnderwayEach:
 		return nil, fault.Exhausted(0, "%d requests of this token are under way, with those that follow something; end one of them first", UnderwayEach)
 	case u.all >= UnderwayAll && (of >= UnderwaySure || u.all >= UnderwayMost):
@@ -55,14 +56,16 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	}
 	u.of[owner]++
 	u.all++
-	return func() {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		u.all--
-		if u.of[owner]--; u.of[owner] == 0 {
-			delete(u.of, owner)
-		}
-	}, nil
+	return func() { u.leave(u.of, owner, 1) }, nil
+}
+
+func (u *Underway) leave(from map[string]int, owner string, ofAll int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all -= ofAll
+	if from[owner]--; from[owner] == 0 {
+		delete(from, owner)
+	}
 }
 
 // endsSomething tells whether a request ends, or signals, what a token has.

@@ -59,6 +59,17 @@ func TestRequestsUnderWayAreCounted(t *testing.T) {
 	if n, _, err := join("tom", backend.UnderwayAll); n != backend.UnderwaySure || !errors.Is(err, fault.ErrExhausted) {
 		t.Errorf("a token that comes when all places are taken has %d, %v", n, err)
 	}
+	for _, owner := range []string{"bob", "tom"} { // who have used up their own, and those that they have for sure
+		ended := 0
+		for ; ended <= backend.UnderwayEach; ended++ {
+			if _, err := u.Join(owner, asks(t, http.MethodDelete, "/sandboxes/x")); err != nil {
+				break
+			}
+		}
+		if ended != 64 {
+			t.Errorf("when all places are taken, %d requests of %s that end something are let in", ended, owner)
+		}
+	}
 }
 
 // TestRequestsOfAHandlerAreCounted: so with a wire that is a handler of its own, however its token is written;

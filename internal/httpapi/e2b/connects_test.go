@@ -132,3 +132,33 @@ func TestEveryRequestToASandboxIsCounted(t *testing.T) {
 		t.Errorf("a signal: %d %s", status, body)
 	}
 }
+
+// TestVisitsLeaveTokensTheirRequests: strangers who visit published ports are counted by whose port it is, and
+// leave no token fewer requests of its own than it has without them.
+func TestVisitsLeaveTokensTheirRequests(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.serves(3000, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+		box, err := s.data.living(boxID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body := s.do(s.port("3000", "/")); status != http.StatusTeapot {
+			t.Fatalf("the control: %d %s", status, body)
+		}
+		for _, owner := range []string{roomOf(box), "tok-bob", "tok-eve", "tok-dan"} {
+			for range backend.UnderwayEach {
+				if _, err := s.data.cfg.Visits.Join(owner, s.request(http.MethodGet, "/", nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if status, body := s.do(s.port("3000", "/")); status != http.StatusTooManyRequests {
+			t.Errorf("one visit more: %d %s", status, body)
+		}
+		for i := range backend.UnderwaySure + 1 {
+			if _, err := s.data.cfg.Underway.Join(roomOf(box), s.request(http.MethodGet, "/files?path=f", nil)); err != nil {
+				t.Fatalf("the %dth request of a token whose ports are visited: %v", i+1, err)
+			}
+		}
+	})
+}

@@ -54,6 +54,9 @@ type DataConfig struct {
 	// Alarms is the log, as far as clients are told of alarms in it; nil: they are told of none.
 	Alarms alarms.Log
 	Log    *slog.Logger
+	// Visits counts the visits of published ports; nil: one of its own. It is another than Underway, for a
+	// visitor need not have a token: no strangers leave the tokens fewer requests.
+	Visits *backend.Underway
 	// Untaken is how long a client may take nothing of a file, or of what a port answers, before that
 	// is broken off; 0: httphead.Untaken.
 	Untaken time.Duration
@@ -79,6 +82,9 @@ func NewData(cfg DataConfig) *Data {
 	}
 	if cfg.Underway == nil {
 		cfg.Underway = backend.NewUnderway()
+	}
+	if cfg.Visits == nil {
+		cfg.Visits = backend.NewUnderway()
 	}
 	cfg.Untaken = cmp.Or(cfg.Untaken, httphead.Untaken)
 	d := &Data{cfg: cfg, routes: http.NewServeMux(), ports: portTransport(cfg.Sandboxes), codecs: newCodecs(), alarms: newAlarmNews(cfg.Alarms)}

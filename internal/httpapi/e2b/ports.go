@@ -145,7 +145,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
 		return
 	}
-	counted, err := d.cfg.Underway.Join(backend.Visitors(roomOf(box)), r)
+	counted, err := d.cfg.Visits.Join(roomOf(box), r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return

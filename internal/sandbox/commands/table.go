@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
@@ -158,8 +159,12 @@ func (t *Table) Started() []Started {
 }
 
 // Attach returns a connection with the command's frames from the offset on, as its sandbox's
-// policy lets them out.
+// policy lets them out. keeper.Tail is no client's to ask for: the keeper counts all who follow but the
+// daemon's own, which it knows by that.
 func (t *Table) Attach(ctx context.Context, cmd string, offset int64) (net.Conn, error) {
+	if offset == keeper.Tail {
+		return nil, fault.Invalid("offset %d is not within the command's output", offset)
+	}
 	attach := func(ctx context.Context, offset int64) (net.Conn, error) {
 		return t.cfg.Keeper.Attach(ctx, t.place.Info.ID, cmd, offset)
 	}

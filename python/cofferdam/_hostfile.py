@@ -220,9 +220,11 @@ def read_deciding(what: str, path: str | os.PathLike[str], most: int = MOST_BYTE
 def _vouched() -> dict[str, dict[str, str]]:
     """What people have seen, by paths; the command line and the daemon write it."""
     state = state_directory()
-    if state is None or not _is_own(os.lstat(state)):
+    if state is None:
         return {}
     try:
+        if not _is_own(os.lstat(state)):
+            return {}
         known: dict[str, dict[str, str]] = json.loads(
             _content(os.open(state / "vouched.json", _READ | os.O_NOFOLLOW), _MOST_RECORD)
         )

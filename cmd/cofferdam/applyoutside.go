@@ -316,7 +316,7 @@ func lookOutside(dir string) (found []follow.Outside, left string) {
 	for _, name := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config"), os.Getenv("GIT_CONFIG_GLOBAL")} {
 		s.add(name, tops...)
 	}
-	s.addNamed() // whose names are from the working tree, which those that are found by their names are not
+	s.addNamed()                     // whose names are from the working tree, which those that are found by their names are not
 	for _, c := range mcpClients() { // which variables may have elsewhere
 		s.add(c.user(home), home)
 	}

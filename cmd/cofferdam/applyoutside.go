@@ -2,53 +2,107 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // The settings of a person's programs lie in their home directory under the names that internal/autorun knows: an agent
 // reads .cursor there as it does in a project. So there is no second list of programs. What these files name is read as
 // well, as long as it is the person's own: git and shells include files of any name.
 
-// Bounds of looking through a person's settings.
+// Bounds of looking through a person's settings. Those that are known by their names come first, and then the files that
+// they name.
 const (
-	mostSettings  = 4000   // files that are read
-	mostListed    = 40_000 // names that are gone through
-	settingsDepth = 6      // directories below the home directory's own
+	mostSettings      = 4000     // files that are read
+	mostSettingsText  = 8 << 20  // bytes of one of them
+	mostSettingsTexts = 32 << 20 // bytes of all
+	mostListed        = 40_000   // names in directories that are gone through
+	mostTried         = 100_000  // names that are looked at
+	mostIncluded      = 5000     // names that one text has looked at
+	settingsDepth     = 6        // directories below the home directory's own
 )
 
 // outsideSearch gathers settings of a person's that lie outside of a directory.
 type outsideSearch struct {
 	dir    string // whose files they may start; nothing in it is outside
 	home   string // "": it is not known
+	real   string // the home directory without links
 	found  []follow.Outside
+	bytes  int             // of what was found
+	tried  map[string]bool // names as they were asked for
 	read   map[string]bool // names without links
 	listed int
+	named  []namedSettings // that wait for those that are known by their names
+	left   string          // the first that a bound left out; "": none
 }
 
-// add reads a file, and what it names of the person's own. Its relative names may be from bases, and from where it lies.
+// namedSettings is a file that another text names, and the directories that its own names may be from.
+type namedSettings struct {
+	name  string
+	bases []string
+}
+
+// add reads a file, and notes what it names of the person's own. Its relative names may be from bases, and from where it lies.
 func (s *outsideSearch) add(name string, bases ...string) {
-	queue := []string{name}
-	for len(queue) > 0 && len(s.found) < mostSettings && s.listed < mostListed {
-		name, queue = queue[0], queue[1:]
-		s.listed++
-		at, text := settingsText(name)
-		if len(text) == 0 || s.read[at] || isAtOrBelow(at, s.dir) {
-			continue
-		}
-		s.read[at] = true
-		own := append(slices.Clone(bases), filepath.Dir(name))
-		s.found = append(s.found, follow.Outside{Bases: own, Text: text})
-		queue = append(queue, s.included(text, filepath.Dir(name))...)
+	if s.tried[name] {
+		return
+	}
+	s.tried[name] = true
+	at, text, large := settingsText(name)
+	if s.read[at] || isAtOrBelow(at, s.dir) {
+		return
+	}
+	if large || len(text) > 0 && (len(s.found) >= mostSettings || s.bytes+len(text) > mostSettingsTexts) {
+		s.leaveOut(name)
+		return
+	}
+	if len(text) == 0 {
+		return
+	}
+	s.read[at] = true
+	s.keep(text, filepath.Dir(name), bases)
+}
+
+// keep notes a text of a directory, and what it names.
+func (s *outsideSearch) keep(text []byte, dir string, bases []string) {
+	s.bytes += len(text)
+	s.found = append(s.found, follow.Outside{Bases: append(slices.Clone(bases), dir), Text: text})
+	for _, name := range s.included(text, dir) {
+		s.named = append(s.named, namedSettings{name, bases})
 	}
 }
+
+// addNamed reads the files that texts name, and those that these name.
+func (s *outsideSearch) addNamed() {
+	for ; len(s.named) > 0; s.named = s.named[1:] {
+		if len(s.tried) >= mostTried {
+			s.leaveOut(s.named[0].name)
+			return
+		}
+		s.add(s.named[0].name, s.named[0].bases...)
+	}
+}
+
+// leaveOut notes that there is more than is looked through.
+func (s *outsideSearch) leaveOut(name string) {
+	if s.left == "" {
+		s.left = name
+	}
+}
+
+// gitPath is a line of git's settings that names a file, which may have spaces in its name and no point.
+var gitPath = regexp.MustCompile(`(?im)^[ \t]*path[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t\r]*$`)
 
 // included are the files of the person's that a text names, wherever in it: by an absolute name, from the home directory, or
 // from where the text lies.
@@ -56,25 +110,50 @@ func (s *outsideSearch) included(text []byte, dir string) (all []string) {
 	if s.home == "" {
 		return nil
 	}
+	seen := map[string]bool{}
+	add := func(name string, plain bool) {
+		name = s.personsName(name, dir, plain)
+		if name == "" || seen[name] {
+			return
+		}
+		if len(all) >= mostIncluded {
+			s.leaveOut(name)
+			return
+		}
+		seen[name] = true
+		all = append(all, name)
+	}
+	for _, path := range gitPath.FindAllSubmatch(text, mostIncluded) {
+		add(string(path[1]), true)
+	}
 	for word := range bytes.FieldsFuncSeq(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`;|&()<>,=[]*?", r) }) {
-		name := string(word)
-		for _, home := range []string{"~/", "$HOME/", "${HOME}/", "{env:HOME}/", "${env:HOME}/", "%(prefix)/"} {
-			if rest, is := strings.CutPrefix(name, home); is {
-				name = filepath.Join(s.home, rest)
-			}
-		}
-		switch {
-		case filepath.IsAbs(name):
-		case strings.ContainsAny(name, "$%~:") || !strings.ContainsAny(name, "./"):
-			continue
-		default:
-			name = filepath.Join(dir, name)
-		}
-		if name = filepath.Clean(name); isAtOrBelow(name, s.home) && name != s.home && !isRecord(filepath.Base(name)) {
-			all = append(all, name)
-		}
+		add(string(word), false)
 	}
 	return all
+}
+
+// personsName is a name in a text of a directory, if it may be of a file below the home directory; "" otherwise. A plain name
+// is one that is a file's whatever it looks like.
+func (s *outsideSearch) personsName(name, dir string, plain bool) string {
+	for _, home := range []string{"~/", "$HOME/", "${HOME}/", "{env:HOME}/", "${env:HOME}/", "%(prefix)/"} {
+		if rest, is := strings.CutPrefix(name, home); is {
+			name = filepath.Join(s.home, rest)
+		}
+	}
+	switch {
+	case filepath.IsAbs(name):
+	case strings.ContainsAny(name, "$%~:") || !plain && !strings.ContainsAny(name, "./"):
+		return ""
+	default:
+		name = filepath.Join(dir, name)
+	}
+	name = filepath.Clean(name)
+	for _, home := range []string{s.home, s.real} {
+		if name != home && isAtOrBelow(name, home) && !isRecord(filepath.Base(name)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // addHome reads the settings in the home directory: of programs that are known, and of those whose files are hidden there.
@@ -93,9 +172,12 @@ func (s *outsideSearch) addHome(config string) {
 		}
 	}
 	queue = append(queue, place{config, 0}, place{filepath.Join(s.home, "Library", "Application Support"), 0})
-	for len(queue) > 0 && s.listed < mostListed && len(s.found) < mostSettings {
+	for ; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		queue = queue[1:]
+		if s.listed >= mostListed {
+			s.leaveOut(at.name)
+			return
+		}
 		p, err := hostpath.Follow(at.name)
 		if err != nil {
 			continue // it has just gone, or is no file
@@ -106,7 +188,8 @@ func (s *outsideSearch) addHome(config string) {
 			s.add(at.name, s.home)
 			continue
 		}
-		if at.depth > settingsDepth || s.read[name] || isAtOrBelow(name, s.dir) {
+		// A link to all of the host, such as a program's drive, leads to no settings of its own.
+		if at.depth > settingsDepth || s.read[name] || isAtOrBelow(name, s.dir) || isAtOrBelow(s.real, name) || isKernels(name) {
 			continue
 		}
 		s.read[name] = true
@@ -138,21 +221,26 @@ func (s *outsideSearch) list(dir string) []fs.DirEntry {
 	return entries
 }
 
-// settingsText is a file that is small enough, and its name without links.
-func settingsText(name string) (at string, text []byte) {
+// settingsText is a file, and its name without links. large tells of one of which nothing is read.
+func settingsText(name string) (at string, text []byte, large bool) {
 	p, err := hostpath.Follow(name)
 	if err != nil {
-		return "", nil
+		return "", nil, false
 	}
 	defer p.Close()
-	if p.ID.Type != hostpath.File {
-		return "", nil
+	if p.ID.Type != hostpath.File || isKernels(p.Name) {
+		return "", nil, false
 	}
-	text, err = p.ReadFile(mostNaming)
+	text, err = p.ReadFile(mostSettingsText)
 	if err != nil {
-		return "", nil
+		return p.Name, nil, !errors.Is(err, fs.ErrPermission)
 	}
-	return p.Name, text
+	return p.Name, text, false
+}
+
+// isKernels tells of what belongs to the host's kernel, where reading may wait or do something.
+func isKernels(name string) bool {
+	return slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(tree string) bool { return isAtOrBelow(name, tree) })
 }
 
 // isSettings tells of a name that settings and scripts have: by its end, or it has none.
@@ -166,8 +254,15 @@ func isSettings(name string) bool {
 }
 
 // isRecord tells of what programs note about what was done, and what they have fetched: it names files, and has none started.
+// A program or a unit is none, however it is called.
 func isRecord(name string) bool {
 	name = strings.ToLower(name)
+	switch filepath.Ext(name) {
+	case ".service", ".timer", ".path", ".desktop", ".sh", ".bash", ".zsh", ".fish", ".py", ".rb", ".js", ".lua", ".vim", ".el":
+		return false
+	case ".xsession", ".xsessionrc": // which a login runs
+		return false
+	}
 	for _, part := range []string{"history", "recent", "cache", "crash", "telemetry", "session", "backup", "trash"} {
 		if strings.Contains(name, part) {
 			return true
@@ -187,18 +282,32 @@ func isAtOrBelow(name, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// outsideTexts are settings of the person's that lie elsewhere and are in force in a directory:
-// those of git, of shells, of package clients and of agents.
+// outsideTexts are lookOutside's, and a person is told of what was left out.
 func outsideTexts(dir string) []follow.Outside {
+	found, left := lookOutside(dir)
+	if left != "" {
+		fmt.Fprintf(os.Stderr, "cofferdam: note: your settings are too many or too large to look through for what they start of %s, so that at least %s was left out; look at each changed file before you use it\n", ui.Printable(dir), ui.Printable(left))
+	}
+	return found
+}
+
+// lookOutside finds settings of the person's that lie elsewhere and are in force in a directory:
+// those of git, of shells, of package clients and of agents. left is one that was not read, since there are too many, or
+// it is too large; "": none.
+func lookOutside(dir string) (found []follow.Outside, left string) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
-	s := &outsideSearch{dir: dir, home: home, read: map[string]bool{}}
+	s := &outsideSearch{dir: dir, home: home, real: home, tried: map[string]bool{}, read: map[string]bool{}}
+	if p, err := hostpath.Follow(home); home != "" && err == nil {
+		s.real = p.Name
+		p.Close()
+	}
 	tops := s.addRepository(dir)
 	s.add("/etc/gitconfig", tops...)
 	if home == "" {
-		return s.found
+		return s.found, s.left
 	}
 	config := os.Getenv("XDG_CONFIG_HOME")
 	if config == "" {
@@ -207,11 +316,13 @@ func outsideTexts(dir string) []follow.Outside {
 	for _, name := range []string{filepath.Join(home, ".gitconfig"), filepath.Join(config, "git", "config"), os.Getenv("GIT_CONFIG_GLOBAL")} {
 		s.add(name, tops...)
 	}
+	s.addNamed()                     // whose names are from the working tree, which those that are found by their names are not
 	for _, c := range mcpClients() { // which variables may have elsewhere
 		s.add(c.user(home), home)
 	}
 	s.addHome(config)
-	return s.found
+	s.addNamed()
+	return s.found, s.left
 }
 
 // addRepository reads the settings of the repository that a directory is in, which lie above it or elsewhere. tops are
@@ -222,10 +333,7 @@ func (s *outsideSearch) addRepository(dir string) (tops []string) {
 		if git := gitDir(top); git != "" {
 			for _, name := range []string{"config", "config.worktree"} {
 				if text := textOf(filepath.Join(git, name)); len(text) > 0 { // it may lie in the directory, and is the person's
-					s.found = append(s.found, follow.Outside{Bases: []string{top, git}, Text: text})
-					for _, included := range s.included(text, git) {
-						s.add(included, top)
-					}
+					s.keep(text, git, []string{top})
 				}
 			}
 			return append(tops, top)

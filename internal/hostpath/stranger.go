@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,8 +58,9 @@ func StrangerOf(path string) (*Stranger, error) {
 // whoever may rename one can put a link of somebody trusted where it was not meant to be.
 func (w *walk) stranger(others ...place) (*Stranger, error) {
 	for _, p := range slices.Concat(w.stack, others) {
-		if uid := p.stat.Uid; uid != 0 && int(uid) != os.Geteuid() && uid != w.stack[0].stat.Uid {
-			return &Stranger{Place: p.name, UID: int(uid)}, nil // who owns / decides everything anyway
+		uid, root := p.stat.Uid, w.stack[0].stat.Uid // who owns / decides everything anyway
+		if uid != 0 && int(uid) != os.Geteuid() && (uid != root || root == overflowUID() && !isRoots(p.name)) {
+			return &Stranger{Place: p.name, UID: int(uid)}, nil
 		}
 		open, err := p.isOpenToOthers()
 		if err != nil {
@@ -68,6 +71,28 @@ func (w *walk) stranger(others ...place) (*Stranger, error) {
 		}
 	}
 	return nil, nil //nolint:nilnil // there is none
+}
+
+// overflowUID is what a user namespace shows for each user that it has no number for: where it is root's, it is also
+// that of every other user of the host.
+var overflowUID = sync.OnceValue(func() uint32 {
+	const usual = 65534
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return usual
+	}
+	uid, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return usual
+	}
+	return uint32(uid)
+})
+
+// isRoots tells of a path without links whether root alone makes what has it, by the usual order of a host: the names in /, and
+// the host's own programs and settings.
+func isRoots(name string) bool {
+	first, below, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	return below == "" || slices.Contains([]string{"bin", "boot", "etc", "lib", "lib32", "lib64", "libx32", "nix", "sbin", "usr"}, first)
 }
 
 // isOpenToOthers tells whether others than its owner, root's group and this process's may write what is there. Where everybody

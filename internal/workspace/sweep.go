@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,14 +10,43 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 )
 
-// hold makes a workspace's folder, and holds its lock, as long as it is being filled: see Sweep.
+// mostHolds is how often a folder is made again that a Sweep took away before it was held.
+const mostHolds = 100
+
+// hold makes a workspace's folder, and holds its lock, as long as it is being filled: see Sweep. Before it is held a Sweep may
+// take it for one that nobody fills.
 func hold(folder string) (*filelock.Lock, error) {
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return nil, err
+	for range mostHolds {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, err
+		}
+		lock, err := lockMade(folder)
+		if lock != nil || err != nil {
+			return lock, err
+		}
 	}
-	lock, err := lockOf(folder)
+	return nil, fmt.Errorf("%s was removed each time that it was made", folder)
+}
+
+// lockMade locks a folder that was just made; nil if somebody has taken it away.
+func lockMade(folder string) (*filelock.Lock, error) {
+	dir, err := os.Open(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // it is gone, which is no error
+	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	lock, err := filelock.WaitOf(dir) // a Sweep has it for a moment
+	if err != nil {
+		return nil, errors.Join(err, dir.Close(), os.RemoveAll(folder))
+	}
+	made, err := dir.Stat()
+	if err != nil {
+		return nil, errors.Join(err, lock.Release(), os.RemoveAll(folder))
+	}
+	if now, err := os.Lstat(folder); err != nil || !os.SameFile(made, now) {
+		return nil, lock.Release()
 	}
 	return lock, nil
 }

@@ -178,6 +178,20 @@ def _is_open_to_others(found: os.stat_result, descriptor: int) -> bool:
     return False
 
 
+def _overflow_uid() -> int:
+    """What a user namespace shows for each user that it has no number for: root, where / has it, and every other."""
+    try:
+        return int(_content(os.open("/proc/sys/kernel/overflowuid", _READ), 64))
+    except (OSError, ValueError):
+        return 65534
+
+
+def _is_roots(name: str) -> bool:
+    """Whether root alone makes what has such a path, by the usual order of a host."""
+    first, _, below = name.removeprefix("/").partition("/")
+    return not below or first in ("bin", "boot", "etc", "lib", "lib32", "lib64", "libx32", "nix", "sbin", "usr")
+
+
 def look(path: str | os.PathLike[str]) -> os.stat_result:
     """What is at a path of this installation's own; a link is itself."""
     return os.lstat(path)
@@ -220,9 +234,11 @@ def read_deciding(what: str, path: str | os.PathLike[str], most: int = MOST_BYTE
 def _vouched() -> dict[str, dict[str, str]]:
     """What people have seen, by paths; the command line and the daemon write it."""
     state = state_directory()
-    if state is None or not _is_own(os.lstat(state)):
+    if state is None:
         return {}
     try:
+        if not _is_own(os.lstat(state)):
+            return {}
         known: dict[str, dict[str, str]] = json.loads(
             _content(os.open(state / "vouched.json", _READ | os.O_NOFOLLOW), _MOST_RECORD)
         )
@@ -354,7 +370,8 @@ class _Walk:
         root = os.fstat(self._stack[0][1]).st_uid  # who owns / decides everything anyway
         way = [(name, os.fstat(descriptor), descriptor) for name, descriptor in self._stack]
         for name, found, descriptor in [*way, *((name, found, -1) for name, found in others)]:
-            if found.st_uid not in (0, os.geteuid(), root):
+            roots = found.st_uid == root and (root != _overflow_uid() or _is_roots(name))
+            if found.st_uid not in (0, os.geteuid()) and not roots:
                 return f"{name} belongs to user {found.st_uid}, whose agents are not known here"
             if descriptor >= 0 and _is_open_to_others(found, descriptor):
                 return f"others can write to {name}, and their agents are not known here"

@@ -210,7 +210,7 @@ def test_documents_are_read(project: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to make another user's links and files")
-def test_links_and_files_of_another_user(project: Path) -> None:
+def test_links_and_files_of_another_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is known of another user's agents: their links are not followed, and their files decide nothing unseen."""
     place, ca = project.parent / "place", project.parent / "place" / "ca.pem"
     place.mkdir()
@@ -248,8 +248,10 @@ def test_links_and_files_of_another_user(project: Path) -> None:
     (project.parent / "state" / "vouched.json").write_text(json.dumps({str(ca): {"digest": digest}}))
     trusted()  # a person has seen it
     ca.write_text("another\n")
-    with pytest.raises(CofferdamError, match="nobody has seen"):
-        _hostfile.read_deciding("CA file", ca)
+    for state in ("state", "none"):  # also where no daemon has ever run
+        monkeypatch.setenv("COFFERDAM_STATE", str(project.parent / state))
+        with pytest.raises(CofferdamError, match="nobody has seen"):
+            _hostfile.read_deciding("CA file", ca)
 
 
 @pytest.mark.parametrize("change", [None, 0o777, 0o775])

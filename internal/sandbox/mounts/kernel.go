@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -22,6 +23,9 @@ func kernelTypes() []string {
 // CheckCopied refuses a directory of which a copy would have what belongs to the host's kernel, as a mount would show it.
 func CheckCopied(dir string) error {
 	path, err := hostpath.Resolve(dir, nil)
+	if link, is := errors.AsType[*hostpath.LinkError](err); is {
+		return fault.Invalid("%s can't be copied: it leads through %s; go to the directory that it leads to by that one's own name", dir, link.Reason())
+	}
 	if err != nil {
 		return err
 	}
@@ -30,15 +34,16 @@ func CheckCopied(dir string) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be copied: the host's table of mounts can't be read", dir)
 	}
-	return checkKernel(table, path.Name)
+	return checkKernel(table, path.Name, "copied")
 }
 
 // checkKernel refuses a source, by its resolved path, that shows a part of what belongs to the host's kernel: by its own
 // name, or where that is mounted a second time, at the source or below it, as in each root that somebody builds in a project.
-func checkKernel(table hostpath.Table, resolved string) error {
+// done is what can't be done with it: "mounted".
+func checkKernel(table hostpath.Table, resolved, done string) error {
 	for _, tree := range systemTrees() {
 		if within(resolved, tree) {
-			return fault.Invalid("%s can't be mounted: %s belongs to the host's kernel", resolved, tree)
+			return fault.Invalid("%s can't be %s: %s belongs to the host's kernel", resolved, done, tree)
 		}
 	}
 	trees := systemTrees()
@@ -50,11 +55,11 @@ func checkKernel(table hostpath.Table, resolved string) error {
 	const unmount = "unmount it there, or name a directory without it"
 	for _, m := range table.Shown(resolved) {
 		if slices.Contains(kernelTypes(), m.Type) {
-			return fault.Invalid("%s can't be mounted: at %s there is a file system of the host's kernel (%s); %s", resolved, m.At, m.Type, unmount)
+			return fault.Invalid("%s can't be %s: at %s there is a file system of the host's kernel (%s); %s", resolved, done, m.At, m.Type, unmount)
 		}
 	}
 	if tree, at := showsOwn(table, trees, resolved); tree != "" {
-		return fault.Invalid("%s can't be mounted: at %s there is another name of a place in or above %s, which belongs to the host's kernel; %s", resolved, at, tree, unmount)
+		return fault.Invalid("%s can't be %s: at %s there is another name of a place in or above %s, which belongs to the host's kernel; %s", resolved, done, at, tree, unmount)
 	}
 	return nil
 }

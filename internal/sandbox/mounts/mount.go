@@ -228,7 +228,7 @@ func (r Rules) checkPlace(resolved string) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be mounted: the host's table of mounts can't be read", resolved)
 	}
-	if err := checkKernel(table, resolved); err != nil {
+	if err := checkKernel(table, resolved, "mounted"); err != nil {
 		return err
 	}
 	for _, own := range r.Own {

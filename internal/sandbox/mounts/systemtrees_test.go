@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -67,5 +68,22 @@ func TestKernelsTreesUnderOtherNames(t *testing.T) {
 			}
 		}()
 		<-done
+	}
+}
+
+// TestACopyOfWhatAnothersLinkLeadsTo: it is said what to do about it, and of the kernel's file systems that it was a copy that
+// was wanted.
+func TestACopyOfWhatAnothersLinkLeadsTo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make another user's links")
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(t.TempDir(), link), CheckCopied(link), os.Lchown(link, 1000, 1000)); err != nil { // the control
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{link: "go to the directory that it leads to", "/proc": "can't be copied"} {
+		if err := CheckCopied(dir); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", dir, err)
+		}
 	}
 }

@@ -312,9 +312,10 @@ func (d *daemon) wantOnly(t *testing.T, ids ...string) {
 	}
 }
 
-// processes are the ids of sandboxes whose PID 1 runs.
+// processes are the ids of sandboxes whose PID 1 runs. A child that PID 1 has made, and that is to be another
+// program in a moment, still has its name, and is not counted.
 func (w *world) processes() []string {
-	var ids []string
+	found, parents := map[string]string{}, map[string]string{} // by pid
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
@@ -323,8 +324,23 @@ func (w *world) processes() []string {
 		}
 		args := strings.Split(strings.TrimRight(string(data), "\x00"), "\x00")
 		last := args[len(args)-1]
-		if len(args) == len(w.Init)+1 && slices.Equal(args[:len(w.Init)], w.Init) && filepath.Dir(last) == w.path("roots") {
-			ids = append(ids, filepath.Base(last))
+		if len(args) != len(w.Init)+1 || !slices.Equal(args[:len(w.Init)], w.Init) || filepath.Dir(last) != w.path("roots") {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if err != nil {
+			continue // it has ended
+		}
+		_, behindName, _ := strings.Cut(string(stat), ") ")
+		pid := filepath.Base(filepath.Dir(path))
+		if fields := strings.Fields(behindName); len(fields) > 1 {
+			found[pid], parents[pid] = filepath.Base(last), fields[1]
+		}
+	}
+	var ids []string
+	for pid, id := range found {
+		if found[parents[pid]] != id {
+			ids = append(ids, id)
 		}
 	}
 	return ids

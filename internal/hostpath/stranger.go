@@ -75,7 +75,7 @@ func (w *walk) stranger(others ...place) (*Stranger, error) {
 
 // overflowUID is what a user namespace shows for each user that it has no number for: where it is root's, it is also
 // that of every other user of the host.
-var overflowUID = sync.OnceValue(func() uint32 {
+var overflowUID = sync.OnceValue(func() uint32 { //nolint:gochecknoglobals // a constant of the kernel that runs
 	const usual = 65534
 	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {

@@ -145,12 +145,6 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
 		return
 	}
-	counted, err := d.cfg.Visits.Join(roomOf(box), r)
-	if err != nil {
-		writeRefusal(w, r, err)
-		return
-	}
-	defer counted()
 	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
 		d.cfg.Sandboxes.Touch(to.sandbox)
 	}

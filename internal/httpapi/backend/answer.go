@@ -46,12 +46,32 @@ func Reserve(ctx context.Context, n int) error {
 		return nil
 	}
 	s.mu.Lock()
-	more := int64(n) - s.taken
+	more, promised := int64(n)-s.taken, s.promised
 	s.mu.Unlock()
 	if more <= 0 {
 		return nil
 	}
-	return s.take(more)
+	if err := s.take(more); !promised {
+		return err
+	}
+	return nil
+}
+
+// Promise has the request of ctx hold the room for its answer, which is about n times as large as like, before it does
+// something that can't be undone: fault.ErrExhausted if there is none, and nothing is to be done then. What is answered
+// later is not refused, though it turns out a little larger: who has changed something hears of it.
+func Promise(ctx context.Context, n int, like any) error {
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok {
+		return nil
+	}
+	if err := Reserve(ctx, n*SizeOf(like)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promised = true
+	return nil
 }
 
 // Sharing is ctx with the room of another context: what is done in it is for the same request.

@@ -179,3 +179,34 @@ func TestAnswersAreAsEncodingJSONHasThem(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerThatWasPromisedIsGiven: the room is taken before the deed, which is refused if there is none; and an
+// answer that turns out larger is given.
+func TestAnAnswerThatWasPromisedIsGiven(t *testing.T) {
+	t.Parallel()
+	room := backend.NewRoom()
+	const half = backend.RoomEach / 2
+	ctx, leave := room.Enter(t.Context(), "ann")
+	defer leave()
+	if err := backend.Promise(ctx, 8, strings.Repeat("x", half/8)); err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.Promise(ctx, 8, strings.Repeat("x", half/8)); err != nil {
+		t.Errorf("the same room is taken twice: %v", err)
+	}
+	other, leaveOther := room.Enter(t.Context(), "ann")
+	defer leaveOther()
+	if err := backend.Promise(other, 9, strings.Repeat("x", half/8)); !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("more than there is was promised: %v", err)
+	}
+	if err := backend.WriteJSON(other, httptest.NewRecorder(), http.StatusOK, strings.Repeat("x", half+1)); !errors.Is(err, fault.ErrExhausted) {
+		t.Fatalf("the control, which was not promised: %v", err)
+	}
+	if err := backend.Promise(other, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := backend.WriteJSON(other, w, http.StatusCreated, strings.Repeat("x", half+1)); err != nil || w.Code != http.StatusCreated || w.Body.Len() < half {
+		t.Errorf("what was promised is answered with %d and %d bytes (%v)", w.Code, w.Body.Len(), err)
+	}
+}

@@ -149,6 +149,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveCall has a request answered that was let through to a sandbox.
 func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Handler, box *sandbox.Sandbox, to target) {
+	w = &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken} // streams included: over HTTP/1 nobody else ends them
 	d.alarms.watch(to.sandbox, d.gone)
 	during, stop := d.during(r, box)
 	defer stop()

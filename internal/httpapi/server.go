@@ -185,7 +185,8 @@ func (s *Server) IdleSince() time.Time {
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		pace(w, r)
-		entered, err := s.enter(r, to)
+		entered, leave, err := s.enter(r, to)
+		defer leave()
 		if err == nil {
 			err = s.handle(w, entered, to)
 		}

@@ -69,3 +69,40 @@ func TestEveryRequestOfATokenIsCounted(t *testing.T) {
 		t.Errorf("%d routes; the test looks for the wrong ones", served)
 	}
 }
+
+// TestStrangersAreCounted: no route holds any number of requests that show no token, those that it refuses included.
+func TestStrangersAreCounted(t *testing.T) {
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Log: &approvaltest.Log{}, Tokens: book})
+	for _, to := range s.routes() {
+		method, path, _ := strings.Cut(to.pattern, " ")
+		ask := func() int {
+			w := httptest.NewRecorder()
+			s.serve(route{to.pattern, to.who, func(http.ResponseWriter, *http.Request) error { return nil }})(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")))
+			return w.Code
+		}
+		if status := ask(); status == http.StatusTooManyRequests {
+			t.Fatalf("the control, %s, is told %d", to.pattern, status)
+		}
+		var all []func()
+		for range backend.UnderwayStrangers {
+			leave, err := s.cfg.Underway.JoinStranger()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, leave)
+		}
+		if status := ask(); status != http.StatusTooManyRequests {
+			t.Errorf("one more of %s is told %d", to.pattern, status)
+		}
+		for _, leave := range all {
+			leave()
+		}
+		if status := ask(); status == http.StatusTooManyRequests {
+			t.Errorf("when they have left, %s is told %d", to.pattern, status)
+		}
+	}
+}

@@ -58,17 +58,29 @@ func (l *leftBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Answer has a proxy write the answer, and returns when the client has its head, or is gone.
+// Answer has a proxy write the answer, and returns when the client has its head, or is gone. The connection does not
+// outlive a proxy that panics, also where somebody recovers from that: nobody has looked for the body's end then.
 func (p *Passing) Answer(out *Answer, proxy func(w http.ResponseWriter)) {
 	server := p.bothWays(out.ResponseWriter)
-	if server != nil {
-		out.passed = p
+	if server == nil {
+		proxy(out)
+		out.Settle()
+		return
 	}
+	out.passed = p
+	returned := false
+	defer func() {
+		switch {
+		case out.hijacked:
+		case returned:
+			leaveBody(server, p.body)
+		default:
+			cutBody(server)
+		}
+	}()
 	proxy(out)
 	out.Settle()
-	if server != nil && !out.hijacked {
-		leaveBody(server, p.body)
-	}
+	returned = true
 }
 
 // foretell has a client told that its connection ends with the answer, if there may be more of the body left then than
@@ -82,13 +94,12 @@ func (p *Passing) foretell(head http.Header) {
 // bothWays has a server of HTTP/1 leave the request's body to the handler until that returns; nil: there is nothing to
 // leave.
 func (p *Passing) bothWays(w http.ResponseWriter) http.ResponseWriter {
-	if p.came.ProtoMajor != 1 || p.body == nil || p.body == http.NoBody {
+	if p.came.ProtoMajor != 1 || p.body == nil || p.body == http.NoBody || p.awaitsLeave() {
 		return nil
 	}
 	for {
 		if server, ok := w.(interface{ EnableFullDuplex() error }); ok {
-			// A client that awaits leave for its body is told by the answer's head whether it may say more here.
-			if server.EnableFullDuplex() != nil || strings.EqualFold(p.came.Header.Get("Expect"), "100-continue") {
+			if server.EnableFullDuplex() != nil {
 				return nil
 			}
 			return w
@@ -99,6 +110,13 @@ func (p *Passing) bothWays(w http.ResponseWriter) http.ResponseWriter {
 		}
 		w = outer.Unwrap()
 	}
+}
+
+// awaitsLeave tells whether a client awaits leave for its body. net/http tells it by the answer's head whether it may say
+// more here, and gives leave as soon as somebody reads. It has any other expectation refused before a handler is told of
+// the request, and of HTTP/1.0 it knows none; so the field's value is its to read alone.
+func (p *Passing) awaitsLeave() bool {
+	return p.came.ProtoAtLeast(1, 1) && p.came.Header.Get("Expect") != ""
 }
 
 // Unsent is for who answers by itself because the other server did not: nobody reads the body any more, and its
@@ -131,9 +149,13 @@ func readRest(w http.ResponseWriter, body io.Reader) bool {
 // later it begins to read ahead, and panics when it reads the next request. If the end does not come soon, the
 // connection ends with the answer, since the rest would be read as a request.
 func leaveBody(server http.ResponseWriter, body io.Reader) {
-	if readRest(server, body) {
-		return
+	if !readRest(server, body) {
+		cutBody(server)
 	}
+}
+
+// cutBody has a server of HTTP/1 read no more of a body, and end the connection.
+func cutBody(server http.ResponseWriter) {
 	endConnection(server)
 	_ = http.NewResponseController(server).SetReadDeadline(time.Unix(1, 0)) // else the server waits for more of the body
 }

@@ -275,3 +275,54 @@ func says(t *testing.T, address string) (net.Conn, *bufio.Reader) {
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // it has deadlines
 	return conn, bufio.NewReader(conn)
 }
+
+// TestALostRequestEndsItsConnection: a proxy that panics has nobody look for the end of the body, also where somebody
+// recovers from that and answers. What comes behind a body that is broken is not read as a request then.
+func TestALostRequestEndsItsConnection(t *testing.T) {
+	var asked atomic.Int64
+	address, _ := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		passing, r := httphead.NewPassing(r)
+		passing.Answer(&httphead.Answer{ResponseWriter: w, Within: time.Minute}, func(http.ResponseWriter) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			panic("a fault")
+		})
+	})
+	for _, body := range []string{"5\r\nhello\r\nZZ\r\n", "5\r\nhelloXX", "5\r\nhello\r\n0\r\nno field\r\n\r\n"} {
+		asked.Store(0)
+		conn, from := says(t, address)
+		_, _ = io.WriteString(conn, "POST /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"+body+"DELETE /everything HTTP/1.1\r\nHost: h\r\n\r\n")
+		answer, err := http.ReadResponse(from, nil)
+		if err != nil || answer.StatusCode != http.StatusInternalServerError {
+			t.Fatalf("%q: %+v (%v)", body, answer, err)
+		}
+		if more, err := io.ReadAll(from); len(more) > 0 || err != nil && !strings.Contains(err.Error(), "reset") || asked.Load() != 1 {
+			t.Errorf("%q: behind the answer came %q (%v), and %d requests were handled", body, more, err, asked.Load())
+		}
+	}
+}
+
+// TestNobodyIsGivenLeaveForABodyThatIsNotSent, however the client says that it awaits that. It is told by the head that
+// it may say no more here.
+func TestNobodyIsGivenLeaveForABodyThatIsNotSent(t *testing.T) {
+	address, _ := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		passing, _ := httphead.NewPassing(r)
+		passing.Answer(&httphead.Answer{ResponseWriter: w, Within: time.Minute}, func(w http.ResponseWriter) {
+			httphead.Unsent(w)
+			w.WriteHeader(http.StatusBadGateway)
+		})
+	})
+	for _, expects := range []string{"100-continue", "100-Continue ", "100-continue, 100-continue", ",100-continue"} {
+		conn, from := says(t, address)
+		fmt.Fprintf(conn, "POST /x HTTP/1.1\r\nHost: h\r\nExpect: %s\r\nContent-Length: 5\r\n\r\n", expects)
+		line, err := from.ReadString('\n')
+		if err != nil || !strings.Contains(line, "502") {
+			t.Errorf("%q is told %q (%v)", expects, line, err)
+		}
+	}
+}

@@ -19,20 +19,21 @@ const (
 	maxRefusals  = 1_000 // different ones that are remembered
 )
 
-// enter lets a request in or says why not. Refusals are on record. One that shows no valid token is counted until
-// leave, which is called once, with an error too: no stranger has the daemon hold any number of them.
+// enter lets a request in or says why not. Refusals are on record, and of each caller and route one waits for that in a
+// minute. Who shows no valid token and is let in is counted until leave, which is called once, with an error too: no
+// stranger has the daemon hold any number of answers. A refusal is not, so that no others keep it off the record.
 func (s *Server) enter(r *http.Request, to route) (entered *http.Request, leave func(), err error) {
 	nobody := func() {}
 	who, unknown := s.identify(r)
-	if unknown != nil {
+	if unknown != nil && to.who == anyone {
 		if leave, err = s.cfg.Underway.JoinStranger(); err != nil {
 			return nil, nobody, err
 		}
-		if to.who == anyone {
-			return r, leave, nil
-		}
+		return r, leave, nil
+	}
+	if unknown != nil {
 		s.refused(r.Context(), "", "a caller without a valid token", to)
-		return nil, leave, unknown
+		return nil, nobody, unknown
 	}
 	if !who.may(to.who) {
 		s.refused(r.Context(), who.token.ID, who.name, to)

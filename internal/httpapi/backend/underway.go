@@ -25,8 +25,9 @@ const (
 	// underwayEnds is how many more of a token may be under way that end something: whoever has used up the
 	// others, or finds them used up by other tokens, can still end a command or a sandbox.
 	underwayEnds = 64
-	// UnderwayStrangers is how many requests of no token may be under way, of all strangers together. Each is answered
-	// at once, but for the record that one was refused, which waits for the log.
+	// UnderwayStrangers is how many requests may be under way that anybody may make, without a token: of all strangers
+	// together, who may take what they are answered as slowly as others. Who is refused is answered at once, and is not
+	// among them.
 	UnderwayStrangers = 256
 )
 
@@ -65,7 +66,7 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	return func() { u.leave(u.of, owner, 1) }, nil
 }
 
-// JoinStranger counts a request in that shows no valid token; leave counts it out, and is called once.
+// JoinStranger counts a request in that needs no token, and shows no valid one; leave counts it out, and is called once.
 // fault.ErrExhausted: there are too many.
 func (u *Underway) JoinStranger() (leave func(), err error) {
 	u.mu.Lock()

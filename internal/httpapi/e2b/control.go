@@ -107,12 +107,6 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t, err := c.authenticate(r)
 		if err != nil {
-			leave, full := c.cfg.Underway.JoinStranger()
-			if full != nil {
-				c.refuse(w, r, full)
-				return
-			}
-			defer leave()
 			c.cfg.Log.WarnContext(r.Context(), "a request without a valid key", "path", r.URL.Path, "from", r.RemoteAddr)
 			if c.cfg.Refused != nil {
 				c.cfg.Refused(r.Context())

@@ -90,3 +90,31 @@ func TestOneTableOfFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsArePassedOnInOneWay: whoever hands a request's body to another server answers it by httphead.Passing, or
+// an answer that comes before the body's end is cut.
+func TestRequestsArePassedOnInOneWay(t *testing.T) {
+	seen := 0
+	for _, f := range tree(t) {
+		if f.test {
+			continue
+		}
+		proxies, passes := false, false
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				proxies = proxies || s.Sel.Name == "ReverseProxy"
+				passes = passes || s.Sel.Name == "NewPassing"
+			}
+			return true
+		})
+		if proxies {
+			seen++
+		}
+		if proxies && !passes {
+			t.Errorf("%s passes requests on, and does not answer them by httphead.NewPassing", f.path)
+		}
+	}
+	if seen == 0 {
+		t.Error("no requests are passed on; the test looks for the wrong thing")
+	}
+}

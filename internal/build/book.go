@@ -134,13 +134,17 @@ func (b *Builder) load() error {
 }
 
 // orphan ends a build whose daemon is gone. Its result may have been there already: then that is on record
-// before the build is told as ready, and its template is used.
+// before the build is told as ready, and its template is used. That daemon may have recorded it, too: no build has
+// two ends in the log.
 func (b *Builder) orphan(f *file) error {
 	f.Ended = time.Now().UTC()
 	if all, err := b.cfg.Sandboxes.Snapshots(b.ctx); err == nil {
 		for _, s := range all {
 			if s.Built != nil && s.Built.Build == f.ID && s.Owner.Token == f.Owner {
 				f.Status, f.Snapshot = Ready, s.ID
+				if owed, err := b.cfg.Owed(b.ctx, f.ID); err != nil || !owed {
+					return err
+				}
 				return b.cfg.Recorder.RecordBuild(b.ctx, "", admission.Build{ID: f.ID, Template: f.Name, Token: f.Owner, Stage: admission.BuildReady, Snapshot: s.ID})
 			}
 		}

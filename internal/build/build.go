@@ -105,6 +105,9 @@ type Recorder interface {
 type Config struct {
 	Sandboxes Sandboxes
 	Recorder  Recorder
+	// Owed tells whether the log has the begin of a build, by its id, and no end of it. It is asked of the builds of
+	// an earlier daemon: that may have been killed when the end was on record and not yet in the builds' own files.
+	Owed func(ctx context.Context, build string) (bool, error)
 	// Distribution is asked before packages of the distribution are brought, and told.
 	Distribution Distribution
 	// Archive finds out what an install of the distribution's packages comes to.

@@ -35,7 +35,7 @@ func TestNobodyWaitsForTheDiskOfAnothersBuild(t *testing.T) {
 	told := 0
 	var builder *build.Builder
 	var err error
-	builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, Distribution: s, Archive: s.archive, During: s.during, Dir: s.dir, Log: slog.New(heard(func() {
+	builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, Owed: s.owed, Distribution: s, Archive: s.archive, During: s.during, Dir: s.dir, Log: slog.New(heard(func() {
 		told = len(builder.Builds(ann))
 	}))})
 	if err != nil {

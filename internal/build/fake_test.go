@@ -60,7 +60,7 @@ func (s *shop) open() {
 		s.builder.Close()
 	}
 	var err error
-	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, Distribution: s, Archive: s.archive, During: s.during, Dir: s.dir, Log: slog.New(slog.DiscardHandler)})
+	s.builder, err = build.Open(build.Config{Sandboxes: s, Recorder: s, Owed: s.owed, Distribution: s, Archive: s.archive, During: s.during, Dir: s.dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -89,6 +89,23 @@ func (s *shop) RecordBuild(_ context.Context, _ string, b admission.Build) error
 	}
 	s.records = append(s.records, b)
 	return nil
+}
+
+// owed reports whether a build has begun on record, and not ended.
+func (s *shop) owed(_ context.Context, id string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owed := false
+	for _, r := range s.records {
+		switch {
+		case r.ID != id:
+		case r.Stage == admission.BuildBegun:
+			owed = true
+		case r.Stage == admission.BuildReady, r.Stage == admission.BuildFailed:
+			owed = false
+		}
+	}
+	return owed, nil
 }
 
 // Start implements build.Sandboxes.

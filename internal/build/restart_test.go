@@ -28,6 +28,9 @@ func TestAResultThatIsThereIsOnRecord(t *testing.T) {
 		t.Fatal("a build that ended well is not on record as that")
 	}
 	done := s.begin()
+	if err := s.RecordBuild(t.Context(), "", admission.Build{ID: done.ID, Stage: admission.BuildBegun}); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(s.dir, "records", done.ID+".json") // as a daemon leaves it that is killed behind Keep
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -49,5 +52,44 @@ func TestAResultThatIsThereIsOnRecord(t *testing.T) {
 	}
 	if !ready(done.ID) {
 		t.Error("a build is told as ready, and the log has no record of that")
+	}
+}
+
+// TestABuildHasOneEndOnRecord: wherever between its result and its own file its daemon is killed, and also when it
+// is killed again at the start.
+func TestABuildHasOneEndOnRecord(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	ends := func(id string) (n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, r := range s.records {
+			if r.ID == id && (r.Stage == admission.BuildReady || r.Stage == admission.BuildFailed) {
+				n++
+			}
+		}
+		return n
+	}
+	done, _ := s.make(build.Recipe{Steps: runs("one")})
+	if done.Status != build.Ready || ends(done.ID) != 1 {
+		t.Fatalf("the control has %d ends: %+v", ends(done.ID), done)
+	}
+	path := filepath.Join(s.dir, "records", done.ID+".json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := strings.Replace(string(data), `"ready"`, `"building"`, 1) // as one leaves it behind the record
+	for range 2 {
+		if err := os.WriteFile(path, []byte(killed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.open()
+		if now, _ := s.look(done.ID); now.Status != build.Ready || now.Snapshot != done.Snapshot {
+			t.Errorf("after the start it is told as %+v", now)
+		}
+		if n := ends(done.ID); n != 1 {
+			t.Errorf("a build that was begun once has %d ends on record", n)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func (d *Daemon) openBuilds() (err error) {
 		return err
 	}
 	d.builds, err = build.Open(build.Config{
-		Sandboxes: d.sandboxes, Recorder: d.door, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
+		Sandboxes: d.sandboxes, Recorder: d.door, Owed: d.lost.registry.OwesBuild, During: d.clients.tokens.During, Dir: d.opts.Paths.Builds(), Log: d.opts.Log,
 		Distribution: d.door,
 		Archive: func(ctx context.Context, w debian.Request) (build.SystemSet, error) {
 			set, err := archive.Resolve(ctx, w)

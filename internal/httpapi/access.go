@@ -19,21 +19,27 @@ const (
 	maxRefusals  = 1_000 // different ones that are remembered
 )
 
-// enter lets a request in or says why not. Refusals are on record.
-func (s *Server) enter(r *http.Request, to route) (*http.Request, error) {
-	who, err := s.identify(r)
-	if err != nil {
-		if to.who == anyone {
-			return r, nil
+// enter lets a request in or says why not. Refusals are on record, and of each caller and route one waits for that in a
+// minute. Who shows no valid token and is let in is counted until leave, which is called once, with an error too: no
+// stranger has the daemon hold any number of answers. A refusal is not, so that no others keep it off the record.
+func (s *Server) enter(r *http.Request, to route) (entered *http.Request, leave func(), err error) {
+	nobody := func() {}
+	who, unknown := s.identify(r)
+	if unknown != nil && to.who == anyone {
+		if leave, err = s.cfg.Underway.JoinStranger(); err != nil {
+			return nil, nobody, err
 		}
+		return r, leave, nil
+	}
+	if unknown != nil {
 		s.refused(r.Context(), "", "a caller without a valid token", to)
-		return nil, err
+		return nil, nobody, unknown
 	}
 	if !who.may(to.who) {
 		s.refused(r.Context(), who.token.ID, who.name, to)
-		return nil, fault.New(fault.ErrForbidden, "the token %q may not do that; it is for %s", who.token.Name, to.who)
+		return nil, nobody, fault.New(fault.ErrForbidden, "the token %q may not do that; it is for %s", who.token.Name, to.who)
 	}
-	return r.WithContext(context.WithValue(r.Context(), callerKey{}, who)), nil
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, who)), nobody, nil
 }
 
 // during has a request that was let in for a token end with the token's validity, and

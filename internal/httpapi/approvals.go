@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -113,6 +114,9 @@ func (s approvalRoutes) answerApprovals(w http.ResponseWriter, r *http.Request) 
 	if req.ExpiresSeconds < 0 || req.ExpiresSeconds > math.MaxInt64/int64(time.Second) {
 		return fault.Invalid("expires_seconds is %d; an answer lasts up to ten years, or with 0 for ever", req.ExpiresSeconds)
 	}
+	if err := backend.Promise(r.Context(), 1, req); err != nil {
+		return err
+	}
 	answered, err := s.cfg.Approvals.Answer(r.Context(), who.name, approval.Verdict{
 		IDs: req.IDs, State: approval.State(req.State), Scope: approval.Scope(req.Scope), Reason: req.Reason,
 		Lasts: time.Duration(req.ExpiresSeconds) * time.Second, Digests: req.Digests, Revisions: req.Revisions,
@@ -134,6 +138,9 @@ func (s approvalRoutes) revokeApproval(w http.ResponseWriter, r *http.Request) e
 	}
 	var req api.RevokeApproval
 	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if err := backend.Promise(r.Context(), 1, req); err != nil {
 		return err
 	}
 	request, err := s.cfg.Approvals.Revoke(r.Context(), who.name, r.PathValue("id"), req.Reason)

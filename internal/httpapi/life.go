@@ -17,6 +17,9 @@ func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
+	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
+		return err
+	}
 	if err := s.cfg.Sandboxes.Pause(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
@@ -28,6 +31,9 @@ func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) erro
 func (s sandboxRoutes) resumeSandbox(w http.ResponseWriter, r *http.Request) error {
 	sb, err := s.own(r)
 	if err != nil {
+		return err
+	}
+	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
 		return err
 	}
 	if _, err := s.cfg.Sandboxes.Resume(r.Context(), sb.Info().ID); err != nil {
@@ -47,6 +53,9 @@ func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error
 	}
 	l, err := lifetime(body)
 	if err != nil {
+		return err
+	}
+	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
 		return err
 	}
 	if err := s.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
@@ -110,7 +119,11 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	forked, err := s.cfg.Sandboxes.Fork(r.Context(), sb.Info().ID, max(body.Count, 1), l)
+	count, like := max(body.Count, 1), view(sb, nil)
+	if err := backend.Promise(r.Context(), count, api.Fork{Sandbox: &like}); err != nil {
+		return err
+	}
+	forked, err := s.cfg.Sandboxes.Fork(r.Context(), sb.Info().ID, count, l)
 	if err != nil {
 		return err
 	}

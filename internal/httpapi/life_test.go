@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -844,5 +845,25 @@ func TestDescriptionIsServed(t *testing.T) {
 	}
 	if resp := in.get("/v1/nonsense", ""); resp.StatusCode != http.StatusNotFound || resp.Header.Get("Content-Type") != "application/problem+json" {
 		t.Error(resp.StatusCode, resp.Header)
+	}
+}
+
+// TestAForkThatCantBeAnsweredIsNotMade: its client would hear of none of its copies. The control is one for which
+// there is room.
+func TestAForkThatCantBeAnsweredIsNotMade(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	c, ann := in.as(token.Grant{Name: "ann"})
+	box := in.create(c, api.CreateSandbox{Linger: true})
+	holding, leave := in.room.Enter(ctx, ann.ID) // another request of the token's
+	if err := backend.Take(holding, backend.RoomEach-16<<10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Fork(ctx, box.ID, api.ForkSandbox{Count: 100}); client.StatusOf(err) != http.StatusTooManyRequests || len(in.manager.List()) != 1 {
+		t.Errorf("a fork that is too much: %v, and %d sandboxes were made", err, len(in.manager.List())-1)
+	}
+	leave()
+	if made, err := c.Fork(ctx, box.ID, api.ForkSandbox{Count: 100}); err != nil || len(made) != 100 {
+		t.Errorf("the control: %v, and %d", err, len(made))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
 )
 
@@ -81,6 +82,9 @@ func (s policyRoutes) putPolicy(w http.ResponseWriter, r *http.Request) error {
 	reason := "A named policy is put."
 	if body.ApplyToLive {
 		reason = "A named policy is put, and narrows the live runs of its name."
+	}
+	if err := backend.Promise(r.Context(), 1, body); err != nil {
+		return err
 	}
 	undo, err := s.announce(r.Context(), by, reason, map[string]string{"event": "policy_put", "name": name})
 	if err != nil {

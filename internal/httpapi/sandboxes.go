@@ -52,6 +52,9 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	if req.IdempotencyKey != "" && req.Tools != nil {
 		return fault.Invalid("a sandbox with tools of its own takes no %s: another request's endpoints are not the first one's", api.IdempotencyHeader)
 	}
+	if err := backend.Promise(r.Context(), 1, body.Labels); err != nil {
+		return err
+	}
 	sb, err := s.cfg.Sandboxes.Create(r.Context(), req)
 	if err != nil {
 		return err
@@ -206,6 +209,9 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}
 	}
 	if _, err := s.own(r); err != nil {
+		return err
+	}
+	if err := backend.Promise(r.Context(), 1, body); err != nil {
 		return err
 	}
 	started, err := s.cfg.Sandboxes.Start(r.Context(), r.PathValue("id"), c)

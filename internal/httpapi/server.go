@@ -106,8 +106,8 @@ type Config struct {
 	// HandOver ends the daemon, and leaves its sandboxes to the next one.
 	HandOver func()
 	Logger   *slog.Logger
-	// Untaken is how long a client may take nothing of a file before that is broken off; 0:
-	// httphead.Untaken.
+	// Untaken is how long a client over the network may take nothing of an answer, and any client of a file, before
+	// that is broken off; 0: httphead.Untaken.
 	Untaken time.Duration
 }
 
@@ -185,7 +185,8 @@ func (s *Server) IdleSince() time.Time {
 func (s *Server) serve(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		pace(w, r)
-		entered, err := s.enter(r, to)
+		entered, leave, err := s.enter(r, to)
+		defer leave()
 		if err == nil {
 			err = s.handle(w, entered, to)
 		}
@@ -203,8 +204,12 @@ func (s *Server) serve(to route) http.HandlerFunc {
 	}
 }
 
-// handle has a route answer a request that was let in.
+// handle has a route answer a request that was let in. A client over the network that takes nothing of its answer for
+// long, a stream or what was upgraded included, is cut off: it may be gone without a word.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, to route) error {
+	if by := whoseIs(r); by == nil || by.token != nil {
+		w = &httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken}
+	}
 	during, stop, err := s.during(r)
 	if err != nil {
 		return err

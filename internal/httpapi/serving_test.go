@@ -117,6 +117,7 @@ type serving struct {
 	manager  *manager
 	book     *token.Book
 	policies *policies.Store
+	room     *backend.Room
 	log      *audit.FileLog
 	url      string         // over TCP
 	host     *client.Client // on the socket
@@ -131,7 +132,7 @@ func serve(t *testing.T) *serving {
 func serveWithin(t *testing.T, untaken time.Duration) *serving {
 	t.Helper()
 	dir := t.TempDir()
-	in := &serving{t: t, manager: &manager{Life: backendtest.NewLife(t.TempDir()), more: make(chan struct{})}}
+	in := &serving{t: t, manager: &manager{Life: backendtest.NewLife(t.TempDir()), more: make(chan struct{})}, room: backend.NewRoom()}
 	var err error
 	if in.book, err = token.Open(t.Context(), tokentest.NewMemory(), nil); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func serveWithin(t *testing.T, untaken time.Duration) *serving {
 		Door:  door,
 		Audit: httpapi.Auditing{Index: x, End: in.log.End},
 
-		Untaken: untaken,
+		Untaken: untaken, Room: in.room,
 	}))
 	over := httptest.NewServer(backend.Hurried(h)) // as the daemon serves it
 	t.Cleanup(over.Close)

@@ -25,8 +25,10 @@ type Answer struct {
 	// off; over HTTP/2 that is this one stream. 0: as long as it likes.
 	Within time.Duration
 
-	begun bool
-	late  *time.Timer // runs while something is written; nil: nothing was
+	passed   *Passing // nil: it is none of a server's that is passed on
+	begun    bool
+	hijacked bool
+	late     *time.Timer // runs while something is written; nil: nothing was
 
 	mu      sync.Mutex // guards writing
 	writing bool
@@ -35,6 +37,9 @@ type Answer struct {
 // WriteHeader implements http.ResponseWriter.
 func (a *Answer) WriteHeader(status int) {
 	a.begun = a.begun || status >= http.StatusOK
+	if status >= http.StatusOK && a.passed != nil {
+		a.passed.foretell(a.Header())
+	}
 	_ = a.inTime(func() error { // over HTTP/2 it waits when it is an interim one
 		a.ResponseWriter.WriteHeader(status)
 		return nil
@@ -64,6 +69,7 @@ func (a *Answer) Flush() { _ = a.FlushError() } // who asks this way does not wa
 // well.
 func (a *Answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	a.hijacked = err == nil
 	if err != nil || a.Within <= 0 {
 		return conn, buffered, err
 	}
@@ -125,6 +131,9 @@ func (t *Taken) Write(b []byte) (int, error) {
 	}
 	return t.Conn.Write(b)
 }
+
+// NetConn is the connection below, as tls.Conn has it.
+func (t *Taken) NetConn() net.Conn { return t.Conn }
 
 // CloseWrite ends one half.
 func (t *Taken) CloseWrite() error { return CloseWrite(t.Conn) }

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
 	"sync"
+	"time"
 )
 
 // ErrFull is that an account has no room for a head.
@@ -128,15 +130,64 @@ func (m *Meter) Count(bytes int) error {
 	return nil
 }
 
-// Conn is a connection on which the heads of answers are counted, see Transport.
+// Conn is a connection on which the heads of answers are counted, see Transport, and on which an answer is heard
+// though its host takes no more of the request.
 type Conn struct {
 	net.Conn
 	meter Meter
+
+	mu   sync.Mutex    // guards both
+	over chan struct{} // closed once nothing more can be read; nil: nobody has asked
+	done bool
+}
+
+// heardTime is how long a write that has failed leaves a transport to read what the host has said.
+const heardTime = 5 * time.Second
+
+// Write implements net.Conn. A host may answer and close the connection before it has taken all of a request, and a
+// transport that is told so gives up what it could still read. So a write that fails does that once all was read.
+func (c *Conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) { // these are our own
+		late := time.NewTimer(heardTime)
+		defer late.Stop()
+		select {
+		case <-c.ended():
+		case <-late.C:
+		}
+	}
+	return n, err
+}
+
+// ended is closed once nothing more can be read.
+func (c *Conn) ended() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == nil {
+		c.over = make(chan struct{})
+		if c.done {
+			close(c.over)
+		}
+	}
+	return c.over
+}
+
+// end takes that nothing more can be read.
+func (c *Conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.done && c.over != nil {
+		close(c.over)
+	}
+	c.done = true
 }
 
 // Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if err != nil {
+		c.end()
+	}
 	if full := c.meter.Count(n); full != nil {
 		return 0, full
 	}
@@ -157,6 +208,7 @@ func CloseWrite(conn net.Conn) error {
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	c.meter.Arrived()
+	c.end()
 	return c.Conn.Close()
 }
 

@@ -28,6 +28,8 @@ type Request struct {
 	// always some.
 	Take func(bytes int) error
 	Give func()
+	// Handed is called when the kernel has the code, and nothing of it is kept here any more; nil: nobody wants to know.
+	Handed func()
 }
 
 // Cell is one that runs. Events is closed after its end; whoever does not read it holds the
@@ -127,7 +129,7 @@ func (i *Interpreter) begin(ctx context.Context, host Host, p *place, r Request)
 	c := &Cell{Events: events, left: make(chan struct{}), stopping: stopping}
 	run := &run{
 		host: host, place: p, kernel: kernel, id: id, most: i.cfg.MaxOutput, wire: w, events: events, left: c.left, life: life, stopped: stopped,
-		in: lines{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env},
+		in: lines{take: r.Take, give: r.Give}, request: request{Op: "run", Cell: id, Code: r.Code, Env: r.Env}, handed: r.Handed,
 	}
 	errand.Go(func() { // ends with the cell, which the policy's time and the kernel's end bound
 		defer p.leave()
@@ -196,6 +198,7 @@ type run struct {
 	kernel  string
 	id      string
 	request request
+	handed  func() // nil: nobody wants to know
 	wire    *wire
 	in      lines
 	events  chan<- Event
@@ -250,6 +253,9 @@ func (r *run) follow() channel.Exit {
 		return r.exit()
 	}
 	r.request = request{}
+	if r.handed != nil {
+		r.handed()
+	}
 	next, taken, over := make(chan frame), make(chan struct{}), make(chan struct{})
 	defer close(over)
 	errand.Go(func() { r.read(next, taken, over) })

@@ -126,6 +126,21 @@ func (g *Registry) Next() uint64 {
 	return g.next
 }
 
+// OwesBuild reports whether a build, by its id, has begun and not ended, as the log has it now.
+func (g *Registry) OwesBuild(ctx context.Context, id string) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.read(ctx); err != nil {
+		return false, err
+	}
+	for _, b := range g.open {
+		if b.Kind == audit.KindBuild && b.Detail[detailBuild] == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Save writes down what was found.
 func (g *Registry) Save() error {
 	g.mu.Lock()

@@ -86,6 +86,7 @@ func (c *Carrier) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if !ok {
 		refusal = &Refusal{Reason: fault.Sentence(err, "the host did not answer the request"), Status: http.StatusBadGateway, Recorded: true}
 	}
+	httphead.Unsent(w)
 	c.refuse(w, r, refusal)
 }
 

@@ -211,6 +211,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 			panic(http.ErrAbortHandler) // the connection has ended
 		}
 		defer c.handlers.done()
+		passing, r := httphead.NewPassing(r)
 		r, kept := withPlace(r, c.config.Memory)
 		defer kept.end()
 		fits := kept.charge(costOf(r))
@@ -229,8 +230,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		defer c.cutShort(r)
 		defer ended()
 		out := &httphead.Answer{ResponseWriter: once{w}, Within: c.config.AwaitTime}
-		proxy.ServeHTTP(out, r)
-		out.Settle() // before what it takes is given back
+		passing.Answer(out, func(w http.ResponseWriter) { proxy.ServeHTTP(w, r) }) // before what it takes is given back
 	})
 }
 

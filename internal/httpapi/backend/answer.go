@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"time"
 
@@ -46,12 +47,69 @@ func Reserve(ctx context.Context, n int) error {
 		return nil
 	}
 	s.mu.Lock()
-	more := int64(n) - s.taken
+	more, promised := int64(n)-s.taken, s.promised
 	s.mu.Unlock()
 	if more <= 0 {
 		return nil
 	}
-	return s.take(more)
+	if err := s.take(more); !promised {
+		return err
+	}
+	return nil
+}
+
+// Promise has the request of ctx hold the room for its answer, which is about n times as large as like, before it does
+// something that can't be undone: fault.ErrExhausted if there is none, and nothing is to be done then. What is answered
+// later is not refused, though it turns out a little larger: who has changed something hears of it.
+func Promise(ctx context.Context, n int, like any) error {
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok {
+		return nil
+	}
+	if err := Reserve(ctx, n*SizeOf(like)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.promised = true
+	return nil
+}
+
+// WriteList answers the request of ctx with a list as WriteJSON does, but with one element at a time: it may be of any
+// length, and holds the room of its largest element. all gives the same elements whenever it is asked; one that has
+// grown meanwhile is sent as it is.
+func WriteList[T any](ctx context.Context, w http.ResponseWriter, status int, all iter.Seq[T]) error {
+	largest := 0
+	for one := range all {
+		largest = max(largest, SizeOf(one))
+	}
+	if err := Reserve(ctx, largest); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	out := timed{w: w, control: http.NewResponseController(w), began: time.Now()}
+	defer out.end()
+	before := "["
+	for one := range all {
+		_, err := io.WriteString(&out, before)
+		if err == nil {
+			err = json.MarshalWrite(&out, one, jsonv1.DefaultOptionsV1())
+		}
+		if err != nil {
+			return ErrAnswered // the status is out already
+		}
+		before = ","
+	}
+	if before == "[" {
+		before = "[]\n"
+	} else {
+		before = "]\n"
+	}
+	if _, err := io.WriteString(&out, before); err != nil {
+		return ErrAnswered
+	}
+	return nil
 }
 
 // Sharing is ctx with the room of another context: what is done in it is for the same request.

@@ -179,3 +179,67 @@ func TestAnswersAreAsEncodingJSONHasThem(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAnswerThatWasPromisedIsGiven: the room is taken before the deed, which is refused if there is none; and an
+// answer that turns out larger is given.
+func TestAnAnswerThatWasPromisedIsGiven(t *testing.T) {
+	t.Parallel()
+	room := backend.NewRoom()
+	const half = backend.RoomEach / 2
+	ctx, leave := room.Enter(t.Context(), "ann")
+	defer leave()
+	if err := backend.Promise(ctx, 8, strings.Repeat("x", half/8)); err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.Promise(ctx, 8, strings.Repeat("x", half/8)); err != nil {
+		t.Errorf("the same room is taken twice: %v", err)
+	}
+	other, leaveOther := room.Enter(t.Context(), "ann")
+	defer leaveOther()
+	if err := backend.Promise(other, 9, strings.Repeat("x", half/8)); !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("more than there is was promised: %v", err)
+	}
+	if err := backend.WriteJSON(other, httptest.NewRecorder(), http.StatusOK, strings.Repeat("x", half+1)); !errors.Is(err, fault.ErrExhausted) {
+		t.Fatalf("the control, which was not promised: %v", err)
+	}
+	if err := backend.Promise(other, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := backend.WriteJSON(other, w, http.StatusCreated, strings.Repeat("x", half+1)); err != nil || w.Code != http.StatusCreated || w.Body.Len() < half {
+		t.Errorf("what was promised is answered with %d and %d bytes (%v)", w.Code, w.Body.Len(), err)
+	}
+}
+
+// TestAListIsAnsweredOfAnyLength, as JSON, in the room of its largest element; without that it is refused before
+// anything is written.
+func TestAListIsAnsweredOfAnyLength(t *testing.T) {
+	t.Parallel()
+	ctx, leave := backend.NewRoom().Enter(t.Context(), "ann")
+	defer leave()
+	repeated := func(n, length int) func(yield func(string) bool) {
+		one := strings.Repeat("x", length)
+		return func(yield func(string) bool) {
+			for range n {
+				if !yield(one) {
+					return
+				}
+			}
+		}
+	}
+	for n, length := range map[int]int{0: 1, 1: 1, 2: 1, 40: 1 << 20} {
+		w := httptest.NewRecorder()
+		var got []string
+		err := backend.WriteList(ctx, w, http.StatusOK, repeated(n, length))
+		if err == nil {
+			err = json.Unmarshal(w.Body.Bytes(), &got)
+		}
+		if err != nil || got == nil || len(got) != n || !strings.HasSuffix(w.Body.String(), "]\n") {
+			t.Errorf("a list of %d is answered as one of %d (%v)", n, len(got), err)
+		}
+	}
+	w := httptest.NewRecorder()
+	if err := backend.WriteList(ctx, w, http.StatusOK, repeated(1, backend.RoomEach+1)); !errors.Is(err, fault.ErrExhausted) || w.Body.Len() > 0 {
+		t.Errorf("an element without room: %v, and %d bytes", err, w.Body.Len())
+	}
+}

@@ -47,9 +47,10 @@ type share struct {
 	room  *Room
 	owner string
 
-	mu    sync.Mutex // guards both; taken before the room's
-	taken int64
-	left  bool
+	mu       sync.Mutex // guards what follows; taken before the room's
+	taken    int64
+	promised bool // its answer is not refused
+	left     bool
 }
 
 // Visitors is whose room visitors of an owner's published ports take: there may be very many of

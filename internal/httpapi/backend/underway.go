@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -24,6 +25,10 @@ const (
 	// underwayEnds is how many more of a token may be under way that end something: whoever has used up the
 	// others, or finds them used up by other tokens, can still end a command or a sandbox.
 	underwayEnds = 64
+	// UnderwayStrangers is how many requests may be under way that anybody may make, without a token: of all strangers
+	// together, who may take what they are answered as slowly as others. Who is refused is answered at once, and is not
+	// among them.
+	UnderwayStrangers = 256
 )
 
 // Underway counts the requests that are under way, by the token whose they are. Every wire has each request
@@ -34,6 +39,8 @@ type Underway struct {
 	of   map[string]int // but for those that are in ends
 	all  int            // of
 	ends map[string]int // that end something, of which each has so many whatever else is under way
+	// strangers is of requests without a token, which leave those of tokens as many as there are.
+	strangers int
 }
 
 // NewUnderway makes one for all wires of a daemon.
@@ -57,6 +64,22 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	u.of[owner]++
 	u.all++
 	return func() { u.leave(u.of, owner, 1) }, nil
+}
+
+// JoinStranger counts a request in that needs no token, and shows no valid one; leave counts it out, and is called once.
+// fault.ErrExhausted: there are too many.
+func (u *Underway) JoinStranger() (leave func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.strangers >= UnderwayStrangers {
+		return nil, fault.Exhausted(time.Second, "%d requests without a valid token are under way; try again", UnderwayStrangers)
+	}
+	u.strangers++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.strangers--
+	}, nil
 }
 
 func (u *Underway) leave(from map[string]int, owner string, ofAll int) {

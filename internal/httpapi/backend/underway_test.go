@@ -98,3 +98,29 @@ func TestRequestsOfAHandlerAreCounted(t *testing.T) {
 		t.Errorf("%d requests came through", reached)
 	}
 }
+
+// TestStrangersHaveAShareOfTheirOwn: requests without a token are bounded, and leave those of tokens alone.
+func TestStrangersHaveAShareOfTheirOwn(t *testing.T) {
+	u := backend.NewUnderway()
+	var all []func()
+	for range backend.UnderwayStrangers {
+		leave, err := u.JoinStranger()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, leave)
+	}
+	if _, err := u.JoinStranger(); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) == 0 {
+		t.Errorf("one more: %v", err)
+	}
+	leave, err := u.Join("ann", httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if err != nil {
+		t.Fatalf("strangers keep a token from asking: %v", err)
+	}
+	leave()
+	all[0]()
+	if leave, err = u.JoinStranger(); err != nil {
+		t.Errorf("when one has left: %v", err)
+	}
+	leave()
+}

@@ -27,7 +27,7 @@ func newWorkshop(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t)
 	builds, err := build.Open(build.Config{
-		Sandboxes: h.life, Recorder: unrecorded{}, During: h.book.During, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		Sandboxes: h.life, Recorder: unrecorded{}, Owed: func(context.Context, string) (bool, error) { return true, nil }, During: h.book.During, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

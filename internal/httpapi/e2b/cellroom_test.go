@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"bufio"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -59,6 +60,30 @@ func TestCellsThatWaitTakeRoom(t *testing.T) {
 		if left := s.roomLeft(); left > all-2*(i+1) {
 			t.Errorf("%d cells of 2 MiB wait, and %d of %d MiB are left", i+1, left, all)
 		}
+	}
+}
+
+// TestCellsThatRunGiveTheirRoomBack: the kernel has the code, and the daemon keeps nothing of it, however long a cell
+// runs.
+func TestCellsThatRunGiveTheirRoomBack(t *testing.T) {
+	s := newCellStage(t)
+	all, goOn := s.roomLeft(), filepath.Join(t.TempDir(), "go-on")
+	var over sync.WaitGroup
+	defer over.Wait()
+	defer func() { _ = os.WriteFile(goOn, nil, 0o600) }()
+	body := `{"code":"echo begun; while [ ! -e ` + goOn + ` ]; do sleep 0.02; done #` + strings.Repeat("x", 1<<19) + `","language":"bash","env_vars":{"FOO":"` + strings.Repeat("y", 1<<19) + `"}}`
+	res, err := s.server.Client().Do(s.cellRequest("POST /execute", body, "token-"+boxID, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for lines := bufio.NewScanner(res.Body); !strings.Contains(lines.Text(), "begun"); {
+		if !lines.Scan() {
+			t.Fatalf("INCONCLUSIVE: the cell did not begin (%v)", lines.Err())
+		}
+	}
+	if left := s.roomLeft(); left != all {
+		t.Errorf("while a cell of 1 MiB runs, %d of %d MiB are left", left, all)
 	}
 }
 

@@ -62,7 +62,7 @@ func orEmpty(s *string) string {
 }
 
 // readCell decodes a request to the interpreter, and refuses one that nobody can serve now. What was sent has
-// its room until the request is over: a cell may wait long for its turn.
+// its room until the request is over, or a kernel has taken it: a cell may wait long for its turn.
 func (d cellRoutes) readCell(w http.ResponseWriter, c *call, v any) error {
 	if d.cfg.Interpreter == nil {
 		return refuse(codeUnimplemented, "this daemon runs no cells: run code with commands.run")
@@ -93,6 +93,17 @@ func (d cellRoutes) execute(w http.ResponseWriter, c *call) error {
 	if body.Code == nil {
 		return refuse(codeInvalid, "there is no code to run")
 	}
+	room := &cellRoom{ctx: c.Context()}
+	defer room.close()
+	asked := interpreter.Request{
+		Code: *body.Code, Context: orEmpty(body.ContextID), Language: orEmpty(body.Language), Env: body.EnvVars,
+		Home: c.absolute("", ""), Base: environment(c.box.Info(), nil), Take: room.take, Give: room.give, Handed: room.handed,
+	}
+	return d.runCell(w, c, asked)
+}
+
+// runCell has a cell run, and answers with what it tells. Of what was asked it keeps nothing once a kernel has it.
+func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Request) error {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	errand.Go(func() { // ends with the call
@@ -100,12 +111,7 @@ func (d cellRoutes) execute(w http.ResponseWriter, c *call) error {
 			cancel(errBroken)
 		}
 	})
-	room := &cellRoom{ctx: c.Context()}
-	defer room.close()
-	cell, err := d.cfg.Interpreter.Execute(ctx, c.id, interpreter.Request{
-		Code: *body.Code, Context: orEmpty(body.ContextID), Language: orEmpty(body.Language), Env: body.EnvVars,
-		Home: c.absolute("", ""), Base: environment(c.box.Info(), nil), Take: room.take, Give: room.give,
-	})
+	cell, err := d.cfg.Interpreter.Execute(ctx, c.id, asked)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) {
 		return err
 	}
@@ -200,6 +206,15 @@ func (r *cellRoom) give() {
 	if !r.over {
 		backend.Give(r.ctx, r.taken)
 		r.taken = 0
+	}
+}
+
+// handed gives back the room of the request: nothing of it is held any more. No message has come yet.
+func (r *cellRoom) handed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over && r.taken == 0 {
+		backend.Release(r.ctx)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/policies"
@@ -32,6 +33,7 @@ type house struct {
 	policies *policies.Store
 	control  *e2b.Control
 	keys     *e2b.Keys
+	room     *backend.Room
 	log      bytes.Buffer
 	ann, bob string // their secrets
 	annToken token.Token
@@ -50,7 +52,7 @@ func (templates) List(context.Context) ([]template.Template, error) {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{t: t, life: backendtest.NewLife(t.TempDir())}
+	h := &house{t: t, life: backendtest.NewLife(t.TempDir()), room: backend.NewRoom()}
 	var err error
 	if h.book, err = token.Open(t.Context(), tokentest.NewMemory(), nil); err != nil {
 		t.Fatal(err)
@@ -73,7 +75,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	h.control = e2b.NewControl(e2b.Config{
-		Sandboxes: h.life, Tokens: h.book, Policies: h.policies, Templates: templates{}, Access: h.keys,
+		Sandboxes: h.life, Tokens: h.book, Policies: h.policies, Templates: templates{}, Access: h.keys, Room: h.room,
 		DefaultTemplate: template.NameDebian, Domain: "sandbox.example:7433", HostUID: 65534, HostGID: 65533,
 		Refused: func(context.Context) { h.strangers++ }, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})

@@ -112,11 +112,12 @@ type call struct {
 
 // ServeHTTP routes a request to its sandbox.
 func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	to, err := d.reach(r)
+	to, counted, err := d.reach(r)
 	if err != nil {
 		writeRefusal(w, r, err)
 		return
 	}
+	defer counted()
 	box, err := d.living(to.sandbox)
 	if err != nil {
 		writeGone(w, to.sandbox, err)
@@ -140,12 +141,6 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path != healthPath { // which anybody may ask for, and which is answered at once
-		counted, err := d.cfg.Underway.Join(roomOf(box), r)
-		if err != nil {
-			writeRefusal(w, r, err)
-			return
-		}
-		defer counted()
 		d.cfg.Sandboxes.Touch(to.sandbox)
 		awaitThaw(r.Context(), box)
 	}
@@ -154,6 +149,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveCall has a request answered that was let through to a sandbox.
 func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Handler, box *sandbox.Sandbox, to target) {
+	w = &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken} // streams included: over HTTP/1 nobody else ends them
 	d.alarms.watch(to.sandbox, d.gone)
 	during, stop := d.during(r, box)
 	defer stop()
@@ -165,16 +161,23 @@ func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Han
 	routes.ServeHTTP(w, in)
 }
 
-// reach finds out whom a request is for, and wakes a sandbox that sleeps.
-func (d *Data) reach(r *http.Request) (target, error) {
-	to, err := d.target(r)
-	if err != nil {
-		return to, err
+// reach finds out whom a request is for, counts it in, and wakes a sandbox that sleeps. Without an error counted is
+// called once, when the request is over.
+func (d *Data) reach(r *http.Request) (to target, counted func(), err error) {
+	if to, err = d.target(r); err != nil {
+		return to, nil, err
 	}
 	if err := d.checkOwner(to.sandbox); err != nil {
-		return to, err
+		return to, nil, err
 	}
-	return to, d.wake(r, to)
+	if counted, err = d.count(r, to); err != nil {
+		return to, nil, err
+	}
+	if err := d.wake(r, to); err != nil {
+		counted()
+		return to, nil, err
+	}
+	return to, counted, nil
 }
 
 const healthPath = "/health"

@@ -145,12 +145,6 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		writeError(w, http.StatusForbidden, "this sandbox's ports are not public: send its traffic access token as "+headerTraffic)
 		return
 	}
-	counted, err := d.cfg.Visits.Join(roomOf(box), r)
-	if err != nil {
-		writeRefusal(w, r, err)
-		return
-	}
-	defer counted()
 	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
 		d.cfg.Sandboxes.Touch(to.sandbox)
 	}
@@ -160,6 +154,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		writeFull(w)
 		return
 	}
+	passing, r := httphead.NewPassing(r)
 	r = r.WithContext(httphead.With(ctx, backend.Account(ctx)))
 	access := []string{d.cfg.Access.Token(to.sandbox), traffic, d.cfg.Access.Contexts(to.sandbox)}
 	proxy := &httputil.ReverseProxy{
@@ -176,8 +171,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 		ErrorLog:     slog.NewLogLogger(d.cfg.Log.Handler(), slog.LevelDebug),
 	}
 	out := &httphead.Answer{ResponseWriter: w, Within: d.cfg.Untaken}
-	proxy.ServeHTTP(out, r)
-	out.Settle() // before what it takes is given back
+	passing.Answer(out, func(w http.ResponseWriter) { proxy.ServeHTTP(w, r) }) // before what it takes is given back
 }
 
 // writeFull tells a visitor that there is no room for its request or for the answer to it.
@@ -188,6 +182,7 @@ func writeFull(w http.ResponseWriter) {
 
 // portError answers where no server inside did.
 func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err error) {
+	httphead.Unsent(w)
 	box, gone := d.living(to.sandbox)
 	switch {
 	case r.Context().Err() != nil: // nobody is there to be told

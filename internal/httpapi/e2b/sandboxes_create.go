@@ -89,6 +89,9 @@ func (c *Control) create(timeout time.Duration) handler {
 		if err != nil {
 			return err
 		}
+		if err := backend.Promise(r.Context(), 1, req.Labels); err != nil {
+			return err
+		}
 		sb, err := c.cfg.Sandboxes.Create(r.Context(), req)
 		if err != nil {
 			return err

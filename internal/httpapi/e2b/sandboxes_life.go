@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
@@ -124,6 +125,9 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 	if err != nil {
 		return err
 	}
+	if err := backend.Promise(r.Context(), 1, c.created(want.sandbox.Info())); err != nil {
+		return err
+	}
 	resumed, err := c.goOn(r, want)
 	if err != nil {
 		return err
@@ -170,6 +174,9 @@ func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 func (c *Control) resume(w http.ResponseWriter, r *client) error {
 	want, err := c.connectRequest(r)
 	if err != nil {
+		return err
+	}
+	if err := backend.Promise(r.Context(), 1, c.created(want.sandbox.Info())); err != nil {
 		return err
 	}
 	resumed, err := c.goOn(r, want)

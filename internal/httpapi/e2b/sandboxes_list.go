@@ -191,7 +191,7 @@ func tellRunning(w http.ResponseWriter, all []*sandbox.Sandbox) {
 	w.Header().Set(totalHeader, strconv.Itoa(n))
 }
 
-// listRunning is the first version's list: all that run, on one page.
+// listRunning is the first version's list: all that run, on one page, however many they are.
 func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
 	f, err := filterOf(r.URL.Query())
 	if err != nil {
@@ -200,7 +200,13 @@ func (c *Control) listRunning(w http.ResponseWriter, r *client) error {
 	f.states = []string{stateRunning}
 	all := c.find(r, f)
 	tellRunning(w, all)
-	return writeAnswer(r.Context(), w, http.StatusOK, views(all))
+	return backend.WriteList(r.Context(), w, http.StatusOK, func(yield func(listedSandbox) bool) {
+		for _, sb := range all {
+			if !yield(listed(sb)) {
+				return
+			}
+		}
+	})
 }
 
 func keyOf(sb *sandbox.Sandbox) string { return sortKey(sb.Info().Created, sb.Info().ID) }

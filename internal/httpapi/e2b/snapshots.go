@@ -10,6 +10,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -157,6 +158,10 @@ func (c snapshotRoutes) fork(w http.ResponseWriter, r *client) error {
 		return err
 	}
 	life.Then, life.Idle = sb.Lifetime().Then, sb.Lifetime().Idle
+	like := c.created(sb.Info())
+	if err := backend.Promise(r.Context(), count, forked{Sandbox: &like}); err != nil {
+		return err
+	}
 	copies, err := c.cfg.Sandboxes.Fork(r.Context(), sb.Info().ID, count, life)
 	if err != nil {
 		return err

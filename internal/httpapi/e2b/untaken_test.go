@@ -55,6 +55,34 @@ func TestWhatNobodyTakesEnds(t *testing.T) {
 	})
 }
 
+// TestStreamsThatNobodyTakesEnd, whichever route they are of: their client is there, and reads no more.
+func TestStreamsThatNobodyTakesEnd(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		s.data.cfg.Untaken = 50 * time.Millisecond
+		ended := make(chan struct{})
+		s.data.routes.HandleFunc("GET /stream", s.data.rest(func(w http.ResponseWriter, c *call) error {
+			defer close(ended)
+			out := openStream(c.Context(), w, c.codec)
+			defer out.close()
+			for piece := make([]byte, 1<<20); ; {
+				if out.sendBytes("stdout", piece) != nil {
+					return nil
+				}
+			}
+		}))
+		res, err := s.server.Client().Do(s.request(http.MethodGet, "/stream", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Error("a stream of which nothing is taken goes on")
+		}
+	})
+}
+
 // TestHalvesOfUpgrades: a client that ends its half of what was upgraded is still answered, and that is
 // passed on to the server inside.
 func TestHalvesOfUpgrades(t *testing.T) {

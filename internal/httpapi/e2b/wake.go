@@ -28,8 +28,28 @@ func (d *Data) wake(r *http.Request, to target) error {
 	return d.cfg.Sandboxes.SetLifetime(r.Context(), to.sandbox, sb.Lifetime())
 }
 
-// uses reports whether a request may use the sandbox.
+// count counts a request in among those that are under way before anything is waited for, if it may use its sandbox.
+// One that may not, or that asks only whether the sandbox lives, is answered at once.
+func (d *Data) count(r *http.Request, to target) (leave func(), err error) {
+	sb, err := backend.Find(d.cfg.Sandboxes, to.sandbox, backend.AnyOwnersViewer)
+	if err != nil || !d.mayUse(r, to) {
+		return func() {}, nil //nolint:nilerr // that it is not there is told by who looks for it next
+	}
+	switch to.port {
+	case dataPort, interpreterPort:
+		return d.cfg.Underway.Join(roomOf(sb), r)
+	default:
+		return d.cfg.Visits.Join(roomOf(sb), r)
+	}
+}
+
+// uses reports whether a request may use the sandbox, and is for something that can be there.
 func (d *Data) uses(r *http.Request, to target, sb *sandbox.Sandbox) bool {
+	return d.mayUse(r, to) && (to.port == dataPort || to.port == interpreterPort || sb.Publishes(to.port))
+}
+
+// mayUse reports whether a request brings what its sandbox asks for.
+func (d *Data) mayUse(r *http.Request, to target) bool {
 	switch to.port {
 	case dataPort:
 		return r.URL.Path != healthPath && d.authorize(r, to.sandbox) == nil
@@ -37,6 +57,6 @@ func (d *Data) uses(r *http.Request, to target, sb *sandbox.Sandbox) bool {
 		return r.URL.Path != healthPath && cellRoutes{d}.authorize(r, to.sandbox) == nil
 	default:
 		token := d.cfg.Access.Traffic(to.sandbox)
-		return sb.Publishes(to.port) && (token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) == 1)
+		return token == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(headerTraffic)), []byte(token)) == 1
 	}
 }

@@ -1,6 +1,7 @@
 package e2b_test
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -89,6 +92,72 @@ func TestFilesAloneSleepOn(t *testing.T) {
 			t.Errorf("paused with %q, after a request it is %s", c.body, got)
 		}
 		h.ask(h.ann, "POST /v2/sandboxes/"+box.SandboxID+"/connect", "")
+	}
+}
+
+// slowly wakes no sandbox until it may.
+type slowly struct {
+	*backendtest.Life
+
+	begun, may chan struct{}
+}
+
+func (s slowly) Resume(ctx context.Context, id string) (bool, error) {
+	s.begun <- struct{}{}
+	<-s.may
+	return s.Life.Resume(ctx, id)
+}
+
+// TestWhoWakesASandboxIsUnderWay: requests that wait until their sandbox goes on are counted among those of its owner,
+// or of its visitors, so that no more of them wait than may be under way.
+func TestWhoWakesASandboxIsUnderWay(t *testing.T) {
+	for name, c := range map[string]struct{ path, port string }{
+		"a file": {"/files?path=a", "49983"}, "the interpreter": {"/contexts", "49999"}, "a published port": {"/", "8080"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			if _, err := h.policies.Put("data", "data", []byte("published_ports: [ 8080 ]\n")); err != nil {
+				t.Fatal(err)
+			}
+			life, underway := slowly{h.life, make(chan struct{}, 2), make(chan struct{})}, backend.NewUnderway()
+			data := e2b.NewData(e2b.DataConfig{Sandboxes: life, Access: h.keys, Clients: h.book, Underway: underway, Visits: underway, Log: slog.New(slog.DiscardHandler)})
+			box := h.create(`,"timeout":600,"autoPause":true,"autoResume":{"enabled":true},"metadata":{"policy":"data"}`)
+			h.must(204, nil, h.ann, "POST /sandboxes/"+box.SandboxID+"/pause", "")
+			ask := func() *httptest.ResponseRecorder {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, nil)
+				r.Header.Set("E2b-Sandbox-Id", box.SandboxID)
+				r.Header.Set("E2b-Sandbox-Port", c.port)
+				r.Header.Set("X-Access-Token", box.EnvdAccessToken)
+				w := httptest.NewRecorder()
+				data.ServeHTTP(w, r)
+				return w
+			}
+			for range backend.UnderwayEach - 1 {
+				leave, err := underway.Join(h.annToken.ID, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer leave()
+			}
+			first := make(chan struct{})
+			go func() {
+				defer close(first)
+				ask()
+			}()
+			<-life.begun // the control: the last that may be under way waits
+			second := make(chan int, 1)
+			go func() { second <- ask().Code }()
+			select {
+			case status := <-second:
+				if status != http.StatusTooManyRequests {
+					t.Errorf("one more is told %d", status)
+				}
+			case <-life.begun:
+				t.Error("one more waits for the sandbox, too")
+			}
+			close(life.may)
+			<-first
+		})
 	}
 }
 

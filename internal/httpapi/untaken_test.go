@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
+)
+
+// TestWhatNobodyTakesEnds: a route that streams, or that was upgraded, ends when its client over the network takes
+// nothing more, with or without a token. The user of the Unix socket may pause for as long as that likes: the control.
+func TestWhatNobodyTakesEnds(t *testing.T) {
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, secret, err := book.Issue(t.Context(), token.Grant{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Log: &approvaltest.Log{}, Tokens: book, Untaken: 50 * time.Millisecond})
+	endless := func(to io.Writer) error {
+		for piece := make([]byte, 1<<20); ; {
+			if _, err := to.Write(piece); err != nil {
+				return errAnswered
+			}
+		}
+	}
+	upgraded := func(w http.ResponseWriter, _ *http.Request) error {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if _, ok := backend.Innermost(conn).(*net.TCPConn); !ok {
+			t.Errorf("what was upgraded is a %T, of which nobody sees that its client has gone", backend.Innermost(conn))
+		}
+		return endless(conn)
+	}
+	for name, c := range map[string]struct {
+		secret string
+		who    who
+		handle handler
+	}{
+		"a stream of a token's":    {secret, holders, func(w http.ResponseWriter, _ *http.Request) error { return endless(w) }},
+		"a stream of a stranger's": {"", anyone, func(w http.ResponseWriter, _ *http.Request) error { return endless(w) }},
+		"what was upgraded":        {secret, holders, upgraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				s.serve(route{"GET /x", c.who, c.handle})(w, r)
+			}))
+			defer server.Close()
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "GET /x HTTP/1.1\r\nHost: h\r\nX-Api-Key: %s\r\n\r\n", c.secret)
+			select {
+			case <-ended:
+			case <-time.After(10 * time.Second):
+				t.Error("it goes on")
+			}
+		})
+	}
+}

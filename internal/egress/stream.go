@@ -92,7 +92,7 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 		return
 	}
 	defer leave()
-	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, _, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
 	if !s.reply(channel.Reply{OK: true, Text: id}) {
 		return

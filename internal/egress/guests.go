@@ -37,6 +37,8 @@ type guest struct {
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
 	computing   chan struct{} // those in which patterns are being looked for
+	refused     int           // streams of which no record tells yet
+	telling     bool          // somebody is about to have them put on record
 	memory      *budget.Budget
 }
 
@@ -81,6 +83,23 @@ func (gs *guests) open(id string) bool {
 	g.tokens--
 	g.streams++
 	return true
+}
+
+// crowd counts streams that were refused unheard; first: whoever asks has them put on record, with those that come
+// meanwhile. told gives how many they are then.
+func (gs *guests) crowd(id string, n int) (told func() int, first bool) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	g.refused += n
+	first, g.telling = !g.telling, true
+	return func() int {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		n := g.refused
+		g.refused, g.telling = 0, false
+		return n
+	}, first
 }
 
 func (gs *guests) close(id string) {

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -22,7 +23,8 @@ func TestAHandlerThatBeginsTooLateHasNotHandledItsRequest(t *testing.T) {
 		}
 		func() {
 			defer func() {
-				if got := recover(); late != (got == http.ErrAbortHandler) {
+				got := recover()
+				if err, _ := got.(error); late != errors.Is(err, http.ErrAbortHandler) {
 					t.Errorf("late %v: it ends with %v", late, got)
 				}
 			}()

@@ -25,7 +25,9 @@ func (l *slowLog) Records(ctx context.Context, f audit.Filter) iter.Seq2[audit.R
 	return func(yield func(audit.Record, error) bool) {
 		l.reads.Add(1)
 		l.passed.Add(int64(len(l.records)) - int64(f.FromSeq))
-		for now, most := l.now.Add(1), l.most.Load(); now > most && !l.most.CompareAndSwap(most, now); most = l.most.Load() {
+		now := l.now.Add(1)
+		for most := l.most.Load(); now > most; most = l.most.Load() {
+			l.most.CompareAndSwap(most, now)
 		}
 		defer l.now.Add(-1)
 		select {

@@ -111,10 +111,10 @@ func TestABodyThatNobodyReadsHasItsRoom(t *testing.T) {
 				<-gate
 			})
 			t.Cleanup(func() { close(gate) })
-			taken := func(owner string, length int64, send func(*http.Request), make func() *http.Request) int {
+			taken := func(owner string, length int64, send func(*http.Request), request func() *http.Request) int {
 				before := s.free(owner)
 				for range requests {
-					r := make()
+					r := request()
 					body, sender := io.Pipe()
 					t.Cleanup(func() { _ = sender.Close() })
 					r.Body, r.ContentLength = body, length

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/accept"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
@@ -22,6 +23,7 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 64 << 10
+	maxBuffered   = 1 << 20 // of what the requests of one connection over HTTP/2 bring, until their handlers read it
 
 	// unaryGrace is how long requests may go on once the daemon ends, before those
 	// that are streams are told; endGrace is the time for all of it.
@@ -46,7 +48,10 @@ func newServer(name string, l net.Listener, handler http.Handler, log *slog.Logg
 	l = accept.Patient(l, log)
 	return &server{name: name, listener: l, secured: secured, streams: end, http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: httphead.Untaken},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, WriteByteTimeout: httphead.Untaken,
+			MaxReceiveBufferPerStream: backend.ReceiveBuffer, MaxReceiveBufferPerConnection: maxBuffered,
+		},
 		BaseContext: func(net.Listener) context.Context { return life },
 		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/door"
@@ -28,14 +29,16 @@ type guest struct {
 	streams int
 	tokens  float64
 	seen    time.Time
-	names   map[string]bool     // refused ones
-	carried map[string]net.Conn // by the name that the guest was told
+	names   map[string]bool      // refused ones
+	carried map[string]*carriage // by the name that the guest was told
 
 	connections int           // to hosts
 	connects    float64       // more of them that may be made now
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
 	computing   chan struct{} // those in which patterns are being looked for
+	refused     int           // streams of which no record tells yet
+	telling     bool          // somebody is about to have them put on record
 	memory      *budget.Budget
 }
 
@@ -80,6 +83,23 @@ func (gs *guests) open(id string) bool {
 	g.tokens--
 	g.streams++
 	return true
+}
+
+// crowd counts streams that were refused unheard; first: whoever asks has them put on record, with those that come
+// meanwhile. told gives how many they are then.
+func (gs *guests) crowd(id string, n int) (told func() int, first bool) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.get(id)
+	g.refused += n
+	first, g.telling = !g.telling, true
+	return func() int {
+		gs.mu.Lock()
+		defer gs.mu.Unlock()
+		n := g.refused
+		g.refused, g.telling = 0, false
+		return n
+	}, first
 }
 
 func (gs *guests) close(id string) {
@@ -213,29 +233,46 @@ func (gs *guests) name(id, name string) bool {
 	return true
 }
 
-// carry names a guest's connection, until it is forgotten.
-func (gs *guests) carry(id string, conn net.Conn) (name string, forget func()) {
+// carriage is a connection of a guest whose client may go.
+type carriage struct {
+	conn net.Conn
+	gone atomic.Bool // the guest has said so
+}
+
+// carry names a guest's connection, until it is forgotten. gone tells whether the guest has hung up.
+func (gs *guests) carry(id string, conn net.Conn) (name string, gone func() bool, forget func()) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	gs.last++
 	name = strconv.FormatUint(gs.last, 10)
 	g := gs.get(id)
 	if g.carried == nil {
-		g.carried = map[string]net.Conn{}
+		g.carried = map[string]*carriage{}
 	}
-	g.carried[name] = conn
-	return name, func() {
+	c := &carriage{conn: conn}
+	g.carried[name] = c
+	return name, c.gone.Load, func() {
 		gs.mu.Lock()
 		defer gs.mu.Unlock()
 		delete(g.carried, name)
 	}
 }
 
-// hangUp ends a connection whose client has gone. A guest has only its own.
+// hangUp ends a connection whose client has gone, as if the client had closed it: its ends are shut and it is not
+// closed, so that all that the client has said is still read, judged and put on record. A guest has only its own.
 func (gs *guests) hangUp(id, name string) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	if conn := gs.get(id).carried[name]; conn != nil {
-		_ = conn.Close() // who reads and writes on it sees that
+	c := gs.get(id).carried[name]
+	if c == nil {
+		return
+	}
+	c.gone.Store(true)
+	half, ok := c.conn.(interface {
+		CloseRead() error
+		CloseWrite() error
+	})
+	if !ok || half.CloseRead() != nil || half.CloseWrite() != nil {
+		_ = c.conn.Close() // who reads and writes on it sees that
 	}
 }

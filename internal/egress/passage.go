@@ -32,6 +32,7 @@ type passage struct {
 	judged  bool // each request on it is, so that TLS is ended
 	git     bool // git's rules are among those
 	guest   net.Conn
+	gone    func() bool // the guest has said that the connection's client has gone
 	cancel  context.CancelFunc
 	out, in atomic.Int64 // bytes to the host, and from it
 
@@ -73,8 +74,9 @@ func (s *stream) connectHost(ctx context.Context, name string, port int, a door.
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)
-	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, gone, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
+	p.gone = gone
 	ctx, p.cancel = context.WithCancel(ctx)
 	defer p.finish(ctx)
 	if a.TCP && !a.Judged {

@@ -92,9 +92,24 @@ func closeWrite(conn net.Conn) error {
 // one way ends both: a connection whose other half was lost must not look ended.
 func (p *passage) relay(far *metered, guest io.Reader) {
 	var both sync.WaitGroup
-	errand.In(&both, func() { p.copy(far, guest) })
+	errand.In(&both, func() { p.copy(far, whole{guest, p.gone}) })
 	errand.In(&both, func() { p.copy(p.guest, far) })
 	both.Wait()
+}
+
+// whole is what a client says, of which the end is none if its guest has hung up.
+type whole struct {
+	io.Reader
+	gone func() bool
+}
+
+// Read implements io.Reader.
+func (w whole) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if errors.Is(err, io.EOF) && w.gone() {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 func (p *passage) copy(to net.Conn, from io.Reader) {

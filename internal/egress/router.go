@@ -176,14 +176,19 @@ func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
 	}
 	ctx = turns.For(ctx, id.Sandbox)
 	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
+	if id.Refused > 0 {
+		s.crowded(ctx, id.Refused)
+		return
+	}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
+		s.crowded(ctx, 1)
 		return
 	}
 	defer r.guests.close(id.Sandbox)
 	var open channel.Open
 	if err := frames.ReadStrictJSON(channel.FrameOpen, &open); err != nil {
-		s.reply(channel.Reply{Error: "the stream does not say what it is for"})
+		s.unknown(ctx, "the stream does not say what it is for")
 		return
 	}
 	s.serve(ctx, open)

@@ -69,6 +69,7 @@ func (d *fakeDoor) Failed(_ context.Context, f door.Failure) (door.Answer, error
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failed = append(d.failed, f.Reason)
+	d.change()
 	return door.Answer{}, nil
 }
 

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -28,23 +29,58 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 		s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
 	case channel.OpenWhy:
-		s.roomy(func() { s.why(ctx, open.ID, open.JSON) })
+		s.roomy(ctx, func() { s.why(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
-		s.roomy(func() { s.request(ctx, open.Request, open.JSON) })
+		s.roomy(ctx, func() { s.request(ctx, open.Request, open.JSON) })
 	default:
-		s.reply(channel.Reply{Error: "a stream of this kind does not exist"})
+		s.unknown(ctx, "a stream of this kind does not exist")
 	}
 }
 
 // roomy does what answers with a text, which takes as much as a connection.
-func (s *stream) roomy(answer func()) {
+func (s *stream) roomy(ctx context.Context, answer func()) {
 	leave, problem := s.router.guests.enter(s.sandbox)
 	if problem != "" {
 		s.reply(channel.Reply{Error: problem})
+		s.crowded(ctx, 1)
 		return
 	}
 	defer leave()
 	answer()
+}
+
+// crowded has n streams put on record that were refused unheard, because as many as a sandbox may have were under way.
+// There may be very many, so one record counts those of a while. The stream is closed.
+func (s *stream) crowded(ctx context.Context, n int) {
+	_ = s.conn.Close() // who waits for the answer has it
+	told, first := s.router.guests.crowd(s.sandbox, n)
+	if !first {
+		return
+	}
+	while := time.NewTimer(s.router.limits.Look)
+	defer while.Stop()
+	select {
+	case <-while.C:
+	case <-ctx.Done():
+	}
+	s.fail(ctx, door.RuleCrowded, fmt.Sprintf("%d connections or questions were refused unheard: the sandbox had as many under way, or had made as many in a second, as it may", told()))
+}
+
+// unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.
+func (s *stream) unknown(ctx context.Context, problem string) {
+	s.reply(channel.Reply{Error: problem})
+	if s.router.guests.name(s.sandbox, "\x00"+problem) {
+		s.fail(ctx, "", problem)
+	}
+}
+
+// fail records something of the sandbox that can't be answered, whoever waits for that.
+func (s *stream) fail(ctx context.Context, rule, reason string) {
+	ctx, cancel := recording(ctx)
+	defer cancel()
+	if _, err := s.router.door.Failed(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}); err != nil {
+		s.router.log.Error("what a sandbox was refused could not be recorded", "sandbox", s.sandbox, "error", err)
+	}
 }
 
 // reply answers the stream's open; a guest that is gone needs none.
@@ -92,7 +128,7 @@ func (s *stream) connect(ctx context.Context, name string, port int) {
 		return
 	}
 	defer leave()
-	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, _, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
 	if !s.reply(channel.Reply{OK: true, Text: id}) {
 		return
@@ -138,8 +174,5 @@ func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameA
 // recordMalformed records a name that is none, without its text: what a guest
 // writes where a name should be is not worth keeping.
 func (s *stream) recordMalformed(ctx context.Context, problem string) {
-	_, err := s.router.door.Failed(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Reason: "a name asked for: " + problem})
-	if err != nil {
-		s.router.log.Error("a refused name could not be recorded", "sandbox", s.sandbox, "error", err)
-	}
+	s.fail(ctx, "", "a name asked for: "+problem)
 }

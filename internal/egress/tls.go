@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -27,7 +26,7 @@ func deny() []byte { return []byte{0x15, 3, 1, 0, 2, 2, 49} }
 // server's.
 func (p *passage) carryTLS(ctx context.Context, said []byte) {
 	client := &hello.Client{}
-	whole, rest, err := p.hear(client, said)
+	whole, rest, err := p.hear(ctx, client, said)
 	if err != nil {
 		p.turnAway(ctx, err)
 		return
@@ -41,7 +40,7 @@ func (p *passage) carryTLS(ctx context.Context, said []byte) {
 		_, err = far.Write(whole)
 	}
 	if err == nil {
-		rest, err = p.greet(far, rest)
+		rest, err = p.greet(ctx, far, rest)
 	}
 	if err != nil {
 		p.turnAway(ctx, err)
@@ -54,7 +53,7 @@ func (p *passage) carryTLS(ctx context.Context, said []byte) {
 
 // hear reads a ClientHello, of which some was said, and checks what it names. rest is what
 // came behind it.
-func (p *passage) hear(client *hello.Client, said []byte) (whole, rest []byte, err error) {
+func (p *passage) hear(ctx context.Context, client *hello.Client, said []byte) (whole, rest []byte, err error) {
 	taken, done, err := client.Take(said)
 	buf := make([]byte, 4<<10)
 	for !done && err == nil {
@@ -63,7 +62,7 @@ func (p *passage) hear(client *hello.Client, said []byte) (whole, rest []byte, e
 		used := 0
 		used, done, err = client.Take(buf[:n])
 		if taken += used; !done && err == nil {
-			err = brokeOff(said, failure)
+			err = brokeOff(ctx, said, failure)
 		}
 	}
 	if err == nil {
@@ -73,9 +72,9 @@ func (p *passage) hear(client *hello.Client, said []byte) (whole, rest []byte, e
 }
 
 // brokeOff is why a ClientHello that is not whole is not read on; nil: it is. A client that goes in the middle of one
-// has begun to say which host it means.
-func brokeOff(said []byte, failure error) error {
-	if failure == nil || len(said) == 0 || errors.Is(failure, os.ErrDeadlineExceeded) || errors.Is(failure, net.ErrClosed) {
+// has begun to say which host it means. ctx has ended if it is the gateway that has ended the connection.
+func brokeOff(ctx context.Context, said []byte, failure error) error {
+	if failure == nil || len(said) == 0 || errors.Is(failure, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 		return failure
 	}
 	return &hello.Error{What: "the ClientHello broke off before its end"}
@@ -97,7 +96,7 @@ func (p *passage) means(h hello.Hello) error {
 // greet passes the server's first message on. If that asks for another ClientHello, the
 // guest's next is that, and must name the same host. Until then nothing else of the
 // guest's goes to the server: what it says unasked would be read as its answer.
-func (p *passage) greet(far *metered, rest []byte) ([]byte, error) {
+func (p *passage) greet(ctx context.Context, far *metered, rest []byte) ([]byte, error) {
 	late := errand.After(p.router.limits.GreetTime, func() { p.stop("the host's handshake did not begin in time") })
 	defer late.Stop()
 	var server hello.Server
@@ -120,7 +119,7 @@ func (p *passage) greet(far *metered, rest []byte) ([]byte, error) {
 	if err := p.guest.SetReadDeadline(time.Now().Add(p.router.limits.HelloTime)); err != nil {
 		return nil, err
 	}
-	whole, rest, err := p.hear(hello.Again(), rest)
+	whole, rest, err := p.hear(ctx, hello.Again(), rest)
 	if err == nil {
 		_, err = far.Write(whole)
 	}

@@ -51,7 +51,7 @@ func (s *stream) serveTools(ctx context.Context) {
 		return
 	}
 	defer s.router.guests.disconnect(s.sandbox)
-	id, forget := s.router.guests.carry(s.sandbox, s.conn)
+	id, _, forget := s.router.guests.carry(s.sandbox, s.conn)
 	defer forget()
 	if !s.reply(channel.Reply{OK: true, Text: id}) {
 		return

@@ -34,9 +34,8 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(g.flights.Life(), handshakeTime)
 	defer cancel()
-	greeting := &greeting{Conn: conn}
-	config := g.tlsConfig(sandbox)
-	config.GetConfigForClient = greeting.heard
+	greeting := &greeting{Conn: conn, judge: func(hello *tls.ClientHelloInfo) error { return g.judgeHello(hello, sandbox) }}
+	config := g.tlsConfig(greeting)
 	session := tls.Server(&httphead.Taken{Conn: greeting, Within: g.cfg.Limits.UnreadTime}, config)
 	if err := session.HandshakeContext(ctx); err != nil {
 		g.log.Debug("a guest's TLS handshake failed", "sandbox", sandbox, "error", err)
@@ -55,21 +54,30 @@ func (g *Gateway) ServeRegistry(conn net.Conn, sandbox string) {
 
 // tlsConfig speaks HTTP/1.1 only, since HTTP/2 has no reason phrases, and only
 // to those who ask for one of the names.
-func (g *Gateway) tlsConfig(sandbox string) *tls.Config {
+func (g *Gateway) tlsConfig(from *greeting) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"},
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         []string{"http/1.1"},
+		GetConfigForClient: from.heard,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if !g.names.has(hello.ServerName) {
-				g.refuseHello(hello.Context(), sandbox, hello.ServerName)
-				return nil, fault.New(fault.ErrForbidden, "a name that the gateway does not answer for")
+			if err := from.named(hello); err != nil { // of the second ClientHello, if there were two
+				return nil, err
 			}
 			if c := g.names.certificate.Load(); c != nil {
 				return c, nil
 			}
-			return nil, fault.New(fault.ErrForbidden, "the gateway answers for no name yet")
+			return nil, fault.New(fault.ErrUnavailable, "the gateway answers for no name yet")
 		},
 	}
+}
+
+// judgeHello is fault.ErrForbidden, and on record, if a ClientHello names a host for which the gateway does not answer.
+func (g *Gateway) judgeHello(hello *tls.ClientHelloInfo, sandbox string) error {
+	if g.names.has(hello.ServerName) {
+		return nil
+	}
+	g.refuseHello(hello.Context(), sandbox, hello.ServerName)
+	return fault.New(fault.ErrForbidden, "a name that the gateway does not answer for")
 }
 
 // refuseHello records that a guest connected to a registry and named another host, or what

@@ -55,11 +55,16 @@ func (s *Server) during(r *http.Request) (bound *http.Request, stop func(), err 
 	}
 	ctx, over := s.cfg.Tokens.During(r.Context(), who.token.ID)
 	ctx, leave := s.cfg.Room.Enter(ctx, who.token.ID)
-	return r.WithContext(ctx), func() {
+	stop = func() {
 		leave()
 		over()
 		counted()
-	}, nil
+	}
+	if err := backend.Buffered(ctx, r); err != nil {
+		stop()
+		return r, nil, err
+	}
+	return r.WithContext(ctx), stop, nil
 }
 
 // Refused records that a caller without a valid token asked for another wire of the daemon's.

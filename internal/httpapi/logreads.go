@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -18,6 +19,9 @@ func readsOfLog() turns.Limits {
 	return turns.Limits{All: 4, Each: 2, Sure: 1, Most: 64, Line: readsLine}
 }
 
+// turnKey marks the context of a request that has its turn to read the log.
+type turnKey struct{}
+
 // inTurn has requests of tokens wait for their turn to read the log. The host's own users read it
 // when they like: they could read its files.
 func (s *desk) inTurn(read handler) handler {
@@ -29,14 +33,27 @@ func (s *desk) inTurn(read handler) handler {
 		if by.all() {
 			return read(w, r)
 		}
-		_, leave, err := s.logReads.Take(turns.For(r.Context(), by.token.ID))
-		if errors.Is(err, turns.ErrCrowded) {
-			return fault.Exhausted(time.Second, "%d requests of this token wait for the log already", readsLine)
-		}
+		ctx, leave, err := s.turnToRead(r.Context(), by.token.ID)
 		if err != nil {
 			return err
 		}
 		defer leave()
-		return read(w, r)
+		return read(w, r.WithContext(ctx))
 	}
+}
+
+// turnToRead waits for a token's turn to read the log, and gives the context that has it. Of who has one already it is
+// the same turn: two of a token's requests that had all of its turns would wait for a second one for ever.
+func (s *desk) turnToRead(ctx context.Context, token string) (reading context.Context, leave func(), err error) {
+	if ctx.Value(turnKey{}) != nil {
+		return ctx, func() {}, nil
+	}
+	_, leave, err = s.logReads.Take(turns.For(ctx, token))
+	if errors.Is(err, turns.ErrCrowded) {
+		return nil, nil, fault.Exhausted(time.Second, "%d requests of this token wait for the log already", readsLine)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return context.WithValue(ctx, turnKey{}, true), leave, nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,12 +16,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
 
-// longLog is a log that is read through at a test's will: who reads all of it for the records of a run
-// waits until goOn.
+// longLog is a log that is read through at a test's will: who reads it for the records of a run waits until goOn.
 type longLog struct {
 	approvaltest.Log
 	reading atomic.Int32
@@ -28,12 +29,17 @@ type longLog struct {
 }
 
 func (l *longLog) Records(ctx context.Context, f audit.Filter) iter.Seq2[audit.Record, error] {
-	if f.Run != "" && len(f.Kinds) == 0 && f.Seqs == nil {
+	if f.Run != "" && f.Seqs == nil {
 		l.reading.Add(1)
 		<-l.goOn
 	}
 	return l.Log.Records(ctx, f)
 }
+
+// noSandboxes has none.
+type noSandboxes struct{ Sandboxes }
+
+func (noSandboxes) List() []*sandbox.Sandbox { return nil }
 
 // began puts the beginning of a sandbox of a token on record.
 func began(t *testing.T, log audit.Log, keys audit.OwnerKeys, token, run string) {
@@ -48,44 +54,62 @@ func began(t *testing.T, log audit.Log, keys audit.OwnerKeys, token, run string)
 }
 
 // TestOneTokensReadersOfTheLog: the whole log is read for few of a token's requests at once, as for its
-// questions for logs on the E2B port.
+// questions for logs on the E2B port, whatever it asks for. Each is answered in the end.
 func TestOneTokensReadersOfTheLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const requests, most = 200, 16
-		log := &longLog{goOn: make(chan struct{})}
-		book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tok, secret, err := book.Issue(t.Context(), token.Grant{Name: "mallory"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys := audit.NewOwnerKeys([]byte("the installation's"))
-		began(t, log, keys, tok.ID, "r1")
-		s := New(Config{Log: log, OwnerKeys: keys, Tokens: book, Door: admission.New(admission.Config{Log: log}), Logger: slog.New(slog.DiscardHandler)})
-		var group sync.WaitGroup
-		var served atomic.Int32
-		for range requests {
-			group.Go(func() {
-				w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/refusals?run=r1", nil)
-				r.Header.Set("X-Api-Key", secret)
-				if s.ServeHTTP(w, r); w.Code == http.StatusOK {
-					served.Add(1)
-				}
-			})
-		}
-		synctest.Wait() // all that run read the log, or wait for their turn
-		reading := log.reading.Load()
-		close(log.goOn)
-		group.Wait()
-		if reading == 0 || served.Load() == 0 {
-			t.Fatalf("INCONCLUSIVE: %d read the log, %d were answered", reading, served.Load())
-		}
-		if reading > most {
-			t.Errorf("%d requests of one token read the whole log at once", reading)
-		}
-	})
+	for what, c := range map[string]struct {
+		method, path, body string
+		status             int
+	}{
+		"refusals":           {http.MethodGet, "/v1/refusals?run=r1", "", http.StatusOK},
+		"the last plan":      {http.MethodGet, "/v1/runs/r1/plan", "", http.StatusNotFound},
+		"a plan":             {http.MethodPost, "/v1/runs/theirs/plan", `{"ecosystem":"python","releases":[{"name":"six","version":"1.0"}]}`, http.StatusNotFound},
+		"a sandbox of a run": {http.MethodPost, "/v1/sandboxes", `{"run":"theirs"}`, http.StatusConflict},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { readersOfTheLog(t, c.method, c.path, c.body, c.status) })
+		})
+	}
+}
+
+// readersOfTheLog asks for something very many times at once.
+func readersOfTheLog(t *testing.T, method, path, body string, status int) {
+	const requests, most = 200, 16
+	log := &longLog{goOn: make(chan struct{})}
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, secret, err := book.Issue(t.Context(), token.Grant{Name: "mallory"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := audit.NewOwnerKeys([]byte("the installation's"))
+	began(t, log, keys, tok.ID, "r1")
+	began(t, log, keys, "tk_another", "theirs")
+	s := New(Config{Log: log, OwnerKeys: keys, Tokens: book, Door: admission.New(admission.Config{Log: log}), Sandboxes: noSandboxes{}, Logger: slog.New(slog.DiscardHandler)})
+	var group sync.WaitGroup
+	var served atomic.Int32
+	var last atomic.Value
+	for range requests {
+		group.Go(func() {
+			w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+			r.Header.Set("X-Api-Key", secret)
+			s.ServeHTTP(w, r)
+			if last.Store(fmt.Sprint(w.Code, w.Body)); w.Code == status {
+				served.Add(1)
+			}
+		})
+	}
+	synctest.Wait() // all that run read the log, or wait for their turn
+	reading := log.reading.Load()
+	close(log.goOn)
+	group.Wait()
+	if reading == 0 || served.Load() == 0 {
+		t.Fatalf("INCONCLUSIVE: %d read the log, %d were answered, last %s", reading, served.Load(), last.Load())
+	}
+	if reading > most {
+		t.Errorf("%d requests of one token read the whole log at once", reading)
+	}
 }
 
 // TestATokensLastRunIsFoundBehindOthers: what other tokens do does not change what a token is told of its own.

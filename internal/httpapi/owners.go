@@ -194,9 +194,9 @@ func (s *desk) takeRun(r *http.Request, who caller, run string) (release func(),
 	return release, nil
 }
 
-// runOf tells whether a run has sandboxes or calls of the token, and of others. What is on record of it
-// and not known to be the token's is another's: a call has no sandbox that begins, and where a segment
-// of the log is elsewhere a beginning is not here.
+// runOf tells whether a run has sandboxes or calls of the token, and of others; with others, has may not be all that
+// there is. What is on record of it and not known to be the token's is another's: a call has no sandbox that begins,
+// and where a segment of the log is elsewhere a beginning is not here. The log is read in the token's turn.
 func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, err error) {
 	if s.cfg.Sandboxes != nil {
 		own := backend.TokenViewer(token)
@@ -209,6 +209,14 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 	if s.cfg.Calls != nil && slices.Contains(s.cfg.Calls.Runs(), run) { // it may be on no record yet
 		others = true // a token's calls have runs of their own, that nobody knows while they go on
 	}
+	if others {
+		return has, others, nil
+	}
+	ctx, leave, err := s.turnToRead(ctx, token)
+	if err != nil {
+		return false, false, err
+	}
+	defer leave()
 	boxes := map[string]bool{} // by id, whether it is the token's
 	for began, err := range s.began(ctx, "run", run) {
 		if err != nil {
@@ -216,11 +224,10 @@ func (s *desk) runOf(ctx context.Context, run, token string) (has, others bool, 
 		}
 		if began.Run == run {
 			boxes[began.Sandbox] = s.ownsBegan(began, token)
-			has, others = has || boxes[began.Sandbox], others || !boxes[began.Sandbox]
+			if has = has || boxes[began.Sandbox]; !boxes[began.Sandbox] {
+				return has, true, nil // the rest tells nothing else
+			}
 		}
-	}
-	if others {
-		return has, others, nil
 	}
 	tokens, err := s.tokensIn(ctx, run)
 	if err != nil {

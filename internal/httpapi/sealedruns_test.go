@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 // TestARunThatBeganLongAgoIsSomebodys: a run whose beginning is in a segment that was sealed and moved
@@ -41,7 +42,7 @@ func runsThatBeganLongAgo(t *testing.T, indexed bool) {
 		if indexed {
 			cfg.Audit.Index = index.New(file, log, index.Options{})
 		}
-		s := &desk{cfg: cfg}
+		s := &desk{logReads: turns.New(readsOfLog()), cfg: cfg}
 		has, others, err := s.runOf(t.Context(), run, token)
 		if err != nil {
 			t.Fatal(err)

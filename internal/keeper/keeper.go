@@ -115,6 +115,9 @@ const ReaderTimeout = 30 * time.Second
 // StreamIdentity precedes each guest-opened stream on the uplink as one
 // FrameOpen frame; the guest's own FrameOpen follows verbatim, then the
 // stream's bytes both ways.
+//
+// With Refused nothing follows, and no stream of a guest is behind it: the keeper tells that it has refused so many.
 type StreamIdentity struct {
 	Sandbox string `json:"sandbox"`
+	Refused int    `json:"refused,omitempty"`
 }

@@ -3,9 +3,11 @@ package keeper
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -39,6 +41,7 @@ func (u uplink) serve(box *sandbox) {
 				u.forward(box, stream)
 			})
 		default:
+			u.refused(box)
 			errand.Go(func() { refuse(stream, "too many connections are open in this sandbox") })
 		}
 	}
@@ -54,6 +57,9 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	})
 	kind, first, err := u.firstFrame(box.wire, stream)
 	if err != nil || kind != channel.FrameOpen {
+		if !errors.Is(err, io.EOF) { // else it has gone without a word
+			u.refused(box)
+		}
 		refuse(stream, "the first frame was not what opens a stream, or came too late")
 		return
 	}
@@ -156,6 +162,48 @@ func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, 
 func refuse(stream *channel.Conn, why string) {
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: why})
 	stream.Drain()
+}
+
+// refusals are the streams of a sandbox that were refused and of which the gateway does not know yet.
+type refusals struct {
+	count   atomic.Int64
+	telling atomic.Bool // somebody is about to tell it
+}
+
+// refusedAtOnce is how long the refused streams are counted that the gateway is told of at a time.
+const refusedAtOnce = time.Second
+
+// refused counts a stream that was refused unheard, and has the gateway told, which puts it on record: a guest can
+// choose when it opens too many.
+func (u uplink) refused(box *sandbox) {
+	box.refusals.count.Add(1)
+	if box.refusals.telling.CompareAndSwap(false, true) {
+		errand.Go(func() { u.tellRefused(box) })
+	}
+}
+
+// tellRefused tells the gateway how many streams were refused. What can't be told is told with the next.
+func (u uplink) tellRefused(box *sandbox) {
+	while := time.NewTimer(refusedAtOnce)
+	defer while.Stop()
+	select {
+	case <-while.C:
+	case <-box.session.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
+	defer cancel()
+	raw, err := u.reach(ctx, box.session)
+	box.refusals.telling.Store(false)
+	n := box.refusals.count.Swap(0)
+	if err == nil {
+		defer raw.Close()
+		_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
+		err = channel.NewConn(raw).WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)})
+	}
+	if err != nil {
+		box.refusals.count.Add(n)
+		box.log.Warn("the gateway could not be told that streams of a sandbox were refused", slog.String("sandbox", box.id), slog.Int64("streams", n), slog.Any("error", err))
+	}
 }
 
 // longAgo is a deadline that has passed.

@@ -93,24 +93,37 @@ func TestUplinkFirstFrameHasADeadline(t *testing.T) {
 func TestUplinkOversizeFirstFrame(t *testing.T) {
 	s := newStage(t)
 	touched := make(chan struct{}, 8)
-	s.listenUplink(func(*channel.Conn) { touched <- struct{}{} })
+	told := make(chan int, 8)
+	s.listenUplink(func(c *channel.Conn) {
+		var who StreamIdentity
+		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err == nil && who.Refused > 0 {
+			told <- who.Refused
+			return
+		}
+		touched <- struct{}{}
+	})
 	s.launch("box", "guest")
 	s.run("box", "c", ExecOptions{}, "rawopen")
 	if o := s.result("box", "c"); !strings.Contains(o.out.String(), "the first frame was not") {
 		t.Errorf("%q, %q", &o.out, &o.errs)
 	}
-	if len(touched) != 0 {
-		t.Error("it reached the uplink")
+	if n := <-told; n != 1 || len(touched) != 0 {
+		t.Errorf("%d streams reached the uplink, which was told of %d that were refused", len(touched), n)
 	}
 }
 
 // TestUplinkFlood: 300 streams are opened and held; 256 are served, the others
-// refused, commands go on, another sandbox has its own slots, and all are free
+// refused, of which the gateway is told, commands go on, another sandbox has its own slots, and all are free
 // again when the sandbox is gone.
 func TestUplinkFlood(t *testing.T) {
 	s := newStage(t)
+	told := make(chan StreamIdentity, 300)
 	s.listenUplink(func(c *channel.Conn) {
-		_, _, _ = c.ReadFrame()
+		var who StreamIdentity
+		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err == nil && who.Refused > 0 {
+			told <- who
+			return
+		}
 		_, _, _ = c.ReadFrame()
 		_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 		_, _ = io.Copy(io.Discard, c.Raw())
@@ -120,6 +133,12 @@ func TestUplinkFlood(t *testing.T) {
 	s.run("box", "flood", ExecOptions{}, "many", "300")
 	if o := s.result("box", "flood"); o.out.String() != "[256,44]" {
 		t.Errorf("served and refused: %s", &o.out)
+	}
+	for refused := 0; refused < 44; {
+		who := <-told
+		if refused += who.Refused; who.Sandbox != "box" || refused > 44 {
+			t.Errorf("told of %+v", who)
+		}
 	}
 	s.run("box", "c", ExecOptions{}, "echo", "alive")
 	if o := s.result("box", "c"); o.out.String() != "alive" {
@@ -133,8 +152,8 @@ func TestUplinkFlood(t *testing.T) {
 	s.must(s.Forget(t.Context(), "box"))
 	s.launch("box", "guest")
 	s.run("box", "again", ExecOptions{}, "many", "256")
-	if o := s.result("box", "again"); o.out.String() != "[256,0]" {
-		t.Errorf("served and refused: %s", &o.out)
+	if o := s.result("box", "again"); o.out.String() != "[256,0]" || len(told) != 0 {
+		t.Errorf("served and refused: %s, and %d times more were told", &o.out, len(told))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
@@ -36,6 +37,8 @@ type Config struct {
 	Door        *admission.Controller
 	// Scans are the rules for what leaves sandboxes; nil: all that there are.
 	Scans func() *scan.Set
+	// Hold counts what is kept for whoever asks in a context; nil: nobody does.
+	Hold outgoing.Hold
 	// Warm has a sandbox of the template code-interpreter start a kernel before anybody has
 	// claimed it; nil: kernels start with their first cells.
 	Warm func(ctx context.Context, u commands.Unclaimed) error

@@ -107,7 +107,7 @@ func (n *inside) open(ctx context.Context, s *Sandbox, f channel.File) (net.Conn
 	info, err := reply.FileInfo()
 	if err == nil && f.Op == channel.FileRead {
 		var scanned net.Conn
-		if scanned, err = n.outgoing.File(conn, s.info.ID, f.Path); err == nil {
+		if scanned, err = n.outgoing.File(ctx, conn, s.info.ID, f.Path, info.Size); err == nil {
 			conn = scanned
 		}
 	}

@@ -57,7 +57,7 @@ type Manager struct {
 func New(given Config) *Manager {
 	cfg := &given
 	cfg.complete()
-	b, scans := newBackground(endsAtOnce), outgoing.New(cfg.Scans, cfg.Door)
+	b, scans := newBackground(endsAtOnce), outgoing.New(cfg.Scans, cfg.Door, cfg.Hold)
 	known, keys := newRegistry(), newKeys()
 	times := &lifetimes{cfg: cfg, registry: known, background: b}
 	m := &Manager{

@@ -117,6 +117,8 @@ func (c *Carrier) Passed() int64 { return c.passed.Load() }
 // of its requests is in Done when it returns: nothing of them goes on behind it.
 func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
+	unread := c.unread(ctx)
+	defer unread.settle()  // once it is known of which requests the handler was told
 	defer c.handlers.end() // the server does not wait for those of HTTP/2, nor for those that have taken the connection
 	defer cancel()
 	c.guest = guest
@@ -124,7 +126,6 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	one.full = func() { c.refuseHead(ctx) }
 	defer one.head.Arrived() // none comes any more
 	defer c.queue.End()
-	unread := c.unread(ctx)
 	transport := c.transport()
 	defer transport.CloseIdleConnections()
 	c.forget = transport.CloseIdleConnections
@@ -158,7 +159,6 @@ func (c *Carrier) Serve(ctx context.Context, guest net.Conn, said io.Reader) {
 	}
 	_ = server.Serve(one) // it ends with the connection
 	unread.wait()
-	unread.settle()
 }
 
 // transport is by what requests are sent to the host.
@@ -204,12 +204,12 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		ErrorHandler:  c.fail,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.handlers.begin() {
+			panic(http.ErrAbortHandler) // the connection has ended, and nobody was told of the request
+		}
 		unread.handle(r)
 		c.queue.Handle()
 		defer c.queue.Done()
-		if !c.handlers.begin() {
-			panic(http.ErrAbortHandler) // the connection has ended
-		}
 		defer c.handlers.done()
 		passing, r := httphead.NewPassing(r)
 		r, kept := withPlace(r, c.config.Memory)

@@ -3,7 +3,9 @@ package e2b
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/alarms"
@@ -19,18 +21,39 @@ import (
 const (
 	maxAlarms       = 5
 	maxAlarmText    = 500
-	maxAlarmWatched = 4_096 // sandboxes
+	maxAlarmWatched = 4_096       // sandboxes
+	maxAlarmsKept   = 1_024       // of a sandbox, of which nobody was told yet; all but the first maxAlarms without their text
+	alarmReadTime   = time.Minute // in which the log has to be read
 )
 
 // alarmNews tells the clients of a sandbox of its alarms, of each once. Safe for concurrent use.
+//
+// The log is read for all sandboxes together, each record once, and by one at a time: very many may follow one command,
+// and all hear of its end in the same moment.
 type alarmNews struct {
-	log alarms.Log // nil: nothing is known of alarms
+	log     alarms.Log    // nil: nothing is known of alarms
+	reading chan struct{} // holds a token while somebody reads the log
 
-	mu   sync.Mutex        // guards next; never held over I/O
-	next map[string]uint64 // by sandbox, the first record that its clients were not told of
+	mu      sync.Mutex // guards what follows; never held over I/O
+	read    uint64     // the first record that was not read
+	watched map[string]*sandboxAlarms
 }
 
-func newAlarmNews(log alarms.Log) *alarmNews { return &alarmNews{log: log, next: map[string]uint64{}} }
+// sandboxAlarms are what is known of a sandbox's, and not yet told.
+type sandboxAlarms struct {
+	next uint64 // the first record that its clients were not told of
+	kept []keptAlarm
+	more int // that came behind those, and are not kept
+}
+
+type keptAlarm struct {
+	seq  uint64
+	line string // "": it is only counted
+}
+
+func newAlarmNews(log alarms.Log) *alarmNews {
+	return &alarmNews{log: log, reading: make(chan struct{}, 1), watched: map[string]*sandboxAlarms{}}
+}
 
 // watch notes from where on a sandbox's alarms are news: from now on, unless it is watched
 // already. gone tells of which sandboxes nobody asks any more.
@@ -41,16 +64,19 @@ func (n *alarmNews) watch(sandbox string, gone func(id string) bool) {
 	end, _ := n.log.End()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, watched := n.next[sandbox]; watched {
+	if n.watched[sandbox] != nil {
 		return
 	}
-	n.next[sandbox] = end
-	if len(n.next) <= maxAlarmWatched {
+	if len(n.watched) == 0 {
+		n.read = max(n.read, end) // nobody asks for what was before
+	}
+	n.watched[sandbox] = &sandboxAlarms{next: max(end, n.read)}
+	if len(n.watched) <= maxAlarmWatched {
 		return
 	}
-	for id := range n.next {
+	for id := range n.watched {
 		if gone(id) {
-			delete(n.next, id)
+			delete(n.watched, id)
 		}
 	}
 }
@@ -58,37 +84,112 @@ func (n *alarmNews) watch(sandbox string, gone func(id string) bool) {
 // news are lines about the alarms that came since the last ones. told notes that the client has
 // them.
 func (n *alarmNews) news(ctx context.Context, sandbox string) (lines []string, told func()) {
-	n.mu.Lock()
-	from, watched := n.next[sandbox]
-	n.mu.Unlock()
-	if n.log == nil || !watched {
+	if n.log == nil {
 		return nil, func() {}
 	}
 	end, _ := n.log.End()
-	told = func() {
+	if err := n.catchUp(ctx, sandbox, end); err != nil {
+		return []string{fmt.Sprintf("[cofferdam: it is not known whether there was an alarm: %s]", printable.Line(excerpt.Of(err.Error(), maxAlarmText)))}, func() {}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.watched[sandbox]
+	if s == nil {
+		return nil, func() {}
+	}
+	count := s.more
+	for _, a := range s.kept {
+		count++
+		if a.line != "" {
+			lines = append(lines, a.line)
+		}
+	}
+	if more := count - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("[cofferdam: and %d ALARMS more, %d in all: cofferdam why %s]", more, count, sandbox))
+	}
+	return lines, n.tell(s, max(end, n.read), s.more)
+}
+
+// tell gives what notes that the alarms of a sandbox before record end, and as many of those that are not kept, were
+// told of. The caller holds n.mu.
+func (n *alarmNews) tell(s *sandboxAlarms, end uint64, more int) func() {
+	before := s.next
+	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.next[sandbox] = max(n.next[sandbox], end)
+		if s.next == before { // else another client was told of the same
+			s.more -= more
+		}
+		s.next = max(s.next, end)
+		s.kept = slices.DeleteFunc(s.kept, func(a keptAlarm) bool { return a.seq < end })
 	}
-	if from >= end {
-		return nil, told
-	}
-	count := 0
-	for r, err := range n.log.Records(ctx, audit.Filter{Sandbox: sandbox, Alarms: true, FromSeq: from}) {
+}
+
+// catchUp reads the log as far as record end, if a sandbox is watched and nobody has read that yet. Who waits for the
+// reading of another may leave.
+func (n *alarmNews) catchUp(ctx context.Context, sandbox string, end uint64) error {
+	for {
+		n.mu.Lock()
+		from, watched := n.read, n.watched[sandbox] != nil
+		n.mu.Unlock()
+		if !watched || from >= end {
+			return nil
+		}
+		select {
+		case n.reading <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		err := n.readOn(ctx, end)
+		<-n.reading
 		if err != nil {
-			return append(lines, fmt.Sprintf("[cofferdam: it is not known whether there was an alarm: %s]", printable.Line(excerpt.Of(err.Error(), maxAlarmText)))), func() {}
+			return err
+		}
+	}
+}
+
+// readOn reads the log from where it was read to, unless that is end by now. It goes on though its asker leaves, for
+// it reads for all; the caller has the token of n.reading.
+func (n *alarmNews) readOn(ctx context.Context, end uint64) error {
+	n.mu.Lock()
+	from := n.read
+	n.mu.Unlock()
+	if from >= end {
+		return nil
+	}
+	end, _ = n.log.End()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmReadTime)
+	defer cancel()
+	for r, err := range n.log.Records(ctx, audit.Filter{Alarms: true, FromSeq: from}) {
+		if err != nil {
+			return err
 		}
 		if r.Seq >= end {
 			break
 		}
-		if count++; count <= maxAlarms {
-			lines = append(lines, alarmLine(r))
-		}
+		n.keep(r)
 	}
-	if more := count - maxAlarms; more > 0 {
-		lines = append(lines, fmt.Sprintf("[cofferdam: and %d ALARMS more, %d in all: cofferdam why %s]", more, count, sandbox))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.read = max(n.read, end)
+	return nil
+}
+
+// keep takes an alarm in that was read, for its sandbox if that is watched.
+func (n *alarmNews) keep(r audit.Record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.read = max(n.read, r.Seq+1)
+	s := n.watched[r.Sandbox]
+	switch {
+	case s == nil || r.Seq < s.next:
+	case len(s.kept) < maxAlarms:
+		s.kept = append(s.kept, keptAlarm{r.Seq, alarmLine(r)})
+	case len(s.kept) < maxAlarmsKept:
+		s.kept = append(s.kept, keptAlarm{seq: r.Seq})
+	default:
+		s.more++
 	}
-	return lines, told
 }
 
 // alarmLine is an alarm in one line: what must not be used. It does not say which record that is:

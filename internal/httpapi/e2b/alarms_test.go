@@ -24,7 +24,7 @@ func (l *alarmLog) End() (uint64, <-chan struct{}) { return uint64(len(l.records
 func (l *alarmLog) Records(_ context.Context, f audit.Filter) iter.Seq2[audit.Record, error] {
 	return func(yield func(audit.Record, error) bool) {
 		for _, r := range l.records {
-			if r.Seq >= f.FromSeq && r.Sandbox == f.Sandbox && !yield(r, nil) {
+			if r.Seq >= f.FromSeq && (f.Sandbox == "" || r.Sandbox == f.Sandbox) && !yield(r, nil) {
 				return
 			}
 		}

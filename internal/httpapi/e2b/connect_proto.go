@@ -110,9 +110,28 @@ func decodedSize(data []byte, of protoreflect.MessageDescriptor, depth int) int 
 			size += decodedSize(inner, field.Message(), depth+1)
 		case field.IsList() && field.Kind() != protoreflect.StringKind && field.Kind() != protoreflect.BytesKind:
 			size += perPacked * len(inner)
+		case field.Kind() == protoreflect.StringKind:
+			size += escapedCopies * escapes(inner)
 		}
 	}
 	return size
+}
+
+// escapedCopies is how often what escapes add to a text in JSON is in memory: where it is written, and in the buffers
+// of who reads it, which grow.
+const escapedCopies = 4
+
+// escapes is how much longer a text is in JSON: a control character is six there.
+func escapes(text []byte) (more int) {
+	for _, b := range text {
+		switch {
+		case b < ' ':
+			more += 5
+		case b == '"', b == '\\':
+			more++
+		}
+	}
+	return more
 }
 
 // encode makes the message that answers.

@@ -124,6 +124,10 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 		defer stop()
 		ctx, leave := c.cfg.Room.Enter(ctx, t.ID)
 		defer leave()
+		if err := backend.Buffered(ctx, r); err != nil {
+			c.refuse(w, r, err)
+			return
+		}
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := h(w, &client{Request: r, token: t}); err != nil && !errors.Is(err, errAnswered) {

@@ -155,6 +155,10 @@ func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Han
 	defer stop()
 	ctx, leave := d.cfg.Room.Enter(during.Context(), roomOf(box))
 	defer leave()
+	if err := backend.Buffered(ctx, r); err != nil {
+		writeRefusal(w, r, err)
+		return
+	}
 	during = during.WithContext(ctx)
 	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route

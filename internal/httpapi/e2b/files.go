@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 )
 
-// download sends a file as it comes from the sandbox; nothing is kept here. There
+// download sends a file as it comes from the sandbox; nothing is kept here but what zipping needs. There
 // are no ranges: no client of this wire asks for any.
 func (d *Data) download(w http.ResponseWriter, c *call) error {
 	name := c.URL.Query().Get("path")
@@ -76,14 +76,18 @@ func (d *Data) tellHead(w http.ResponseWriter, c *call, read channel.File) bool 
 	return true
 }
 
-// describeDownload sets the headers of a file, and tells whether its content comes zipped.
+// zipCost is what zipping takes of the daemon's memory, in bytes, for as long as the client takes the file.
+const zipCost = 832 << 10
+
+// describeDownload sets the headers of a file, and tells whether its content comes zipped. It takes the room for that,
+// until the request is over; without room the file comes as it is.
 func describeDownload(w http.ResponseWriter, r *http.Request, info channel.FileInfo) (zip bool) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": path.Base(info.Path)}))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Accept-Ranges", "none")
 	w.Header().Set("Vary", "Accept-Encoding")
-	if zip = wantsGzip(r) && info.Size > 0; zip {
+	if zip = wantsGzip(r) && info.Size > 0 && backend.Take(r.Context(), zipCost) == nil; zip {
 		w.Header().Set("Content-Encoding", "gzip")
 	} else {
 		w.Header().Set("Content-Length", strconv.FormatInt(info.Size, 10))

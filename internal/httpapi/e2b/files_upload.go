@@ -88,7 +88,7 @@ type uploading struct {
 	c        *call
 	user     string
 	metadata map[string]string
-	left     int64 // bytes that may still be written
+	left     int64 // bytes that may still come, unpacked
 	raw      *uploadBody
 	written  []uploaded
 	last     channel.FileInfo // of written
@@ -203,8 +203,9 @@ func (u *uploading) form(body io.Reader, boundary, name string) error {
 			return err
 		}
 		if part.FormName() != "file" {
-			if _, err := io.Copy(io.Discard, part); err != nil { // else it would be read as a header
-				return refuse(codeInvalid, "the form is not whole: %v", err)
+			// It is read, or it would be taken for a header, and counts like what is kept: unpacking it is as much work.
+			if _, err := io.Copy(io.Discard, &bounded{u, part}); err != nil {
+				return err
 			}
 			continue
 		}

@@ -150,7 +150,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 	}
 	ctx, leave := d.cfg.Room.Enter(r.Context(), backend.Visitors(roomOf(box)))
 	defer leave()
-	if err := backend.Take(ctx, visitCost+int(httphead.Cost(len(r.RequestURI)+len(r.Host), r.Header))); err != nil {
+	if backend.Take(ctx, visitCost+int(httphead.Cost(len(r.RequestURI)+len(r.Host), r.Header))) != nil || backend.Buffered(ctx, r) != nil {
 		writeFull(w)
 		return
 	}

@@ -74,10 +74,26 @@ func signedWith(method string, q url.Values, token string) bool {
 	return subtle.ConstantTimeCompare([]byte(q.Get(signatureParam)), []byte(want)) == 1
 }
 
+// Bounds of what a signature is made over, in bytes: a stranger has it looked at once for each sandbox.
+const (
+	maxSignedPath = 4_095 // Linux opens no longer one
+	maxSignedUser = 256
+	maxExpiration = 20
+)
+
+// maySign tells whether there could be a signature of a request at all.
+func maySign(q url.Values) bool {
+	return len(q.Get(signatureParam)) == len(signaturePrefix)+base64.RawStdEncoding.EncodedLen(sha256.Size) &&
+		len(q.Get("path")) <= maxSignedPath && len(q.Get("username")) <= maxSignedUser && len(q.Get(expirationParam)) <= maxExpiration
+}
+
 // signer finds the sandbox whose token made a signature, by trying the tokens of
 // those that live. It looks at all of them, found or not.
 func (d *Data) signer(r *http.Request) (target, error) {
 	q := r.URL.Query()
+	if !maySign(q) {
+		return target{}, refuse(codeUnauthenticated, "the signature is of no sandbox that lives")
+	}
 	var found string
 	for _, box := range backend.Listed(d.cfg.Sandboxes, backend.AnyOwnersViewer) {
 		id := box.Info().ID

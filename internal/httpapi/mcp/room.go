@@ -25,6 +25,10 @@ const messageTimeout = 2 * time.Minute
 // fields.
 const messageCopies = 2
 
+// maxBeginning is how long what a session begins with may be, in bytes: who its client is, and what that can do. The
+// library keeps it for as long as the session lives.
+const maxBeginning = 64 << 10
+
 // messageKey is where a request's verified token has its message.
 const messageKey = "message"
 
@@ -93,7 +97,11 @@ func readMessage(share context.Context, w http.ResponseWriter, r *http.Request) 
 	if control.SetReadDeadline(time.Now().Add(messageTimeout)) == nil { // a writer of tests has no connection
 		defer control.SetReadDeadline(time.Time{}) //nolint:errcheck // the connection is gone then
 	}
-	body, err := io.ReadAll(backend.Held(share, http.MaxBytesReader(w, r.Body, maxBody)))
+	most := int64(maxBody)
+	if r.Header.Get("Mcp-Session-Id") == "" {
+		most = maxBeginning
+	}
+	body, err := io.ReadAll(backend.Held(share, http.MaxBytesReader(w, r.Body, most)))
 	if err != nil {
 		return nil, err
 	}

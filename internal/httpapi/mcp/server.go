@@ -108,6 +108,9 @@ func shielded(next sdk.MethodHandler) sdk.MethodHandler {
 func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if session, ok := req.GetSession().(*sdk.ServerSession); ok && method == "initialize" {
+			if backend.SizeOf(req.GetParams()) > maxBeginning { // of a session that begins once more
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "what a session begins with is longer than it may be"}
+			}
 			if _, err := s.peerOf(session, req.GetExtra()); err != nil {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 			}

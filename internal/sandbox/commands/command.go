@@ -87,7 +87,8 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 	if state := t.place.State(); !state.Usable() {
 		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
 	}
-	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), argv: c.Argv, env: c.Env, dir: cmp.Or(c.Dir, info.Workdir)}
+	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), dir: cmp.Or(c.Dir, info.Workdir)}
+	cmd.argv, cmd.env = brief(c.Argv, c.Env)
 	answer, err := t.cfg.Door.CommandAs(ctx, id, cmd.id, admission.Asked{Argv: c.Argv, Text: c.Judged, Code: c.Code, Refused: c.Refused})
 	if err != nil {
 		return nil, err
@@ -96,6 +97,28 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 		return nil, fault.New(fault.ErrForbidden, "%s (rule %s, request %s)", answer.Decision.Reason, answer.Decision.Rule, answer.RequestID)
 	}
 	return cmd, nil
+}
+
+// maxListed is how much of a command's words and variables is kept for the list of those that run, in bytes: a sandbox
+// may have very many, each for as long as it likes, and nobody counts that.
+const maxListed = 8 << 10
+
+// brief is a command for that list: of a very long one its program alone, and so far as that fits.
+func brief(argv []string, env map[string]string) ([]string, map[string]string) {
+	size := 0
+	for _, word := range argv {
+		size += len(word) + 16
+	}
+	if size > maxListed {
+		return []string{strings.Clone(argv[0][:min(len(argv[0]), maxListed)])}, nil
+	}
+	for name, value := range env {
+		size += len(name) + len(value) + 32
+	}
+	if size > maxListed {
+		return argv, nil
+	}
+	return argv, env
 }
 
 func checkCommand(c Command) error {

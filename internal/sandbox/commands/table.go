@@ -140,7 +140,8 @@ func (t *Table) Any() bool {
 	return len(t.byID) > 0
 }
 
-// Started is a command that runs in a sandbox, as it was started.
+// Started is a command that runs in a sandbox, as it was started. Of a very long one Argv has the program alone, and
+// Env is nil.
 type Started struct {
 	ID   string
 	Argv []string

@@ -18,6 +18,9 @@ import (
 // Of a longer one the beginning goes out before.
 const maxWhole = 1 << 20
 
+// lastFrame is how much more that may be, by the frame that is read last.
+const lastFrame = channel.MaxPayload + 64
+
 // recordTime bounds how long a finding may take to be on record.
 const recordTime = 30 * time.Second
 
@@ -31,7 +34,7 @@ type flow struct {
 	blocked func()         // is told once that nothing goes on; may be nil
 	refusal *channel.Reply // takes the place of the last frame of what was blocked; nil: it stays
 
-	whole bool // nothing is read before all of it came, as far as maxWhole: it can be refused then
+	whole int // nothing is read before all of it came, as far as these bytes: it can be refused then. 0: it is read as it comes
 
 	skip int64 // bytes that the client has already
 	at   int64 // where the next frame's bytes begin, of all streams together
@@ -69,6 +72,14 @@ func (s *Scanner) flow(conn net.Conn, p scan.Plan, sandbox string, at admission.
 	return f
 }
 
+// keep has nothing read before all came, as far as n bytes, for which there is room at once: a buffer that grows takes
+// twice as much.
+func (f *flow) keep(n int) {
+	if f.whole = n; n > 0 {
+		f.ready.Grow(n + lastFrame)
+	}
+}
+
 // receive reads frames until the connection is closed.
 func (f *flow) receive() {
 	reader := channel.NewReader(f.Conn)
@@ -101,10 +112,10 @@ func (f *flow) CloseWrite() error {
 
 // Read gives the frames as they may go out.
 func (f *flow) Read(p []byte) (int, error) {
-	for f.err == nil && (f.ready.Len() == 0 || f.whole && f.ready.Len() < maxWhole) {
+	for f.err == nil && (f.ready.Len() == 0 || f.ready.Len() < f.whole) {
 		f.err = f.next()
 	}
-	f.whole = false
+	f.whole = 0
 	if f.ready.Len() == 0 {
 		return 0, f.err
 	}
@@ -149,7 +160,7 @@ func (f *flow) take(got frame) error {
 		if f.over {
 			return f.after(got)
 		}
-		f.whole = false
+		f.whole = 0
 	}
 	return f.out.WriteFrame(got.kind, got.payload)
 }
@@ -162,7 +173,7 @@ func (f *flow) after(got frame) error {
 	case f.refusal != nil:
 		refusal := f.refusal
 		f.refusal = nil
-		if f.whole {
+		if f.whole > 0 {
 			f.ready.Reset()
 		}
 		if err := f.out.WriteJSON(channel.FrameReply, refusal); err != nil {

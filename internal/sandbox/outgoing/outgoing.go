@@ -26,10 +26,20 @@ type Door interface {
 type Scanner struct {
 	set  func() *scan.Set
 	door Door
+	hold Hold
 }
 
-// New makes one that looks for what a set knows.
-func New(set func() *scan.Set, door Door) *Scanner { return &Scanner{set, door} }
+// Hold takes so many bytes of memory for whoever asks in ctx, until that is over, or says why there are none.
+type Hold func(ctx context.Context, bytes int) error
+
+// New makes one that looks for what a set knows. hold is asked for what is kept of a file until it is known whether it
+// may go out; nil: nobody counts that.
+func New(set func() *scan.Set, door Door, hold Hold) *Scanner {
+	if hold == nil {
+		hold = func(context.Context, int) error { return nil }
+	}
+	return &Scanner{set, door, hold}
+}
 
 // lookback is how much of the output before an offset is looked at again, so that a value
 // in whose middle the offset lies is found.
@@ -113,14 +123,21 @@ func (s *Scanner) Written(ctx context.Context, sandbox, command string, out keep
 	return out, nil
 }
 
-// File is the stream of a file that is read.
-func (s *Scanner) File(conn net.Conn, sandbox, path string) (net.Conn, error) {
+// File is the stream of a file that is read by whoever asks in ctx, of as many bytes as its sandbox says.
+func (s *Scanner) File(ctx context.Context, conn net.Conn, sandbox, path string, size int64) (net.Conn, error) {
 	rules, err := s.door.Scanning(sandbox)
 	if err != nil || rules.Files.Off() {
 		return conn, err
 	}
+	keep := 0
+	if rules.Files.Secrets == scan.Block || rules.Files.Personal == scan.Block {
+		keep = int(min(2*max(size, 0)+4<<10, maxWhole))     // with what is around the frames
+		if err := s.hold(ctx, keep+lastFrame); err != nil { // a guest that sends slowly has it kept for long
+			return nil, err
+		}
+	}
 	f := s.flow(conn, rules.Files, sandbox, admission.PlaceFiles, path)
-	f.whole = rules.Files.Secrets == scan.Block || rules.Files.Personal == scan.Block
+	f.keep(keep)
 	f.refusal = &channel.Reply{
 		Code: channel.CodePermission, Error: "the file has what looks like a secret or personal data, which the policy's secret_scanning.files blocks; cofferdam why tells more",
 	}

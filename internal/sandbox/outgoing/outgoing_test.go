@@ -82,7 +82,7 @@ func (c command) attach(_ context.Context, offset int64) (net.Conn, error) {
 }
 
 func scanner(d *door) *outgoing.Scanner {
-	return outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d)
+	return outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, nil)
 }
 
 // read is all that a connection says: stdout, stderr, and whether the exit came.
@@ -253,7 +253,7 @@ func TestFile(t *testing.T) {
 	content := "key = " + token + "\nmore\n"
 	for outcome, want := range map[scan.Outcome]string{scan.Off: content, scan.Report: content, scan.Redact: strings.Replace(content, token, masked, 1), scan.Block: ""} {
 		d := &door{plan: scan.Plan{Secrets: outcome}}
-		conn, err := scanner(d).File(file(content[:20], content[20:]), "box", "/a")
+		conn, err := scanner(d).File(t.Context(), file(content[:20], content[20:]), "box", "/a", int64(len(content)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func TestLongFile(t *testing.T) {
 	piece := strings.Repeat("a line of text\n", 1<<10)
 	pieces := append(slices.Repeat([]string{piece}, n), token+"\n", piece)
 	d := &door{plan: scan.Plan{Secrets: scan.Block}}
-	conn, err := scanner(d).File(file(pieces...), "box", "/a")
+	conn, err := scanner(d).File(t.Context(), file(pieces...), "box", "/a", 2<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,5 +282,26 @@ func TestLongFile(t *testing.T) {
 	got, err := io.ReadAll(channel.NewFileReader(channel.NewConn(conn), 2<<20))
 	if string(got) != strings.Repeat(piece, n) || !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// TestWhatIsKeptOfAFileIsCounted before any of it is read, as much as is kept at most; without room the file is refused.
+// What goes out as it comes takes none.
+func TestWhatIsKeptOfAFileIsCounted(t *testing.T) {
+	full := fault.New(fault.ErrExhausted, "full")
+	for outcome, size := range map[scan.Outcome]int64{scan.Report: 8 << 20, scan.Redact: 8 << 20, scan.Block: 8 << 20, scan.Off: 1} {
+		held := 0
+		d := &door{plan: scan.Plan{Secrets: outcome}}
+		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) error {
+			held += n
+			return full
+		})
+		conn, err := s.File(t.Context(), file("nothing"), "box", "/a", size)
+		if blocks := outcome == scan.Block; blocks != errors.Is(err, full) || blocks != (held >= 1<<20) || held > 2<<20 || !blocks && held > 0 {
+			t.Errorf("%s: %d bytes are counted, %v", outcome, held, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
 	}
 }

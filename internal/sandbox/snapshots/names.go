@@ -42,8 +42,8 @@ func (s *Store) takeTurn(owner string) (leave func()) {
 
 // renamed is a snapshot whose names are others now, and what is to be written of that.
 type renamed struct {
-	of    *kept
-	state mutable
+	of            *kept
+	before, state mutable
 }
 
 // takeNames takes names of a snapshot from all others of its owner, whose turn the caller has. writeLost
@@ -54,11 +54,27 @@ func (s *Store) takeNames(of *kept, names []string) (lost []renamed) {
 			continue
 		}
 		if state, had := k.without(names); had {
+			lost = append(lost, renamed{k, k.state, state})
 			k.state = state
-			lost = append(lost, renamed{k, state})
 		}
 	}
 	return lost
+}
+
+// giveBack gives snapshots the names that they have lost to one that does not get them: else they would be nobody's,
+// which no record says. The caller has the owner's turn.
+func (s *Store) giveBack(lost []renamed) {
+	s.mu.Lock()
+	for i, one := range lost {
+		one.of.state.Overtaken, one.of.state.Also = one.before.Overtaken, one.before.Also
+		lost[i].state = one.of.state
+	}
+	s.mu.Unlock()
+	for _, one := range lost {
+		if err := s.write(one); err != nil {
+			s.log.Error("after a restart a name may be no snapshot's", "snapshot", one.of.manifest.ID, "err", err)
+		}
+	}
 }
 
 // writeLost writes down which names snapshots have lost.
@@ -138,7 +154,11 @@ func (s *Store) Name(owner, id string, names []string) (Snapshot, error) {
 	}
 	defer leave()
 	s.writeLost(lost) // first: a crash leaves a name nobody's, and never two snapshots'
-	return s.change(k, before, state)
+	named, err := s.change(k, before, state)
+	if err != nil {
+		s.giveBack(lost)
+	}
+	return named, err
 }
 
 // CheckName says whether Name would give a snapshot these names, and changes nothing.

@@ -153,6 +153,36 @@ func TestNamesThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestANameThatIsNotGivenStaysWhereItIs: what another snapshot has lost for a name that can't be written it has again,
+// now and after a restart.
+func TestANameThatIsNotGivenStaysWhereItIs(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	make1(t, s, "snap1", "", "t")
+	make1(t, s, "snap2", "", "u")
+	if _, err := s.Name("", "snap2", []string{"v"}); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("the disk is full")
+	s.put = func(of string, state mutable) error {
+		if filepath.Base(of) == "snap1" {
+			return broken
+		}
+		return writeState(of, state)
+	}
+	if _, err := s.Name("", "snap1", []string{"u", "v"}); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"now", "after a restart"} {
+		for _, name := range []string{"u", "v"} {
+			if got, err := s.Find("", name); err != nil || got.ID != "snap2" {
+				t.Errorf("%s %s leads to %q, %v", when, name, got.ID, err)
+			}
+		}
+		s = open(t, dir, nil)
+	}
+}
+
 // TestNamesAreCountedFirst: more names than a snapshot may have are refused before each is looked at under
 // the lock that all owners' snapshots share.
 func TestNamesAreCountedFirst(t *testing.T) {

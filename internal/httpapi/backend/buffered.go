@@ -1,0 +1,24 @@
+package backend
+
+import (
+	"context"
+	"net/http"
+)
+
+// ReceiveBuffer is how many bytes of a request's body a server of HTTP/2 keeps at most until its handler reads them.
+// The daemon's servers grant their clients no more; net/http's own bound is 1 MiB.
+const ReceiveBuffer = 64 << 10
+
+// Buffered has the request of ctx take room for what the server keeps of its body, until it is over or gives all back:
+// its handler may do something else for as long as the client likes, and never read any of it. Over HTTP/1 what nobody
+// reads stays with the kernel. fault.ErrExhausted: there is no room.
+func Buffered(ctx context.Context, r *http.Request) error {
+	n := int64(ReceiveBuffer)
+	switch {
+	case r.ProtoMajor < 2 || r.ContentLength == 0:
+		return nil
+	case r.ContentLength > 0:
+		n = min(n, r.ContentLength)
+	}
+	return Take(ctx, int(n))
+}

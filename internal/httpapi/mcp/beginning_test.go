@@ -1,0 +1,45 @@
+package mcp_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
+)
+
+// TestASessionBeginsWithLittle: the library keeps what a session begins with for as long as it lives, in no room, so a
+// long beginning is refused, of a session that there is as well. The control is a short one.
+func TestASessionBeginsWithLittle(t *testing.T) {
+	h := newHouse(t)
+	s := newServer(h, func(c *mcp.Config) {
+		c.Connect = func(context.Context, string) (mcp.Backend, error) { return mcp.Over(h.client), nil }
+	})
+	t.Cleanup(s.Close)
+	handler := s.Handler(&tokens{revoked: map[string]bool{}}, func(context.Context) {})
+	begin := func(length int, session string) *httptest.ResponseRecorder {
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"` + strings.Repeat("n", length) + `","version":"1"}}}`
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
+		for name, value := range map[string]string{"Authorization": "Bearer one", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	short := begin(100, "")
+	session := short.Header().Get("Mcp-Session-Id")
+	if short.Code != http.StatusOK || session == "" {
+		t.Fatalf("the control: %d %s", short.Code, short.Body)
+	}
+	if w := begin(100_000, ""); w.Code != http.StatusRequestEntityTooLarge || w.Header().Get("Mcp-Session-Id") != "" {
+		t.Errorf("a long one: %d %.200s", w.Code, w.Body)
+	}
+	if w := begin(100_000, session); w.Code == http.StatusOK && !strings.Contains(w.Body.String(), "longer than it may be") {
+		t.Errorf("a long one of a session that there is: %d %.200s", w.Code, w.Body)
+	}
+}

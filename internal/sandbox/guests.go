@@ -62,7 +62,7 @@ func (i identity) user() channel.User {
 // showsTheSame tells whether the paths of the host that a sandbox shows are those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
 // who asks is told why. What an older version made has no blueprint.
-func (g *guests) showsTheSame(id string) error {
+func (g *guests) showsTheSame(ctx context.Context, id string) error {
 	kept, err := g.blueprints.Load(id)
 	if errors.Is(err, fault.ErrConflict) {
 		return nil // an older version kept none; the engine refuses what it has no record of
@@ -73,7 +73,7 @@ func (g *guests) showsTheSame(id string) error {
 	if err := engine.CheckSources(kept.Spec.Mounts); err != nil {
 		return err
 	}
-	return mounts.CheckGuards(kept.Spec.Mounts, g.cfg.OwnPrograms)
+	return mounts.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
 }
 
 // environment is what commands find, beyond what the agent gives all of them.

@@ -114,7 +114,7 @@ func (f applyFlags) apply(ctx context.Context, run string, wanted []string) erro
 			return err
 		}
 	}
-	return f.bring(w, run, files, changes)
+	return f.bring(ctx, w, run, files, changes)
 }
 
 // find opens a run's copy, in which nobody may work any more.
@@ -188,8 +188,8 @@ func (applyFlags) relative(w *workspace.Workspace, paths []string) []string {
 }
 
 // bring brings changes over, says what was left, and removes a copy of which nothing is.
-func (f applyFlags) bring(w *workspace.Workspace, run string, files autorun.Files, changes []workspace.Change) error {
-	applied, errs := w.Apply(changes, f.force)
+func (f applyFlags) bring(ctx context.Context, w *workspace.Workspace, run string, files autorun.Files, changes []workspace.Change) error {
+	applied, errs := w.Apply(ctx, changes, f.force)
 	stderr := ui.NewStderr(os.Stderr)
 	for _, c := range applied {
 		if _, err := fmt.Printf("%-8s  %s\n", c.How, ui.Printable(c.Path)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
@@ -235,9 +236,12 @@ func textOf(name string) []byte {
 // mostLooked is how many files of a directory are looked at for what leads to what is copied there.
 const mostLooked = 50_000
 
+// tooDeep tells of a directory in which nobody keeps settings, whose depth would end the looking.
+func tooDeep(name string) bool { return strings.Count(name, "/") >= 100 || len(name) > 3000 }
+
 // leadsInto are the paths below a directory of the person's to which its links and settings, and
 // the person's own from elsewhere, lead. It is as much as the first so many files tell.
-func leadsInto(dir string, files autorun.Files) []autorun.Lead {
+func leadsInto(ctx context.Context, dir string, files autorun.Files) []autorun.Lead {
 	at, err := openNamed(dir)
 	if err != nil {
 		return nil
@@ -251,9 +255,9 @@ func leadsInto(dir string, files autorun.Files) []autorun.Lead {
 	var paths []string
 	links := map[string][]string{}
 	// A file that can't be read leads nowhere that is known.
-	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	_ = treewalk.Walk(ctx, at, ".", treewalk.Usual(), func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil || d.IsDir() && files.Scope(name) == autorun.ScopeSealed:
+		case err != nil || d.IsDir() && (files.Scope(name) == autorun.ScopeSealed || tooDeep(name)):
 			return fs.SkipDir
 		case d.IsDir():
 			return nil

@@ -116,7 +116,7 @@ func TestAppliedThroughLinksAndSettings(t *testing.T) {
 	if slices.Contains(brought, "bin/tool") {
 		t.Error("a program in a directory that shells look for programs in is brought over unnamed")
 	}
-	if _, errs := w.Apply(rest, false); len(errs) > 0 {
+	if _, errs := w.Apply(t.Context(), rest, false); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	commit := func() bool {
@@ -131,7 +131,7 @@ func TestAppliedThroughLinksAndSettings(t *testing.T) {
 	}
 	// The control: with what was left out, it does. A name brings what it names.
 	rest = leaveUnnamed(w, files, changes, []string{"tools/hooks/pre-commit"})
-	if _, errs := w.Apply(slices.DeleteFunc(rest, func(c workspace.Change) bool { return c.Path != "tools/hooks/pre-commit" }), false); len(errs) > 0 || !commit() {
+	if _, errs := w.Apply(t.Context(), slices.DeleteFunc(rest, func(c workspace.Change) bool { return c.Path != "tools/hooks/pre-commit" }), false); len(errs) > 0 || !commit() {
 		t.Errorf("git does not run a hook that was named: %v", errs)
 	}
 }

@@ -78,7 +78,7 @@ func TestAppliedThroughOtherSettingsOfThePerson(t *testing.T) {
 			t.Errorf("%s is brought over unnamed, and the person's %s starts it", c.Path, why)
 		}
 	}
-	if _, errs := w.Apply(slices.Clone(rest), false); len(errs) > 0 {
+	if _, errs := w.Apply(t.Context(), slices.Clone(rest), false); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	commit := exec.CommandContext(t.Context(), "git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-q", "-m", "x")

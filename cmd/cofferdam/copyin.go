@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // send copies a file or a directory of this machine into the sandbox.
@@ -96,10 +97,8 @@ func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, tar
 	}
 	defer func() { _ = root.Close() }()
 	sent := 0
-	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	err = treewalk.Walk(ctx, from, ".", treewalk.Usual(), func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
 		case err != nil:
 			c.fail("%s %s", path.Join(source, name), because(err))
 			return nil
@@ -120,6 +119,10 @@ func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, tar
 		sent++
 		return c.sendFile(ctx, file, below(target, name))
 	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return fault.Invalid("the source %s %s; copy it in parts", source, bound.Has)
+	}
+	return err
 }
 
 // sendDir makes a directory; one that is there is fine.

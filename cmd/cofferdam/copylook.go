@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"os"
@@ -16,8 +17,8 @@ import (
 // pointOut tells of names by which programs of this machine run, or are changed
 // by, what lies there. The directories count for what they make of what is in them. All are
 // below dir.
-func (c *copying) pointOut(dir string, names, dirs []string) {
-	look := lookInto(dir, slices.Concat(names, dirs))
+func (c *copying) pointOut(ctx context.Context, dir string, names, dirs []string) {
+	look := lookInto(ctx, dir, slices.Concat(names, dirs))
 	found := map[autorun.Level][]string{}
 	for _, name := range names {
 		level := look.level(name)
@@ -56,7 +57,7 @@ type knownTree struct {
 }
 
 // lookInto looks at a directory into which paths were copied, relative to it, and at what was there before.
-func lookInto(dir string, paths []string) targetLook {
+func lookInto(ctx context.Context, dir string, paths []string) targetLook {
 	to := resolvedFromHere(dir)
 	l := targetLook{dirs: []string{to}}
 	if written, err := filepath.Abs(dir); err == nil && written != to {
@@ -73,7 +74,7 @@ func lookInto(dir string, paths []string) targetLook {
 	l.place = l.place.With(leadsToPlace(to, l.place, whole)...)
 	for _, top := range treesOf(to) {
 		files := autorun.Know(pathsIn(top, whole), decidingBelow(top)...)
-		l.trees = append(l.trees, knownTree{top, files.With(leadsInto(top, files)...)})
+		l.trees = append(l.trees, knownTree{top, files.With(leadsInto(ctx, top, files)...)})
 	}
 	return l
 }

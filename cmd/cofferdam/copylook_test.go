@@ -15,7 +15,7 @@ func TestHiddenNamesArePointedOut(t *testing.T) {
 		dir := t.TempDir()
 		laidFiles(t, dir, 0o644, map[string]string{name: ""})
 		c := &copying{}
-		c.pointOut(dir, []string{name}, nil)
+		c.pointOut(t.Context(), dir, []string{name}, nil)
 		if all := strings.Join(c.notes, "\n"); !strings.Contains(all, name) || !strings.Contains(all, word) {
 			t.Errorf("%s: %q", name, all)
 		}
@@ -52,7 +52,7 @@ func TestCopiedIntoWhatIsRun(t *testing.T) {
 		}
 		laidFiles(t, dir, 0o644, files)
 		out := &copying{}
-		out.pointOut(filepath.Join(dir, c.into), c.copied, nil)
+		out.pointOut(t.Context(), filepath.Join(dir, c.into), c.copied, nil)
 		if all := strings.Join(out.notes, "\n"); !strings.Contains(all, "look at") || !strings.Contains(all, c.copied[0]) {
 			t.Errorf("%s: nothing is pointed out of %q", what, c.copied)
 		}
@@ -90,7 +90,7 @@ func TestCopiedToWhereThePersonsSettingsLead(t *testing.T) {
 	} {
 		laidFiles(t, home, 0o600, map[string]string{at: ""})
 		c := &copying{}
-		c.pointOut(filepath.Join(home, filepath.Dir(at)), []string{filepath.Base(at)}, nil)
+		c.pointOut(t.Context(), filepath.Join(home, filepath.Dir(at)), []string{filepath.Base(at)}, nil)
 		if got := strings.Contains(strings.Join(c.notes, "\n"), filepath.Base(at)); got != want {
 			t.Errorf("%s is pointed out: %v; %q", at, got, c.notes)
 		}
@@ -105,7 +105,7 @@ func TestPlainNamesAreNotPointedOut(t *testing.T) {
 		dir := t.TempDir()
 		laidFiles(t, dir, 0o644, map[string]string{filepath.Join(into, "out.csv"): ""})
 		c := &copying{}
-		c.pointOut(filepath.Join(dir, into), []string{"out.csv"}, nil)
+		c.pointOut(t.Context(), filepath.Join(dir, into), []string{"out.csv"}, nil)
 		if len(c.notes) != 0 {
 			t.Errorf("%s: %q", into, c.notes)
 		}

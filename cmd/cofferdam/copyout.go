@@ -92,7 +92,7 @@ func (c *copying) fetchOne(ctx context.Context, source string, info api.FileInfo
 	if err := c.fetchFile(ctx, root, source, name, info.Mode); err != nil {
 		return err
 	}
-	c.pointOut(dir, []string{name}, nil)
+	c.pointOut(ctx, dir, []string{name}, nil)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 		}
 	}
 	c.makeLinks(root, listed)
-	c.pointOut(target, slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))), slices.Collect(maps.Keys(listed.dirs)))
+	c.pointOut(ctx, target, slices.Concat(slices.Collect(maps.Keys(listed.files)), slices.Collect(maps.Keys(listed.links))), slices.Collect(maps.Keys(listed.dirs)))
 	return nil
 }
 

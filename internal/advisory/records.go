@@ -16,6 +16,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // limits bound what an import reads.
@@ -80,10 +81,7 @@ func (r *recordReader) directory(ctx context.Context, dir *hostpath.Path) error 
 		return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read", dir.Name)
 	}
 	defer func() { _ = root.Close() }()
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	err = treewalk.Walk(ctx, dir, ".", recordBounds(), func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fault.Wrap(fault.ErrInvalid, err, "the directory %s can't be read whole", dir.Name)
 		}
@@ -97,6 +95,15 @@ func (r *recordReader) directory(ctx context.Context, dir *hostpath.Path) error 
 		file := recordFile{name: filepath.FromSlash(name), withdrawn: inWithdrawn(name)}
 		return r.one(file, size, func() (io.ReadCloser, error) { return openBelow(root, name) })
 	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return fault.Invalid("the directory %s %s; name one that has the records alone", dir.Name, bound.Has)
+	}
+	return err
+}
+
+// recordBounds are of a directory of records, of which the largest databases have some 500,000.
+func recordBounds() treewalk.Bounds {
+	return treewalk.Bounds{Entries: 10_000_000, Depth: 200, Names: 2 << 30}
 }
 
 // leadsToDirectory reports a link to a directory, or out of this one, where there may be one: it is

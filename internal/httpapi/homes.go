@@ -16,7 +16,7 @@ func (s sandboxRoutes) listHomes(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Homes == nil {
 		return errNotWired
 	}
-	all, err := s.cfg.Homes.List(who.uid)
+	all, err := s.cfg.Homes.List(r.Context(), who.uid)
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,7 @@ func (a *assembly) waits(s *Sandbox) waiting.Config {
 	}
 	if body, ok := s.instance.(engine.Freezer); ok {
 		cfg.Body = a.remover.blueprints.Following(id, body)
+		cfg.MayThaw = func() error { return a.guests.mayShow(s.info) }
 	}
 	return cfg
 }

@@ -203,6 +203,10 @@ func (c *creator) tellWhy(ctx context.Context, id string, inst engine.Instance, 
 // introduce tells the keeper and the disk what to remember, and the guest who it
 // is, at the same time: neither needs the other, and somebody waits for both.
 func (c *creator) introduce(ctx context.Context, s *Sandbox, p *plan, req Request) error {
+	// Its mounts are laid, each with all that lay below it: what came since they were checked came before this.
+	if err := c.guests.rules.CheckStill(p.spec.Mounts, p.info.TemplateMounts); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	var both errgroup.Group

@@ -31,6 +31,7 @@ const (
 type guests struct {
 	cfg        *Config
 	blueprints *copies.Blueprints
+	rules      mounts.Rules
 }
 
 // identity is what a guest is told of itself.
@@ -62,8 +63,8 @@ func (i identity) user() channel.User {
 // showsTheSame tells whether the paths of the host that a sandbox shows are those that it
 // was made with. What counts is what the engine opens; here the sandbox stays paused, and
 // who asks is told why. What an older version made has no blueprint.
-func (g *guests) showsTheSame(id string) error {
-	kept, err := g.blueprints.Load(id)
+func (g *guests) showsTheSame(ctx context.Context, info Info) error {
+	kept, err := g.blueprints.Load(info.ID)
 	if errors.Is(err, fault.ErrConflict) {
 		return nil // an older version kept none; the engine refuses what it has no record of
 	}
@@ -73,7 +74,23 @@ func (g *guests) showsTheSame(id string) error {
 	if err := engine.CheckSources(kept.Spec.Mounts); err != nil {
 		return err
 	}
-	return mounts.CheckGuards(kept.Spec.Mounts, g.cfg.OwnPrograms)
+	if err := g.rules.CheckStill(kept.Spec.Mounts, info.TemplateMounts); err != nil {
+		return err
+	}
+	return mounts.CheckGuards(ctx, kept.Spec.Mounts, g.cfg.OwnPrograms)
+}
+
+// mayShow tells whether the host has nothing in what a sandbox shows by now that nobody may be shown. What an older version made has no
+// blueprint.
+func (g *guests) mayShow(info Info) error {
+	kept, err := g.blueprints.Load(info.ID)
+	if errors.Is(err, fault.ErrConflict) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return g.rules.CheckStill(kept.Spec.Mounts, info.TemplateMounts)
 }
 
 // environment is what commands find, beyond what the agent gives all of them.

@@ -13,14 +13,14 @@ import (
 
 // home are the mounts of what a request keeps of its home directory; none if it keeps
 // nothing. Another mount must not lie over one, nor under it.
-func (l *planner) home(req Request, p *plan, shown []engine.Mount, most int64) ([]engine.Mount, error) {
+func (l *planner) home(ctx context.Context, req Request, p *plan, shown []engine.Mount, most int64) ([]engine.Mount, error) {
 	if req.Home.IsZero() {
 		return nil, nil
 	}
 	if l.cfg.Homes == nil {
 		return nil, fault.New(fault.ErrUnavailable, "no homes are kept here")
 	}
-	kept, err := l.cfg.Homes.Mounts(homes.Want{
+	kept, err := l.cfg.Homes.Mounts(ctx, homes.Want{
 		Home: req.Home, GID: req.HostGID, Places: req.Keeps, Inside: cmp.Or(req.Account.Home, p.template.Home), Most: most,
 	})
 	for _, k := range kept {
@@ -47,13 +47,13 @@ func (r *remover) tendHomes(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			r.endCrowded()
+			r.endCrowded(ctx)
 		}
 	}
 }
 
-func (r *remover) endCrowded() {
-	over := r.cfg.Homes.Over(func(id string) int64 {
+func (r *remover) endCrowded(ctx context.Context) {
+	over := r.cfg.Homes.Over(ctx, func(id string) int64 {
 		s, err := r.registry.get(id)
 		if err != nil {
 			return 0 // it is being made, or is gone

@@ -78,7 +78,7 @@ func New(given Config) *Manager {
 		cfg: cfg, registry: known, spans: m.spans, tracker: m.tracker, keys: keys, blueprints: blueprints, documents: m.documents, copies: m.copies, background: b,
 		inventory: inventory.NewBook(inventory.Config{Keeper: cfg.Keeper, Door: cfg.Door, Dir: cfg.BaselineDir, Log: cfg.Log}),
 	}
-	agents := &guests{cfg: cfg, blueprints: blueprints}
+	agents := &guests{cfg: cfg, blueprints: blueprints, rules: rules}
 	joined := &assembly{
 		cfg: cfg, tracker: m.tracker, remover: m.remover, guests: agents, inventory: m.remover.inventory,
 		commands: commands.NewRunner(b.ctx, &b.group, commands.Config{Keeper: cfg.Keeper, Door: cfg.Door, Outgoing: scans, Log: cfg.Log}),

@@ -86,7 +86,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 	if err := p.cfg.Door.Recheck(ctx, id); err != nil {
 		return true, err
 	}
-	if err := p.guests.showsTheSame(id); err != nil {
+	if err := p.guests.showsTheSame(ctx, s.info); err != nil {
 		return true, err
 	}
 	if v.Files { // of what can't be started nothing is to be lost

@@ -96,7 +96,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 		return nil, err
 	}
 	p.variables = placeholderVariables(req.Policy, p.info.Placeholders)
-	p.spec, err = l.spec(req, p)
+	p.spec, err = l.spec(ctx, req, p)
 	p.info.Limits = p.spec.Limits
 	return p, err
 }
@@ -159,24 +159,24 @@ func (l *planner) template(ctx context.Context, req Request) (template.Template,
 }
 
 // spec translates a request into the engine's terms.
-func (l *planner) spec(req Request, p *plan) (engine.Spec, error) {
+func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, error) {
 	limits := limitsOf(req.Policy)
 	if req.proof {
 		limits = controls.Lower(limits)
 	}
 	if from := req.from; from != nil {
-		spec, err := l.copies.Spec(from, copies.Wanted{
+		spec, err := l.copies.Spec(ctx, from, copies.Wanted{
 			ID: p.info.ID, Run: p.info.Run, Token: req.Owner.Token, Root: p.template.Root, TemplateMounts: p.template.Mounts,
 			PolicyMounts: mounts.OfPolicy(req.Policy), Limits: limits,
 		})
 		p.info.WritableMounts, p.info.ReadOnlyMounts = nil, mounts.WithHidden(from.Of.ReadOnlyMounts, spec.Mounts)
 		return spec, err
 	}
-	shown, err := l.rules.Lay(askedMounts(req), decidingFiles(req))
+	shown, err := l.rules.Lay(ctx, askedMounts(req), decidingFiles(req))
 	if err != nil {
 		return engine.Spec{}, err
 	}
-	kept, err := l.home(req, p, shown, limits.DiskBytes)
+	kept, err := l.home(ctx, req, p, shown, limits.DiskBytes)
 	if err != nil {
 		return engine.Spec{}, err
 	}

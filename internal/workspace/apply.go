@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,7 +52,7 @@ func Pick(changes []Change, paths []string) ([]Change, error) {
 // brought over, or are in conflict, unless force is set, are left, with an error each. Time
 // has passed since they were found, and a person may have read them: what has changed since,
 // on either side, is left, too.
-func (w *Workspace) Apply(changes []Change, force bool) (applied []Change, errs []error) {
+func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (applied []Change, errs []error) {
 	original, err := w.openOriginal()
 	if err != nil {
 		return nil, []error{err}
@@ -65,7 +66,7 @@ func (w *Workspace) Apply(changes []Change, force bool) (applied []Change, errs 
 	now := &comparison{w: w, copied: copied, original: original}
 	for _, c := range changes {
 		before, was := w.list.Entries[c.Path]
-		switch meanwhile := now.judged(c, before, was).Conflict; {
+		switch meanwhile := now.judged(ctx, c, before, was).Conflict; {
 		case c.Refused != "":
 			err = fmt.Errorf("%s is left out: %s", c.Path, c.Refused)
 		case meanwhile != "" && !force:

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // How a path has changed.
@@ -54,7 +56,7 @@ func (w *Workspace) Changes(ctx context.Context) ([]Change, error) {
 	if err := c.now(ctx); err != nil {
 		return nil, err
 	}
-	c.gone()
+	c.gone(ctx)
 	slices.SortFunc(c.found, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return c.found, nil
 }
@@ -69,14 +71,13 @@ type comparison struct {
 
 // now finds what is new or other.
 func (c *comparison) now(ctx context.Context) error {
-	w := walker{entries: mostEntries, names: mostNames, visit: func(name string, info fs.FileInfo) error {
+	return lookThrough(ctx, c.copied, bounds(), func(name string, info fs.FileInfo) error {
 		c.seen[name] = true
-		return c.one(name, info)
-	}}
-	return w.all(ctx, c.copied)
+		return c.one(ctx, name, info)
+	})
 }
 
-func (c *comparison) one(name string, info fs.FileInfo) error {
+func (c *comparison) one(ctx context.Context, name string, info fs.FileInfo) error {
 	before, was := c.w.list.Entries[name]
 	kind := kindOf(info.Mode())
 	change := Change{Path: name, How: Added, Kind: kind, Executable: info.Mode().Perm()&0o111 != 0}
@@ -105,7 +106,7 @@ func (c *comparison) one(name string, info fs.FileInfo) error {
 		change.How = Modified // a file became a directory, or the like
 	}
 	change.Refused = refusal(change, was && before.Kind != kind)
-	c.found = append(c.found, c.judged(change, before, was))
+	c.found = append(c.found, c.judged(ctx, change, before, was))
 	return nil
 }
 
@@ -123,7 +124,7 @@ func (c *comparison) other(name string, before Entry, info fs.FileInfo) (bool, e
 }
 
 // gone finds what was removed: of a directory that was, the directory alone.
-func (c *comparison) gone() {
+func (c *comparison) gone(ctx context.Context) {
 	for name, before := range c.w.list.Entries {
 		if c.seen[name] {
 			continue
@@ -132,12 +133,12 @@ func (c *comparison) gone() {
 			continue
 		}
 		change := Change{Path: name, How: Removed, Kind: before.Kind, Target: before.Target}
-		c.found = append(c.found, c.judged(change, before, true))
+		c.found = append(c.found, c.judged(ctx, change, before, true))
 	}
 }
 
 // judged adds what happened to the original meanwhile.
-func (c *comparison) judged(change Change, before Entry, was bool) Change {
+func (c *comparison) judged(ctx context.Context, change Change, before Entry, was bool) Change {
 	info, err := c.original.Lstat(change.Path)
 	switch there := err == nil; {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -157,7 +158,7 @@ func (c *comparison) judged(change Change, before Entry, was bool) Change {
 	case there && was && before.Kind == Dir && change.How == Removed && before.Original.Mode != stampOf(info).Mode:
 		change.Conflict = "the original's mode was changed since"
 	case there && change.How == Removed && before.Kind == Dir:
-		change.Conflict = c.workedIn(change.Path)
+		change.Conflict = c.workedIn(ctx, change.Path)
 	}
 	return change
 }
@@ -170,9 +171,9 @@ func (c *comparison) leadsAsBefore(name string, before Entry) bool {
 }
 
 // workedIn says what was done in a directory of the original since it was copied; "": nothing.
-func (c *comparison) workedIn(dir string) string {
+func (c *comparison) workedIn(ctx context.Context, dir string) string {
 	errWorked := errors.New("something in the original's was changed since")
-	err := fs.WalkDir(c.original.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+	err := treewalk.WalkRootAt(ctx, c.original, dir, bounds(), func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
 		}

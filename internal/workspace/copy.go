@@ -17,13 +17,15 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
 // Bounds of what is copied and looked through.
 const (
 	mostEntries = 1_000_000
-	mostDepth   = 200
+	mostDepth   = 200       // directories in each other
+	mostNames   = 256 << 20 // bytes of all paths
 	mostList    = 512 << 20 // bytes of the list's file
 )
 
@@ -247,8 +249,8 @@ type copier struct {
 }
 
 func (c *copier) tree(ctx context.Context) error {
-	return fs.WalkDir(c.from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err = errors.Join(err, context.Cause(ctx)); err != nil || name == "." {
+	err := treewalk.WalkRoot(ctx, c.from, bounds(), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
 			return err
 		}
 		if c.hides != nil && c.hides(name, d) {
@@ -257,9 +259,6 @@ func (c *copier) tree(ctx context.Context) error {
 				return fs.SkipDir
 			}
 			return nil
-		}
-		if len(c.list.Entries) >= mostEntries {
-			return fault.Invalid("%s has more than %d files; give the run a smaller directory", c.list.Original, mostEntries)
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -270,6 +269,10 @@ func (c *copier) tree(ctx context.Context) error {
 		}
 		return c.one(name, info)
 	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return fault.Invalid("%s %s; give the run a smaller directory", c.list.Original, bound.Has)
+	}
+	return err
 }
 
 // one copies one path.

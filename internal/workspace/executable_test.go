@@ -42,7 +42,7 @@ func TestADifferenceSaysWhatMayBeExecuted(t *testing.T) {
 	if seen != 3 {
 		t.Fatalf("INCONCLUSIVE: %d programs among %+v", seen, all)
 	}
-	if _, errs := w.Apply(all, false); len(errs) > 0 {
+	if _, errs := w.Apply(t.Context(), all, false); len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a.txt")); err != nil || info.Mode()&0o111 == 0 {

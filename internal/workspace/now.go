@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // Now is how the original is now, which may have files that the copy's run never saw: the paths
@@ -17,14 +18,12 @@ func (w *Workspace) Now(ctx context.Context) (paths []string, links map[string]s
 	}
 	defer func() { _ = original.Close() }()
 	links = map[string]string{}
-	err = fs.WalkDir(original.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	err = treewalk.WalkRoot(ctx, original, bounds(), func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it has just gone
 			return nil
 		case err != nil || d.IsDir():
-			return errors.Join(err, context.Cause(ctx))
-		case len(paths) >= mostEntries:
-			return fault.Invalid("%s has more than %d files by now; nothing can be brought over to it", w.list.Original, mostEntries)
+			return err
 		}
 		paths = append(paths, name)
 		if d.Type()&fs.ModeSymlink == 0 {
@@ -37,6 +36,9 @@ func (w *Workspace) Now(ctx context.Context) (paths []string, links map[string]s
 		links[name] = target
 		return err
 	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return nil, nil, fault.Invalid("%s by now %s; nothing can be brought over to it", w.list.Original, bound.Has)
+	}
 	return paths, links, err
 }
 

@@ -38,7 +38,7 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 			if text, err := w.Diff(found[0]); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("diff: %q, %v", text, err)
 			}
-			if applied, errs := w.Apply(found, true); len(applied) > 0 || len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
+			if applied, errs := w.Apply(t.Context(), found, true); len(applied) > 0 || len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
 				t.Errorf("applied %v, %v", applied, errs)
 			}
 			if got := text(t, dir, "a.txt"); got != "one\ntwo\nthree\n" {
@@ -51,7 +51,7 @@ func TestAnotherDirectoryInItsPlace(t *testing.T) {
 			if err := os.Rename(dir+".old", dir); err != nil {
 				t.Fatal(err)
 			}
-			if applied, errs := w.Apply(found, false); len(applied) != 1 || len(errs) > 0 {
+			if applied, errs := w.Apply(t.Context(), found, false); len(applied) != 1 || len(errs) > 0 {
 				t.Errorf("applied %v, %v", applied, errs)
 			}
 			if got := text(t, dir, "a.txt"); got != "theirs\n" {

@@ -50,7 +50,7 @@ func TestAHoleTakesNothing(t *testing.T) {
 	sure(t, os.Truncate(filepath.Join(w.Dir(), "new"), long))
 	changes, err := w.Changes(t.Context())
 	sure(t, err)
-	if applied, errs := w.Apply(changes, false); len(applied) != 1 || errs != nil {
+	if applied, errs := w.Apply(t.Context(), changes, false); len(applied) != 1 || errs != nil {
 		t.Fatalf("%+v, %v", applied, errs)
 	}
 	if n := taken(t, filepath.Join(original, "new")); n > most {

@@ -3,76 +3,33 @@ package workspace
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"path"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
-// Bounds of what is looked through in a copy: whoever was inside chose the names and how
+// bounds are those of what is copied and looked through: whoever was inside chose the names and how
 // many there are.
-const (
-	mostNames  = 256 << 20 // bytes of all paths
-	readAtOnce = 1024      // entries of a directory
-)
-
-// walker looks through a copy, in which anybody may have made anything: a directory is read
-// in parts, and never as a whole.
-type walker struct {
-	visit          func(name string, info fs.FileInfo) error
-	entries, names int // how many there may still be, and how many bytes their paths may still have
+func bounds() treewalk.Bounds {
+	return treewalk.Bounds{Entries: mostEntries, Depth: mostDepth, Names: mostNames}
 }
 
-// all visits what is below root, parents before what is in them.
-func (w *walker) all(ctx context.Context, root *os.Root) error {
-	return w.dir(ctx, root, ".", 0)
-}
-
-func (w *walker) dir(ctx context.Context, root *os.Root, at string, depth int) error {
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	for {
-		part, err := dir.ReadDir(readAtOnce)
-		for _, d := range part {
-			if err := w.entry(ctx, root, at, d.Name(), depth); err != nil {
-				return err
-			}
+// lookThrough visits what is below a copy's root, in which anybody may have made anything, parents before what is in them.
+func lookThrough(ctx context.Context, root *os.Root, b treewalk.Bounds, visit func(name string, info fs.FileInfo) error) error {
+	err := treewalk.WalkRoot(ctx, root, b, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+		info, err := d.Info()
 		if err != nil {
 			return err
 		}
+		return visit(name, info)
+	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return fault.Invalid("the copy %s; nothing can be brought over from it", bound.Has)
 	}
-}
-
-func (w *walker) entry(ctx context.Context, root *os.Root, at, base string, depth int) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	name := path.Join(at, base)
-	w.entries--
-	w.names -= len(name)
-	if w.entries < 0 || w.names < 0 || depth >= mostDepth {
-		return fault.Invalid("the copy has more than %d files, names of more than %d MB, or a file more than %d directories deep; nothing can be brought over from it", mostEntries, mostNames>>20, mostDepth)
-	}
-	info, err := root.Lstat(base)
-	if err != nil {
-		return err
-	}
-	if err := w.visit(name, info); err != nil || !info.IsDir() {
-		return err
-	}
-	below, err := root.OpenRoot(base)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = below.Close() }()
-	return w.dir(ctx, below, name, depth+1)
+	return err
 }

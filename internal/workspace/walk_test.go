@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // TestWalkHasBounds: of entries, of their names, and of depth.
@@ -24,8 +26,7 @@ func TestWalkHasBounds(t *testing.T) {
 	defer root.Close()
 	walk := func(entries, names int) (int, error) {
 		visited := 0
-		w := walker{entries: entries, names: names, visit: func(string, fs.FileInfo) error { visited++; return nil }}
-		err := w.all(t.Context(), root)
+		err := lookThrough(t.Context(), root, treewalk.Bounds{Entries: entries, Names: names, Depth: mostDepth}, func(string, fs.FileInfo) error { visited++; return nil })
 		return visited, err
 	}
 	if n, err := walk(51, 1+50*9); n != 51 || err != nil { // the control

@@ -80,7 +80,7 @@ func apply(t *testing.T, w *workspace.Workspace, force bool, paths ...string) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, errs := w.Apply(picked, force)
+	_, errs := w.Apply(t.Context(), picked, force)
 	var said []string
 	for _, err := range errs {
 		said = append(said, err.Error())
@@ -288,7 +288,7 @@ func TestMeanwhile(t *testing.T) {
 	}
 	write(t, w.Dir(), map[string]string{"a.txt": "evil\n"}) // of the same size
 	write(t, dir, map[string]string{"src/b.py": "mine", "new": "mine"})
-	applied, errs := w.Apply(listed, false)
+	applied, errs := w.Apply(t.Context(), listed, false)
 	if len(applied) != 1 || applied[0].Path != "src/deep/c" { // the control
 		t.Errorf("%+v", applied)
 	}
@@ -493,7 +493,7 @@ func TestCopyWithoutHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, errs := w.Apply(changes, false); len(errs) == 0 {
+	if _, errs := w.Apply(t.Context(), changes, false); len(errs) == 0 {
 		t.Error("nothing is said of a directory that is left")
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "conf", "key")); err != nil {

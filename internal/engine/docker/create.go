@@ -41,7 +41,7 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engi
 		return nil, err
 	}
 	if !found.runtime.ownKernel {
-		if err := mounts.NoDoors(spec.Mounts); err != nil {
+		if err := mounts.NoDoors(ctx, spec.Mounts); err != nil {
 			return nil, err
 		}
 	}

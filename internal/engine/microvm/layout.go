@@ -23,6 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/guest/boot"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // What of the host's files is copied into a machine.
@@ -114,16 +115,11 @@ func (l *layout) memory(m engine.Mount) {
 // measure refuses a folder that is too large to be copied.
 func measure(ctx context.Context, source *hostpath.Path) error {
 	dir := source.Name
-	root, err := source.Root()
-	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "%s can't be read", dir)
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
 	var bytes int64
 	entries := 0
-	err = fs.WalkDir(root.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil || ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
+	err := treewalk.Walk(ctx, source, ".", treewalk.Usual(), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -140,6 +136,9 @@ func measure(ctx context.Context, source *hostpath.Path) error {
 		}
 		return nil
 	})
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return fault.Invalid("%s %s, too much to copy it into a machine; mount less of it, or use the engine gvisor", dir, bound.Has)
+	}
 	if err != nil && !errors.Is(err, fault.ErrInvalid) && ctx.Err() == nil {
 		return fault.Wrap(fault.ErrInvalid, err, "%s can't be read", dir)
 	}

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -9,26 +10,25 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
-
-// mostEntries bounds how much of a mount is looked through.
-const mostEntries = 500_000
-
-var errMany = errors.New("too many")
 
 // NoDoors refuses mounts with sockets or named pipes in them. The host's kernel connects
 // whoever may write to one with whoever listens on it, network namespace or not: a mounted
 // folder with a container engine's socket is the host. What the host puts there later is
 // not seen.
-func NoDoors(mounts []engine.Mount) error {
+func NoDoors(ctx context.Context, mounts []engine.Mount) error {
 	for _, m := range mounts {
 		if m.Source == "" || programs(m) {
 			continue
 		}
-		door, err := firstDoor(m, mostEntries)
+		door, err := firstDoor(ctx, m)
+		bound, large := errors.AsType[*treewalk.BoundError](err)
 		switch {
-		case errors.Is(err, errMany):
-			return fault.Invalid("%s has more than %d entries, too many to look for sockets among them, which a container could connect to; mount less of it, or use the engine gvisor", m.Source, mostEntries)
+		case large:
+			return fault.Invalid("%s %s, too much to look for sockets in it, which a container could connect to; mount less of it, or use the engine gvisor", m.Source, bound.Has)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case err != nil:
 			return fault.Wrap(fault.ErrInvalid, err, "%s can't be looked through for sockets, which a container could connect to", m.Source)
 		case door != "":
@@ -49,9 +49,9 @@ func programs(m engine.Mount) bool {
 	return false
 }
 
-// firstDoor is the path of a socket or a named pipe; "" if there is none. errMany: more than most entries
+// firstDoor is the path of a socket or a named pipe; "" if there is none. A *treewalk.BoundError: too much
 // would have to be looked at.
-func firstDoor(m engine.Mount, most int) (door string, err error) {
+func firstDoor(ctx context.Context, m engine.Mount) (door string, err error) {
 	source, err := m.Open()
 	if _, other := errors.AsType[*hostpath.TypeError](err); other {
 		return m.Source, nil
@@ -63,21 +63,12 @@ func firstDoor(m engine.Mount, most int) (door string, err error) {
 	if source.ID.Type == hostpath.File {
 		return "", nil
 	}
-	root, err := source.Root()
-	if err != nil {
-		return "", err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	entries := 0
-	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+	err = treewalk.Walk(ctx, source, ".", treewalk.Usual(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) && path != "." {
 				return nil // it was there a moment ago
 			}
 			return err
-		}
-		if entries++; entries > most {
-			return errMany
 		}
 		if isDoor(entry.Type()) {
 			door = filepath.Join(m.Source, path)

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk/treewalktest"
 )
 
 // TestMountsWithDoors: a socket or a named pipe anywhere in a mount refuses it, by name; a
@@ -31,21 +33,52 @@ func TestMountsWithDoors(t *testing.T) {
 	for source, want := range map[string]string{
 		socket: "deep/s", filepath.Join(socket, "deep", "s"): "deep/s", pipe: "/p", plain: "",
 	} {
-		err := NoDoors([]engine.Mount{{Destination: "/memory", SizeBytes: 1}, {Source: source, Destination: "/w", ReadOnly: true}})
+		err := NoDoors(t.Context(), []engine.Mount{{Destination: "/memory", SizeBytes: 1}, {Source: source, Destination: "/w", ReadOnly: true}})
 		if want == "" && err != nil || want != "" && (!errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want it to name %q", source, err, want)
 		}
 	}
-	for most, want := range map[int]error{1: errMany, 2: nil} { // the folder, and the one in it
-		folder := t.TempDir()
-		if err := unix.Mkdir(filepath.Join(folder, "a"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := firstDoor(engine.Mount{Source: folder, Destination: "/w"}, most); !errors.Is(err, want) {
-			t.Errorf("of %d entries at most: %v", most, err)
-		}
-	}
-	if err := NoDoors([]engine.Mount{{Source: filepath.Join(plain, "absent"), Destination: "/w"}}); err == nil {
+	if err := NoDoors(t.Context(), []engine.Mount{{Source: filepath.Join(plain, "absent"), Destination: "/w"}}); err == nil {
 		t.Error("what can't be looked through was mounted")
 	}
+}
+
+// TestDoorsEnd: a folder is as an agent made it, and looking through it ends: with a sentence where there is too much, and with
+// the request.
+func TestDoorsEnd(t *testing.T) {
+	deep, shallow := t.TempDir(), t.TempDir()
+	treewalktest.Deepen(t, deep, 3_000)
+	treewalktest.Deepen(t, shallow, 100)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for name, tc := range map[string]struct {
+		ctx    context.Context //nolint:containedctx // of one case
+		source string
+		is     error
+		says   string
+	}{
+		"too deep":            {t.Context(), deep, fault.ErrInvalid, deep + " has more than 200 directories in each other, too much to look for sockets in it, which a container could connect to; mount less of it, or use the engine gvisor"},
+		"deep":                {t.Context(), shallow, nil, ""},
+		"the client has gone": {gone, shallow, context.Canceled, ""},
+	} {
+		err := NoDoors(tc.ctx, []engine.Mount{{Source: tc.source, Destination: "/w"}})
+		if !errors.Is(err, tc.is) || tc.says != "" && err.Error() != tc.says {
+			t.Errorf("%s: %v, want %v %s", name, err, tc.is, tc.says)
+		}
+	}
+}
+
+// TestDoorsWaitForNoPipe: who has a folder read-write exchanges directories of it with named pipes while it is looked through. Whatever
+// is found, nobody waits for who writes to a pipe.
+func TestDoorsWaitForNoPipe(t *testing.T) {
+	folder := t.TempDir()
+	stop := treewalktest.Exchange(t, folder)
+	refused := 0
+	for range 200 {
+		if err := NoDoors(t.Context(), []engine.Mount{{Source: folder, Destination: "/w"}}); err != nil {
+			refused++
+		}
+	}
+	stop()
+	t.Logf("%d of 200 looks were refused", refused)
 }

@@ -61,6 +61,9 @@ func (p Pins) Pin() error {
 			nested = append(nested, n)
 		}
 	}
+	if err := p.checkLaid(); err != nil {
+		return err
+	}
 	for n, m := range p.Mounts {
 		if !m.Around.IsZero() {
 			if err := p.hide(n); err != nil {
@@ -79,6 +82,31 @@ func (p Pins) Pin() error {
 		}
 		if err := p.cover(n, outers[0]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkLaid refuses what has come with a source, mounted below it, and belongs to the host's kernel: when the source was checked it may
+// not have been there. What is looked at is what was laid, which nothing comes into any more.
+func (p Pins) checkLaid() error {
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		return err
+	}
+	for n, m := range p.Mounts {
+		if m.Source == "" {
+			continue
+		}
+		at, err := hostpath.Follow(p.At(n)) // by the name that the table has
+		if err != nil {
+			return err
+		}
+		at.Close()
+		for _, shown := range table.Shown(at.Name) {
+			if shown.IsKernels() {
+				return fault.New(fault.ErrConflict, "%s, which is to be shown at %s, has a file system of the host's kernel in it by now (%s at %s); unmount it there, or make a sandbox without that directory", m.Source, m.Destination, shown.Type, filepath.Join(m.Source, strings.TrimPrefix(shown.At, at.Name)))
+			}
 		}
 	}
 	return nil

@@ -213,3 +213,20 @@ func TestPinsCover(t *testing.T) {
 		t.Errorf("on the host: %q, %v", key, err)
 	}
 }
+
+// TestPinShowsNoKernels: somebody builds a root in a project between the check of a mount and its laying, and the host's /proc
+// would come with it.
+func TestPinShowsNoKernels(t *testing.T) {
+	for kind, want := range map[string]error{"tmpfs": nil, "proc": fault.ErrConflict} {
+		alone(t, func() {
+			f := newField(t)
+			below := filepath.Join(f.data, "root")
+			check(t, os.Mkdir(below, 0o755))
+			check(t, unix.Mount(kind, below, kind, 0, ""))
+			pins := Pins{Mounts: []engine.Mount{f.mount}, At: func(int) string { return filepath.Join(f.dir, "pins", "0") }, Empty: filepath.Join(f.dir, "empty")}
+			if err := pins.Pin(); !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Errorf("with a %s in it: %v", kind, err)
+			}
+		})
+	}
+}

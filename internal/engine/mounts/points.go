@@ -3,17 +3,26 @@ package mounts
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// Points makes, as the owner's, what mounts lie over in other mounts: in a sandbox's own
-// files the container's runtime makes them, and in the host's nobody inside may. No link
-// leads out of the outer mount.
+// Points makes what mounts lie over in other mounts, if it is not there: in a sandbox's own
+// files the container's runtime makes them, and in the host's nobody inside may. They are the
+// owner's where the owner could make them.
+//
+// Whoever has the outer mount read-write elsewhere may change it meanwhile. So all goes by descriptors, no link is followed, nothing
+// that is there is opened to be written or given to anybody, and what takes a place that was not there is a fault.ErrConflict.
 func Points(spec engine.Spec) error {
 	for _, inner := range spec.Mounts {
 		outer, below := outerOf(spec.Mounts, inner)
@@ -44,37 +53,111 @@ func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engi
 		return err
 	}
 	defer opened.Close()
-	root, err := opened.Root()
-	if err != nil {
-		return err
+	there, err := opened.Below(below, hostpath.Identity{})
+	if err == nil {
+		there.Close()
 	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	if _, err := root.Stat(below); err == nil || !errors.Is(err, os.ErrNotExist) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return fault.Wrap(fault.ErrConflict, err, "%s lies in the mount %s, and its place there is not what it was", inner.Destination, outer.Source)
 	}
-	isFile := false
+	kind := hostpath.Dir
 	if inner.Source != "" {
 		source, err := inner.Open()
 		if err != nil {
 			return err
 		}
 		source.Close()
-		isFile = source.ID.Type == hostpath.File
+		kind = source.ID.Type
 	}
-	var path string
-	parts := strings.Split(below, "/")
-	for i, part := range parts {
-		path = filepath.Join(path, part)
-		if i == len(parts)-1 && isFile {
-			err = root.WriteFile(path, nil, 0o644)
-		} else if err = root.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) {
-			continue
-		}
-		if err == nil {
-			err = root.Lchown(path, owner.HostUID, owner.HostGID)
-		}
-		if err != nil {
+	return makePlace(opened, strings.Split(below, "/"), kind, owner)
+}
+
+// makePlace makes what is not there of a way below a directory, at whose end is something of a type.
+func makePlace(at *hostpath.Path, way []string, kind hostpath.Type, owner engine.Owner) error {
+	if len(way) == 0 {
+		return nil
+	}
+	want := hostpath.Identity{Type: hostpath.Dir}
+	if len(way) == 1 {
+		want.Type = kind
+	}
+	next, err := at.Below(way[0], want)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeOne(at, way[0], want.Type, owner); err != nil {
 			return err
+		}
+		next, err = at.Below(way[0], want)
+	}
+	if err != nil {
+		return movedAway(at, way[0], err)
+	}
+	defer next.Close()
+	return makePlace(next, way[1:], kind, owner)
+}
+
+// makeOne makes a directory or an empty file: the owner's, or, where the owner may make none, this process's. Nothing that has a name is
+// given to anybody, since somebody else might have put it there by then.
+func makeOne(at *hostpath.Path, name string, kind hostpath.Type, owner engine.Owner) error {
+	err := asUser(owner, func() error { return makeNew(at, name, kind) })
+	if errors.Is(err, fs.ErrPermission) {
+		err = makeNew(at, name, kind)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return movedAway(at, name, err)
+	}
+	return err
+}
+
+func makeNew(at *hostpath.Path, name string, kind hostpath.Type) error {
+	if kind == hostpath.Dir {
+		if err := unix.Mkdirat(at.Fd(), name, 0o755); err != nil {
+			return &fs.PathError{Op: "mkdir", Path: filepath.Join(at.Name, name), Err: err}
+		}
+		return nil
+	}
+	fd, err := unix.Openat(at.Fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return &fs.PathError{Op: "create", Path: filepath.Join(at.Name, name), Err: err}
+	}
+	return unix.Close(fd)
+}
+
+func movedAway(at *hostpath.Path, name string, err error) error {
+	return fault.Wrap(fault.ErrConflict, err, "%s was made or exchanged while a place for a mount was made there; try again", filepath.Join(at.Name, name))
+}
+
+// asUser does something with the rights of the owner's user on files, if this process is root.
+func asUser(owner engine.Owner, do func() error) error {
+	if os.Geteuid() != 0 || owner.HostUID == 0 {
+		return do()
+	}
+	done := make(chan error, 1)
+	errand.Go(func() {
+		done <- errand.Try(func() error {
+			runtime.LockOSThread() // never unlocked: the thread ends with the user that it has
+			if err := setFilesystemUser(owner); err != nil {
+				return err
+			}
+			return do()
+		})
+	})
+	return <-done
+}
+
+// setFilesystemUser makes this thread the owner's on files. The kernel tells of no failure but by the user that it has then.
+func setFilesystemUser(owner engine.Owner) error {
+	for _, set := range []struct {
+		id  int
+		set func(int) (int, error)
+	}{{owner.HostGID, unix.SetfsgidRetGid}, {owner.HostUID, unix.SetfsuidRetUid}} {
+		if _, err := set.set(set.id); err != nil {
+			return err
+		}
+		if now, err := set.set(-1); err != nil || now != set.id {
+			return errors.Join(fmt.Errorf("the thread stays the user %d for files, and is not %d", now, set.id), err)
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func (e *Engine) make(ctx context.Context, spec engine.Spec, upper string) (engi
 	if err := e.available(ctx); err != nil {
 		return nil, err
 	}
-	if err := mounts.NoDoors(spec.Mounts); err != nil {
+	if err := mounts.NoDoors(ctx, spec.Mounts); err != nil {
 		return nil, err
 	}
 	ids, err := e.identity(spec)

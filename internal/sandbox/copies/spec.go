@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"context"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -21,7 +22,7 @@ type Wanted struct {
 
 // Spec is the spec of a copy: its source's, with an id of its own, and with limits that
 // are its policy's where these are lower.
-func (l *Library) Spec(from *Origin, w Wanted) (engine.Spec, error) {
+func (l *Library) Spec(ctx context.Context, from *Origin, w Wanted) (engine.Spec, error) {
 	spec := from.Made.Spec
 	spec.ID, spec.Labels, spec.Root = w.ID, map[string]string{"run": w.Run}, w.Root
 	spec.Share = w.Token
@@ -30,7 +31,7 @@ func (l *Library) Spec(from *Origin, w Wanted) (engine.Spec, error) {
 	if err != nil {
 		return spec, err
 	}
-	shown, hidden, err := l.mounts(spec.Mounts, w.TemplateMounts, granted)
+	shown, hidden, err := l.mounts(ctx, spec.Mounts, w.TemplateMounts, granted)
 	if err != nil {
 		return spec, err
 	}
@@ -100,7 +101,7 @@ func hideAlso(shown, hidden []engine.Mount, contents engine.Contents) ([]engine.
 
 // mounts checks that what a source's mounts showed may still be shown, and is
 // in the same place. hidden is what ignore files hide in it now.
-func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mount) (shown, hidden []engine.Mount, err error) {
+func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount, granted []mounts.Mount) (shown, hidden []engine.Mount, err error) {
 	shown = slices.Clone(source)
 	for i, mount := range shown {
 		switch {
@@ -112,7 +113,7 @@ func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mou
 		case !mount.ReadOnly:
 			return nil, nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
 		}
-		origin, over, err := l.again(mount, granted)
+		origin, over, err := l.again(ctx, mount, granted)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -125,7 +126,7 @@ func (l *Library) mounts(source, ofTemplate []engine.Mount, granted []mounts.Mou
 }
 
 // again checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
-func (l *Library) again(mount engine.Mount, granted []mounts.Mount) (origin hostpath.Identity, hidden []engine.Mount, err error) {
+func (l *Library) again(ctx context.Context, mount engine.Mount, granted []mounts.Mount) (origin hostpath.Identity, hidden []engine.Mount, err error) {
 	now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
 	if err != nil {
 		return origin, nil, err
@@ -142,6 +143,6 @@ func (l *Library) again(mount engine.Mount, granted []mounts.Mount) (origin host
 	if err != nil {
 		return origin, nil, err
 	}
-	hidden, err = l.cfg.Rules.Hide(now)
+	hidden, err = l.cfg.Rules.Hide(ctx, now)
 	return now.Origin(), hidden, err
 }

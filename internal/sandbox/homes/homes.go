@@ -7,6 +7,7 @@
 package homes
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -56,7 +57,7 @@ type Shelf struct {
 	dir string
 	// measure and remove are slow: a home may have many files. They are called without mu,
 	// which is on the way of every sandbox that ends.
-	measure func(dir string) (Kept, error)
+	measure func(ctx context.Context, dir string) (Kept, error)
 	remove  func(dir string) error
 
 	mu    sync.Mutex      // guards taken, and which homes there are
@@ -180,12 +181,12 @@ type Want struct {
 // Mounts makes the places of a home that are not there, and shows them. Nothing that a
 // sandbox made is on the way to them. One that is removed before the sandbox has taken it is
 // refused when it is mounted, by its identity.
-func (s *Shelf) Mounts(w Want) ([]engine.Mount, error) {
+func (s *Shelf) Mounts(ctx context.Context, w Want) ([]engine.Mount, error) {
 	if err := errors.Join(CheckName(w.Name), checkPlaces(w.Places)); err != nil {
 		return nil, err
 	}
 	dir := s.path(w.Home)
-	has, err := s.measure(dir)
+	has, err := s.measure(ctx, dir)
 	if err == nil && has.Bytes >= w.Most {
 		return nil, fault.Exhausted(0, "the home %s has %d MiB, and the policy's disk is %d; make room in it under a policy with more, or remove it", w.Name, has.Bytes>>20, w.Most>>20)
 	}
@@ -246,7 +247,7 @@ func makeOwned(dir string, uid, gid int) error {
 }
 
 // List has the homes of a user, by name.
-func (s *Shelf) List(uid int) ([]Kept, error) {
+func (s *Shelf) List(ctx context.Context, uid int) ([]Kept, error) {
 	entries, err := os.ReadDir(s.path(Home{UID: uid}))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -259,7 +260,7 @@ func (s *Shelf) List(uid int) ([]Kept, error) {
 		if CheckName(e.Name()) != nil {
 			continue // being removed
 		}
-		k, err := s.kept(Home{UID: uid, Name: e.Name()})
+		k, err := s.kept(ctx, Home{UID: uid, Name: e.Name()})
 		if err != nil {
 			return nil, err
 		}
@@ -268,8 +269,8 @@ func (s *Shelf) List(uid int) ([]Kept, error) {
 	return all, nil
 }
 
-func (s *Shelf) kept(h Home) (Kept, error) {
-	k, err := s.measure(s.path(h))
+func (s *Shelf) kept(ctx context.Context, h Home) (Kept, error) {
+	k, err := s.measure(ctx, s.path(h))
 	k.Home = h
 	if err != nil {
 		return k, err
@@ -329,14 +330,14 @@ func (s *Shelf) hide(h Home) error {
 }
 
 // Over tells of the sandboxes whose home has more than they may have.
-func (s *Shelf) Over(most func(sandbox string) int64) map[string]Kept {
+func (s *Shelf) Over(ctx context.Context, most func(sandbox string) int64) map[string]Kept {
 	s.mu.Lock()
 	taken := maps.Clone(s.taken)
 	s.mu.Unlock()
 	over := map[string]Kept{}
 	for sandbox, h := range taken {
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
-		k, _ := s.measure(s.path(h))
+		k, _ := s.measure(ctx, s.path(h))
 		if limit := most(sandbox); limit > 0 && (k.Bytes > limit || k.Entries > maxEntries) {
 			k.Home = h
 			over[sandbox] = k

@@ -1,6 +1,7 @@
 package homes
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ func TestHomes(t *testing.T) {
 	t.Parallel()
 	s := NewShelf(filepath.Join(t.TempDir(), "homes"))
 	w := wanted("work", ".claude", ".local/share/opencode")
-	shown, err := s.Mounts(w)
+	shown, err := s.Mounts(t.Context(), w)
 	if err != nil || len(shown) != 2 || shown[1].Destination != "/home/agent/.local/share/opencode" || shown[0].ReadOnly {
 		t.Fatal(shown, err)
 	}
@@ -31,18 +32,18 @@ func TestHomes(t *testing.T) {
 	if above := Above(append(w.Places, ".local/state/opencode")); !slices.Equal(above, []string{".local", ".local/share", ".local/state"}) {
 		t.Error(above)
 	}
-	again, err := s.Mounts(w)
+	again, err := s.Mounts(t.Context(), w)
 	if err != nil || !slices.Equal(again, shown) {
 		t.Error(again, err)
 	}
-	if other, err := s.Mounts(wanted("play", ".claude")); err != nil || other[0].Source == shown[0].Source {
+	if other, err := s.Mounts(t.Context(), wanted("play", ".claude")); err != nil || other[0].Source == shown[0].Source {
 		t.Error(other, err)
 	}
-	all, err := s.List(w.UID)
+	all, err := s.List(t.Context(), w.UID)
 	if err != nil || len(all) != 2 || all[1].Name != "work" || !slices.Equal(all[1].Places, w.Places) || all[1].Bytes < 4096 || all[1].Used.IsZero() {
 		t.Errorf("%+v %v", all, err)
 	}
-	if none, err := s.List(w.UID + 1); err != nil || len(none) > 0 {
+	if none, err := s.List(t.Context(), w.UID+1); err != nil || len(none) > 0 {
 		t.Errorf("another user's: %v %v", none, err)
 	}
 	if err := s.Remove(Home{UID: w.UID + 1, Name: "work"}); !errors.Is(err, fault.ErrNotFound) {
@@ -51,7 +52,7 @@ func TestHomes(t *testing.T) {
 	if err := s.Remove(w.Home); err != nil {
 		t.Error(err)
 	}
-	if all, err := s.List(w.UID); err != nil || len(all) != 1 {
+	if all, err := s.List(t.Context(), w.UID); err != nil || len(all) != 1 {
 		t.Errorf("%+v %v", all, err)
 	}
 	if err := s.Remove(w.Home); !errors.Is(err, fault.ErrNotFound) {
@@ -64,7 +65,7 @@ func TestOneSandboxHasAHome(t *testing.T) {
 	t.Parallel()
 	s := NewShelf(t.TempDir())
 	h := wanted("work").Home
-	if _, err := s.Mounts(wanted("work", ".claude")); err != nil {
+	if _, err := s.Mounts(t.Context(), wanted("work", ".claude")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Take(h, "sb-1"); err != nil {
@@ -82,7 +83,7 @@ func TestOneSandboxHasAHome(t *testing.T) {
 		}
 	}
 	s.Rename("sb-1", "sb-4")
-	if all, err := s.List(h.UID); err != nil || len(all) != 1 || all[0].Sandbox != "sb-4" {
+	if all, err := s.List(t.Context(), h.UID); err != nil || len(all) != 1 || all[0].Sandbox != "sb-4" {
 		t.Errorf("%+v %v", all, err)
 	}
 	s.Drop("sb-4")
@@ -113,21 +114,21 @@ func TestNobodyWaitsForADisk(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.measure = func(dir string) (Kept, error) {
+	s.measure = func(ctx context.Context, dir string) (Kept, error) {
 		measured++
 		others()
-		return measure(dir)
+		return measure(ctx, dir)
 	}
 	s.remove = func(dir string) error {
 		removed++
 		others()
-		if all, err := s.List(os.Getuid()); err != nil || len(all) > 0 {
+		if all, err := s.List(t.Context(), os.Getuid()); err != nil || len(all) > 0 {
 			t.Errorf("what is being removed is listed: %v %v", all, err)
 		}
 		return os.RemoveAll(dir)
 	}
 	w := wanted("work", ".claude")
-	if _, err := s.Mounts(w); err != nil {
+	if _, err := s.Mounts(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(s.path(w.Home)+goneMark+"0", 0o700); err != nil { // a daemon died
@@ -153,7 +154,7 @@ func TestDeepHomes(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, strings.Repeat("d/", depth)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		k, err := measure(dir)
+		k, err := measure(t.Context(), dir)
 		if err != nil || (k.Entries > maxEntries) != over {
 			t.Errorf("%d deep: %d entries, %v", depth, k.Entries, err)
 		}
@@ -170,7 +171,7 @@ func TestLinksInHomes(t *testing.T) {
 	}
 	s := NewShelf(t.TempDir())
 	w := wanted("work", ".config/a", ".config/b")
-	shown, err := s.Mounts(w)
+	shown, err := s.Mounts(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +180,11 @@ func TestLinksInHomes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := s.List(w.UID)
+	all, err := s.List(t.Context(), w.UID)
 	if err != nil || len(all) != 1 || all[0].Bytes >= 64<<10 {
 		t.Errorf("%+v %v", all, err)
 	}
-	if again, err := s.Mounts(w); err != nil || !slices.Equal(again, shown) {
+	if again, err := s.Mounts(t.Context(), w); err != nil || !slices.Equal(again, shown) {
 		t.Errorf("%v %v", again, err)
 	}
 	if err := s.Remove(w.Home); err != nil {
@@ -199,7 +200,7 @@ func TestHomesHaveBounds(t *testing.T) {
 	t.Parallel()
 	s := NewShelf(t.TempDir())
 	w := wanted("work", ".claude")
-	shown, err := s.Mounts(w)
+	shown, err := s.Mounts(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,16 +212,16 @@ func TestHomesHaveBounds(t *testing.T) {
 	if err == nil {
 		err = errors.Join(sparse.Truncate(1<<40), sparse.Close())
 	}
-	if over := s.Over(most); err != nil || len(over) > 0 {
+	if over := s.Over(t.Context(), most); err != nil || len(over) > 0 {
 		t.Errorf("%v %v", over, err)
 	}
 	if err := os.WriteFile(filepath.Join(shown[0].Source, "big"), make([]byte, 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if over := s.Over(most); over["sb-1"].Name != "work" || over["sb-1"].Bytes < 2<<20 {
+	if over := s.Over(t.Context(), most); over["sb-1"].Name != "work" || over["sb-1"].Bytes < 2<<20 {
 		t.Errorf("%v", over)
 	}
-	if _, err := s.Mounts(w); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "the home work has 2 MiB, and the policy's disk is 1") {
+	if _, err := s.Mounts(t.Context(), w); !errors.Is(err, fault.ErrExhausted) || !strings.Contains(err.Error(), "the home work has 2 MiB, and the policy's disk is 1") {
 		t.Errorf("%v", err)
 	}
 }
@@ -235,7 +236,7 @@ func TestWhatIsNoHome(t *testing.T) {
 		wanted("a"), wanted("a", "."), wanted("a", ".."), wanted("a", "../x"), wanted("a", "/etc"), wanted("a", "x/../../y"), wanted("a", "x+y"), wanted("a", ""), wanted("a", "a b"),
 		wanted("a", ".x", ".x"), wanted("a", ".x", ".x/y"), wanted("a", ".x/y", ".x"),
 	} {
-		if shown, err := s.Mounts(w); !errors.Is(err, fault.ErrInvalid) {
+		if shown, err := s.Mounts(t.Context(), w); !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%q %q: %v %v", w.Name, w.Places, shown, err)
 		}
 	}

@@ -1,95 +1,53 @@
 package homes
 
 import (
-	"cmp"
+	"context"
 	"errors"
-	"io"
 	"io/fs"
-	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
-// readAtOnce is how many names of a directory are read at a time: a sandbox may have made any
-// number of them.
-const readAtOnce = 1024
-
-// mostDepth is how many directories may lie in each other, each of which is open while what
-// is below it is looked at. Anything deeper counts as more entries than may be.
+// mostDepth is how many directories may lie in each other. Anything deeper counts as more entries than may be.
 const mostDepth = 500
 
 // measure adds up what a home has on the disk. Links are not followed. It ends early past the
-// bound of entries. With an error, which is the first one, it has all that could be looked at.
-func measure(dir string) (Kept, error) {
-	var k Kept
-	info, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return k, nil
-	}
-	if err != nil {
-		return k, err
-	}
-	k.Entries, k.Bytes = 1, onDisk(info)
-	root, err := os.OpenRoot(dir)
+// bounds of a walk, and has more than maxEntries then. With an error, which is the first one, it has all that could be looked at.
+func measure(ctx context.Context, dir string) (k Kept, first error) {
+	home, err := hostpath.Follow(dir) // no sandbox may write above it
 	if err != nil {
 		return k, goneMeanwhile(err)
 	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	return k, goneMeanwhile(k.add(root, 0))
-}
-
-// add adds what is below a directory.
-func (k *Kept) add(root *os.Root, depth int) error {
-	if depth > mostDepth {
-		k.Entries = maxEntries + 1
-		return nil
-	}
-	dir, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	var first error
-	for k.Entries <= maxEntries {
-		part, err := dir.ReadDir(readAtOnce)
-		for _, entry := range part {
-			if err := k.addEntry(root, entry, depth); goneMeanwhile(err) != nil && first == nil {
-				first = err
+	defer home.Close()
+	bounds := treewalk.Usual()
+	bounds.Entries, bounds.Depth = maxEntries, mostDepth
+	err = treewalk.Walk(ctx, home, ".", bounds, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				k.Entries, k.Bytes = k.Entries+1, k.Bytes+onDisk(info)
 			}
 		}
-		if errors.Is(err, io.EOF) {
-			break
+		if first == nil {
+			first = goneMeanwhile(err)
 		}
-		if err != nil {
-			return cmp.Or(first, err)
-		}
+		return nil
+	})
+	if _, large := errors.AsType[*treewalk.BoundError](err); large {
+		k.Entries, err = maxEntries+1, nil
 	}
-	return first
+	if first == nil {
+		first = err
+	}
+	return k, first
 }
 
-func (k *Kept) addEntry(root *os.Root, entry fs.DirEntry, depth int) error {
-	if k.Entries++; k.Entries > maxEntries {
-		return nil
-	}
-	info, err := root.Lstat(entry.Name())
-	if err != nil {
-		return err
-	}
-	if k.Bytes += onDisk(info); !info.IsDir() {
-		return nil
-	}
-	below, err := root.OpenRoot(entry.Name())
-	if err != nil {
-		if now, gone := root.Lstat(entry.Name()); gone == nil && !now.IsDir() {
-			return nil // the sandbox put something else there meanwhile
-		}
-		return err
-	}
-	defer below.Close() //nolint:errcheck // a directory handle
-	return k.add(below, depth+1)
-}
-
-// goneMeanwhile forgives what a sandbox removes while it is looked at.
+// goneMeanwhile forgives what a sandbox removes while it is looked at, or puts something else in the place of.
 func goneMeanwhile(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
 	}
 	return err

@@ -1,25 +1,26 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"maps"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
-	gitignore "github.com/sabhiram/go-gitignore"
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 const (
 	ignoreMaxEntries = 500_000 // looked at below one mount
 	ignoreMaxHidden  = 1_000   // mounts laid over paths
-	ignoreMaxBytes   = 1 << 20 // of the file itself
 	hiddenDirBytes   = 4 << 10
 )
 
@@ -27,30 +28,25 @@ const (
 // hides: an empty read-only directory, or an empty file. They hide what exists
 // now; a file that the host makes later is not hidden. All is read by the
 // descriptor of the mount's source. A source that is hidden itself is fault.ErrInvalid.
-func (r Rules) Hide(m Checked) ([]engine.Mount, error) {
+func (r Rules) Hide(ctx context.Context, m Checked) ([]engine.Mount, error) {
 	files, err := r.ignoreFiles(m.path)
 	if err != nil {
 		return nil, err
 	}
-	return r.hide(m, files, ignoreMaxHidden)
+	return r.hide(ctx, m, files, ignoreMaxHidden)
 }
 
 // hide is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
-func (r Rules) hide(m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
+func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
 	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err
 	}
-	root, err := m.path.Root()
-	if err != nil {
-		return nil, fault.Invalid("the mount source %s can't be read", m.Source)
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	over, err := r.lookThrough(m, root, files, most)
+	over, err := r.lookThrough(ctx, m, files, most)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		if err := r.keep(f); err != nil {
+		if err := r.keep(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -59,20 +55,31 @@ func (r Rules) hide(m Checked, files []*ignoreFile, most int) ([]engine.Mount, e
 
 // lookThrough looks for what ignore files hide, and notes it in them. It looks through the parts of the mount of which they say
 // something, however large what is around these is. most bounds how many paths are hidden.
-func (r Rules) lookThrough(m Checked, root *os.Root, files []*ignoreFile, most int) ([]engine.Mount, error) {
-	h := hider{mount: m, emptyFile: r.EmptyFile, most: most}
-	parts := partsOf(files)
-	for _, part := range slices.Sorted(maps.Keys(parts)) { // members of a pool have their mounts in one order
-		h.files = parts[part]
-		err := fs.WalkDir(root.FS(), part, h.look)
-		if errors.Is(err, fs.ErrNotExist) {
+func (r Rules) lookThrough(ctx context.Context, m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
+	h := hider{mount: m, emptyFile: r.EmptyFile, most: most, left: ignoreMaxMatched}
+	for part, files := range partsOf(files) {
+		h.files = files
+		err := treewalk.Walk(ctx, m.path, part, lookedThrough(), h.look)
+		if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+			return nil, fault.Invalid("%s has an ignore file in it or above it, and the directory %s; mount a smaller directory, or remove what is too much", filepath.Join(m.Source, part), bound.Has)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			return nil, movedMeanwhile(filepath.Join(m.Source, part), err)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
+	// Members of a pool have their mounts in one order.
+	slices.SortFunc(h.over, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	return h.over, nil
+}
+
+// lookedThrough is how much of a mount's source is looked through. An agent may have filled it.
+func lookedThrough() treewalk.Bounds {
+	b := treewalk.Usual()
+	b.Entries = ignoreMaxEntries
+	return b
 }
 
 // partsOf are the parts of what is shown of which ignore files say something, relative and none in another, with these files.
@@ -109,7 +116,7 @@ func checkShown(shown *hostpath.Path, files []*ignoreFile) error {
 
 // keep notes what an ignore file hides. If a part of its directory alone was looked through, and too much is
 // known to tell what of it is there no more, all of the directory is.
-func (r Rules) keep(f *ignoreFile) error {
+func (r Rules) keep(ctx context.Context, f *ignoreFile) error {
 	dir := hostpath.Tree{Path: f.dir, ID: f.id}
 	err := r.Hidden.keep(dir, f.digest, f.ids, f.before != "")
 	if !errors.Is(err, errManyParts) {
@@ -125,7 +132,7 @@ func (r Rules) keep(f *ignoreFile) error {
 		return err
 	}
 	// Nothing is mounted over it, so that what is known is the bound, not what an engine mounts.
-	_, err = r.hide(Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs)
+	_, err = r.hide(ctx, Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs)
 	if errors.Is(err, fault.ErrInvalid) {
 		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.path(), err)
 	}
@@ -153,7 +160,7 @@ func (r Rules) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	h := hider{mount: Checked{Mount{Source: dir.Name}, dir}, files: files}
+	h := hider{mount: Checked{Mount{Source: dir.Name}, dir}, files: files, left: math.MaxInt64} // whoever copies bounds what is copied
 	return func(rel string, d fs.DirEntry) bool { return len(h.hiding(rel, d)) > 0 }, nil
 }
 
@@ -164,6 +171,7 @@ type hider struct {
 	emptyFile string
 	most      int // paths that are hidden
 	seen      int
+	left      int64 // of ignoreMaxMatched; below 0 too much was asked for, and something may not have been compared
 	over      []engine.Mount
 }
 
@@ -175,6 +183,9 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 		return fault.Invalid("%s has an ignore file in it or above it but more than %d entries; mount a smaller directory", h.mount.Source, ignoreMaxEntries)
 	}
 	by := h.hiding(rel, d)
+	if h.left < 0 {
+		return fault.Invalid("%s has so many and such long paths that comparing them with the patterns of %s takes too long; ignore less there, or mount a smaller directory", h.mount.Source, h.files[0].path())
+	}
 	if len(by) == 0 {
 		return nil
 	}
@@ -222,7 +233,13 @@ func (h *hider) hides(f *ignoreFile, rel string, d fs.DirEntry) bool {
 		return true
 	}
 	name, holds := f.nameOf(rel)
-	return holds && (matches(f.patterns, name, d.IsDir()) || h.wasHidden(f, rel, d))
+	if !holds {
+		return false
+	}
+	if h.left -= int64(len(name)) * int64(f.patterns.bytes); h.left < 0 {
+		return true // look refuses it
+	}
+	return matches(f.patterns, name, d.IsDir()) || h.wasHidden(f, rel, d)
 }
 
 // wasHidden tells whether something under this name was hidden before, under this or another one.
@@ -248,11 +265,8 @@ func (h *hider) wasHidden(f *ignoreFile, rel string, d fs.DirEntry) bool {
 
 // matches asks with a trailing slash for directories, so that patterns such as
 // "build/" mean directories only.
-func matches(ignore *gitignore.GitIgnore, rel string, dir bool) bool {
-	if ignore.MatchesPath(rel) {
-		return true
-	}
-	return dir && ignore.MatchesPath(rel+"/")
+func matches(ignore patterns, rel string, dir bool) bool {
+	return ignore.hide(rel) || dir && ignore.hide(rel+"/")
 }
 
 // guarded are the files that decide what a later run may do: those that the caller

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	gitignore "github.com/sabhiram/go-gitignore"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -18,7 +17,7 @@ import (
 )
 
 // IgnoreFile is the file that hides paths of its directory from sandboxes, wherever they are shown; its
-// syntax is that of .gitignore, and its patterns begin at its own directory. The agent can't
+// syntax is that of .gitignore (patterns), and its patterns begin at its own directory. The agent can't
 // change it (guard). In a read-write mount it can rename a directory above
 // something hidden, so that a pattern with a directory in it ("conf/key.pem") no
 // longer names it: what was hidden once is known by what it is, and stays hidden
@@ -29,7 +28,7 @@ const IgnoreFile = ".aiignore"
 type ignoreFile struct {
 	dir      string            // in which it lies, without links
 	id       hostpath.Identity // the directory's
-	patterns *gitignore.GitIgnore
+	patterns patterns
 	text     []byte
 	digest   string
 	known    map[uint64][]hostpath.Identity // what it has hidden before, by inode
@@ -112,6 +111,8 @@ type ignoreSearch struct {
 	rules Rules
 	table hostpath.Table
 	found []*ignoreFile
+
+	patterns, bytes int // of those that were found
 }
 
 // above finds those in and above a part of what is shown, by all its names.
@@ -213,6 +214,10 @@ func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string)
 	if slices.ContainsFunc(s.found, func(has *ignoreFile) bool { return has.id == f.id && has.at == at && has.before == before }) {
 		return nil // by another name
 	}
+	s.patterns, s.bytes = s.patterns+len(f.patterns.all), s.bytes+f.patterns.bytes
+	if s.patterns > ignoreMaxAll || s.bytes > ignoreMaxAllBytes {
+		return fault.Invalid("%s and other ignore files that hold for what is shown have more than %d patterns, or %d bytes of them, together; show a smaller directory, or ignore directories rather than files", f.path(), ignoreMaxAll, ignoreMaxAllBytes)
+	}
 	f.at, f.before, f.known = at, before, s.rules.Hidden.known(f.id, f.digest)
 	f.hidden = f.hidesOnWay(dir)
 	s.found = append(s.found, f)
@@ -280,13 +285,14 @@ func readIgnoreFile(dir *hostpath.Path, above bool) (*ignoreFile, error) {
 	defer path.Close()
 	text, err := path.ReadFile(ignoreMaxBytes)
 	if err != nil {
-		return nil, fault.Invalid("the ignore file %s can't be read: %v", file, err)
+		return nil, fault.Invalid("the ignore file %s can't be read, which may have %d bytes: %v", file, ignoreMaxBytes, err)
+	}
+	parsed, err := parsePatterns(file, text)
+	if err != nil {
+		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	return &ignoreFile{
-		dir: dir.Name, id: dir.ID, text: text, digest: hex.EncodeToString(sum[:]),
-		patterns: gitignore.CompileIgnoreLines(strings.Split(string(text), "\n")...),
-	}, nil
+	return &ignoreFile{dir: dir.Name, id: dir.ID, text: text, digest: hex.EncodeToString(sum[:]), patterns: parsed}, nil
 }
 
 // isStrangers tells whether a directory is everybody's, and its ignore file neither its owner's, root's nor this user's.

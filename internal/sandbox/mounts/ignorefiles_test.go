@@ -89,7 +89,7 @@ func TestAnIgnoreFileHoldsWhereverItsDirectoryIsShown(t *testing.T) {
 				}
 				return all, nil
 			}}
-			all, err := rules.Lay(asked, nil)
+			all, err := rules.Lay(t.Context(), asked, nil)
 			if c.refused != "" {
 				if !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), c.refused) {
 					t.Errorf("%v, and %q are hidden; want a refusal", err, covers(all))
@@ -152,7 +152,7 @@ func TestWhatWasHiddenStaysHiddenInParts(t *testing.T) {
 		}
 		hides := func(source string) []string {
 			t.Helper()
-			all, err := rules.Lay([]Mount{{Source: at(source), Destination: "/w"}}, nil)
+			all, err := rules.Lay(t.Context(), []Mount{{Source: at(source), Destination: "/w"}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestWhatWasHiddenStaysHiddenInParts(t *testing.T) {
 				t.Errorf("%s: in %s %q are hidden, want %q: %v", name, part, got, want, kept)
 			}
 		}
-		if _, err := rules.Lay([]Mount{{Source: at("p/open"), Destination: "/w"}}, nil); (err != nil) != kept {
+		if _, err := rules.Lay(t.Context(), []Mount{{Source: at("p/open"), Destination: "/w"}}, nil); (err != nil) != kept {
 			t.Errorf("%s: a directory that was hidden: %v", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestManyHiddenPartsAreLookedThroughTogether(t *testing.T) {
 	rules := Rules{EmptyFile: "/empty", Hidden: h}
 	hides := func(part string) []string {
 		t.Helper()
-		all, err := rules.Lay([]Mount{{Source: at(part), Destination: "/w"}}, nil)
+		all, err := rules.Lay(t.Context(), []Mount{{Source: at(part), Destination: "/w"}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestIgnoreFilesAboveOtherNames(t *testing.T) {
 		})
 	}
 	for source, want := range map[string][]string{"alias": {"/w/key.pem"}, "q": {"/w/in/key.pem"}, "q/in": {"/w/key.pem"}, "r": nil} {
-		all, err := Rules{EmptyFile: "/empty"}.Lay([]Mount{{Source: at(source), Destination: "/w"}}, nil)
+		all, err := Rules{EmptyFile: "/empty"}.Lay(t.Context(), []Mount{{Source: at(source), Destination: "/w"}}, nil)
 		if got := covers(all); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q are hidden, %v; want %q", source, got, err, want)
 		}
@@ -240,7 +240,7 @@ func TestIgnoreFilesThatDoNotHold(t *testing.T) {
 	t.Parallel()
 	at := laidOut(t, map[string]string{IgnoreFile: "key.pem\n", "copies/run/copy/key.pem": "", "copies/run/copy/own/" + IgnoreFile: "x", "copies/run/copy/own/x": ""})
 	for copies, want := range map[string][]string{at("copies"): nil, "": {"/w/key.pem"}} {
-		all, err := Rules{EmptyFile: "/empty", Copies: copies}.Lay([]Mount{{Source: at("copies/run/copy"), Destination: "/w"}}, nil)
+		all, err := Rules{EmptyFile: "/empty", Copies: copies}.Lay(t.Context(), []Mount{{Source: at("copies/run/copy"), Destination: "/w"}}, nil)
 		if got := covers(all); err != nil || !slices.Equal(got, want) {
 			t.Errorf("copies in %q: %q are hidden, %v; want %q", copies, got, err, want)
 		}
@@ -253,7 +253,7 @@ func TestIgnoreFilesThatDoNotHold(t *testing.T) {
 		if err := os.Chmod(at("."), mode); err != nil {
 			t.Fatal(err)
 		}
-		all, err := Rules{EmptyFile: "/empty"}.Lay([]Mount{{Source: at("mine"), Destination: "/w"}}, nil)
+		all, err := Rules{EmptyFile: "/empty"}.Lay(t.Context(), []Mount{{Source: at("mine"), Destination: "/w"}}, nil)
 		if got := covers(all); err != nil || !slices.Equal(got, want) {
 			t.Errorf("in a directory of mode %v: %q are hidden, %v; want %q", mode, got, err, want)
 		}

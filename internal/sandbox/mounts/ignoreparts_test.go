@@ -47,7 +47,7 @@ func TestPartsWithoutIgnoreFilesAreNotLookedThrough(t *testing.T) {
 				}
 			}
 			rules := Rules{EmptyFile: "/empty", Projects: func() ([]string, error) { return []string{at("b"), at("a/p/in"), at("a/p")}, nil }}
-			all, err := rules.Lay([]Mount{{Source: at("."), Destination: "/w"}}, nil)
+			all, err := rules.Lay(t.Context(), []Mount{{Source: at("."), Destination: "/w"}}, nil)
 			if got := covers(all); err != nil || !slices.Equal(got, []string{"/w/a/p/in/key.pem", "/w/a/p/in/x", "/w/b/key.pem"}) {
 				t.Errorf("%q are hidden, %v", got, err)
 			}
@@ -124,7 +124,7 @@ func TestAnIgnoreFileThatIsGone(t *testing.T) {
 		return fault.Invalid("nobody has seen what is in %s: read it", path)
 	}}
 	lay := func() error {
-		_, err := rules.Lay([]Mount{{Source: at("."), Destination: "/w"}}, nil)
+		_, err := rules.Lay(t.Context(), []Mount{{Source: at("."), Destination: "/w"}}, nil)
 		return err
 	}
 	if err := errors.Join(lay(), os.WriteFile(at(IgnoreFile), nil, 0o600)); err != nil {
@@ -164,7 +164,7 @@ func TestManyPartsHideMoreThanIsMountedOver(t *testing.T) {
 			at := laidOut(t, files)
 			h := &Hidden{path: filepath.Join(t.TempDir(), "hidden"), most: 10, mostIDs: c.most}
 			lay := func(part string) error {
-				_, err := Rules{EmptyFile: "/empty", Hidden: h}.Lay([]Mount{{Source: at(part), Destination: "/w"}}, nil)
+				_, err := Rules{EmptyFile: "/empty", Hidden: h}.Lay(t.Context(), []Mount{{Source: at(part), Destination: "/w"}}, nil)
 				return err
 			}
 			err := errors.Join(lay("a"), lay("b"))

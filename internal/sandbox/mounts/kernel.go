@@ -12,14 +12,6 @@ import (
 // the host over.
 func systemTrees() []string { return []string{"/proc", "/sys", "/dev"} }
 
-// kernelTypes are the types of file systems whose files are interfaces of the host's kernel, wherever they are mounted.
-func kernelTypes() []string {
-	return []string{
-		"proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "cpuset", "mqueue", "debugfs", "tracefs", "securityfs", "configfs", "bpf",
-		"pstore", "efivarfs", "fusectl", "binfmt_misc", "selinuxfs", "smackfs", "resctrl", "rpc_pipefs", "nfsd", "nsfs", "functionfs", "xenfs",
-	}
-}
-
 // CheckCopied refuses a directory of which a copy would have what belongs to the host's kernel, as a mount would show it.
 func CheckCopied(dir string) error {
 	path, err := hostpath.Resolve(dir, nil)
@@ -54,7 +46,7 @@ func checkKernel(table hostpath.Table, resolved, done string) error {
 	}
 	const unmount = "unmount it there, or name a directory without it"
 	for _, m := range table.Shown(resolved) {
-		if slices.Contains(kernelTypes(), m.Type) {
+		if m.IsKernels() {
 			return fault.Invalid("%s can't be %s: at %s there is a file system of the host's kernel (%s); %s", resolved, done, m.At, m.Type, unmount)
 		}
 	}

@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 // Lay checks what was asked for and returns it in the order in which an engine mounts
 // it, with guards over the files that decide what a later run may do (the policy and
 // the lockfiles, and the mounts' own ignore files), and over all what ignore files hide.
-func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
+func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]engine.Mount, error) {
 	checked, err := r.open(asked)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 			return nil, err
 		}
 		ignores = append(ignores, files)
-		hidden, err := r.hide(c, files, ignoreMaxHidden)
+		hidden, err := r.hide(ctx, c, files, ignoreMaxHidden)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,7 @@ func (r Rules) Lay(asked []Mount, deciding []string) ([]engine.Mount, error) {
 	// A mount inside of another comes after it, or it would lie below it.
 	slices.SortStableFunc(all, func(a, b engine.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	// What the ignore file hides stays hidden: it lies over the guards.
-	guards, err := guard(checked, guarded(deciding, ignores))
+	guards, err := guard(ctx, checked, guarded(deciding, ignores))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (r Rules) open(asked []Mount) ([]Checked, error) {
 // protected, because the directory above it could be renamed, and is refused;
 // so is one that is reached through a link in such a mount, because the link
 // could be replaced.
-func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
+func guard(ctx context.Context, mounts []Checked, files []string) ([]engine.Mount, error) {
 	var over []engine.Mount
 	if !slices.ContainsFunc(mounts, func(m Checked) bool { return m.ReadWrite }) {
 		return nil, nil // and who may name files of the host and mount none learns nothing of them
@@ -112,7 +113,7 @@ func guard(mounts []Checked, files []string) ([]engine.Mount, error) {
 		if err != nil {
 			return nil, fault.Invalid("%s can't be read any more", file)
 		}
-		if err := checkSecondNames(mounts, table, resolved); err != nil {
+		if err := checkSecondNames(ctx, mounts, table, resolved); err != nil {
 			return nil, err
 		}
 		for _, m := range mounts {

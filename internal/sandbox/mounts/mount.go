@@ -228,6 +228,11 @@ func (r Rules) checkPlace(resolved string) error {
 	if err != nil {
 		return fault.Wrap(fault.ErrUnavailable, err, "%s can't be mounted: the host's table of mounts can't be read", resolved)
 	}
+	return r.checkPlaceIn(table, resolved)
+}
+
+// checkPlaceIn is checkPlace by a table of mounts.
+func (r Rules) checkPlaceIn(table hostpath.Table, resolved string) error {
 	if err := checkKernel(table, resolved, "mounted"); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestOwnProgramsAreCovered(t *testing.T) {
 		"control: the environment, read": {venv, Mount{Source: filepath.Join(project, ".venv"), Destination: "/w"}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			laid, err := Rules{OwnPrograms: c.own}.Lay([]Mount{c.mount}, nil)
+			laid, err := Rules{OwnPrograms: c.own}.Lay(t.Context(), []Mount{c.mount}, nil)
 			if (err != nil) != c.refused {
 				t.Fatalf("refused: %v", err)
 			}
@@ -78,7 +78,7 @@ func TestSystemProgramsAreNotWritten(t *testing.T) {
 			continue
 		}
 		for _, rw := range []bool{true, false} {
-			laid, err := Rules{}.Lay([]Mount{{Source: dir, Destination: "/w", ReadWrite: rw}}, nil)
+			laid, err := Rules{}.Lay(t.Context(), []Mount{{Source: dir, Destination: "/w", ReadWrite: rw}}, nil)
 			if (err != nil) != (refused && rw) {
 				t.Errorf("%s, read-write %v: %+v, %v", dir, rw, laid, err)
 			}
@@ -106,7 +106,7 @@ func TestAnotherPathThatWasAskedForIsSeen(t *testing.T) {
 	} {
 		for _, rw := range []bool{true, false} {
 			asked := []Mount{{Source: project, Destination: "/w", ReadWrite: true}, {Source: c.source, Destination: c.place, ReadWrite: rw}}
-			laid, err := Rules{OwnPrograms: []string{program}}.Lay(asked, []string{rules})
+			laid, err := Rules{OwnPrograms: []string{program}}.Lay(t.Context(), asked, []string{rules})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue

@@ -122,11 +122,11 @@ func TestGuardOfBoundPolicy(t *testing.T) {
 			return
 		}
 		asked := []Mount{{Source: project, Destination: "/w", ReadWrite: true}}
-		all, err := Rules{}.Lay(asked, []string{filepath.Join(alias, "policy.yaml")})
+		all, err := Rules{}.Lay(t.Context(), asked, []string{filepath.Join(alias, "policy.yaml")})
 		if err != nil || len(all) != 2 || all[1].Destination != "/w/policy.yaml" || !all[1].ReadOnly {
 			t.Errorf("the policy is not covered: %+v, %v", all, err)
 		}
-		if all, err := (Rules{}).Lay(asked, []string{filepath.Join(other, "apart.yaml")}); err != nil || len(all) != 1 { // the control
+		if all, err := (Rules{}).Lay(t.Context(), asked, []string{filepath.Join(other, "apart.yaml")}); err != nil || len(all) != 1 { // the control
 			t.Errorf("%+v, %v", all, err)
 		}
 		if err := unix.Unmount(alias, unix.MNT_DETACH); err != nil {

@@ -40,7 +40,7 @@ func TestProgramsOfTheHost(t *testing.T) {
 			{Mount{Source: dir, Destination: "/w"}, true},
 			{Mount{Source: t.TempDir(), Destination: "/w", ReadWrite: true}, true},
 		} {
-			_, err := rules.Lay([]Mount{m.mount}, nil)
+			_, err := rules.Lay(t.Context(), []Mount{m.mount}, nil)
 			if (err == nil) != m.passes || err != nil && !errors.Is(err, fault.ErrInvalid) {
 				t.Errorf("%s: %+v: %v", name, m.mount, err)
 			}
@@ -60,7 +60,7 @@ func TestDirectoriesOfTools(t *testing.T) {
 	}
 	rules := Rules{Programs: func() []string { return []string{"/", home, modules} }, ToolHomes: func() []string { return []string{home + "/"} }}
 	for dir, passes := range map[string]bool{project: true, home: false, modules: false, filepath.Join(modules, "one"): false} {
-		if _, err := rules.Lay([]Mount{{Source: dir, Destination: "/w", ReadWrite: true}}, nil); (err == nil) != passes || err != nil && !errors.Is(err, fault.ErrInvalid) {
+		if _, err := rules.Lay(t.Context(), []Mount{{Source: dir, Destination: "/w", ReadWrite: true}}, nil); (err == nil) != passes || err != nil && !errors.Is(err, fault.ErrInvalid) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

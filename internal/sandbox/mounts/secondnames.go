@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -12,12 +13,13 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
 // checkSecondNames refuses a file that decides what runs may do, by its resolved path, if a read-write mount has another name of
 // it: the guard covers the one, and the agent could rewrite the file by the other. A run that the file did not decide
 // could have made a hard link; the host may have mounted the file, or a directory above it, elsewhere.
-func checkSecondNames(mounts []Checked, table hostpath.Table, file string) error {
+func checkSecondNames(ctx context.Context, mounts []Checked, table hostpath.Table, file string) error {
 	path, err := hostpath.Open(file, hostpath.Identity{Type: hostpath.File})
 	if err != nil {
 		return fault.Invalid("%s can't be read any more", file)
@@ -35,7 +37,7 @@ func checkSecondNames(mounts []Checked, table hostpath.Table, file string) error
 		if names := table.NamesUnder(file, m.Source); len(names) > 1 {
 			second = names[1]
 		} else if st.Nlink > 1 {
-			second, err = linkIn(m, path, st.Ino)
+			second, err = linkIn(ctx, m, path, st.Ino)
 		}
 		if err != nil {
 			return err
@@ -50,7 +52,7 @@ func checkSecondNames(mounts []Checked, table hostpath.Table, file string) error
 // CheckGuards tells whether the files that decide what runs may do, over which guards lie in a sandbox's mounts, have
 // second names by now under what it may write; a fault.ErrConflict if one has. own are Cofferdam's own programs, over which covers lie
 // that look like guards.
-func CheckGuards(all []engine.Mount, own []string) error {
+func CheckGuards(ctx context.Context, all []engine.Mount, own []string) error {
 	var written []Checked
 	defer func() {
 		for _, c := range written {
@@ -75,7 +77,7 @@ func CheckGuards(all []engine.Mount, own []string) error {
 		if len(written) == 0 || !m.ReadOnly || m.Origin != (hostpath.Identity{Type: hostpath.File}) || isOwn(m.Source, own) {
 			continue
 		}
-		err := checkSecondNames(written, table, m.Source)
+		err := checkSecondNames(ctx, written, table, m.Source)
 		if errors.Is(err, fault.ErrInvalid) {
 			return fault.New(fault.ErrConflict, "the sandbox can't go on: %s", fault.Sentence(err, ""))
 		}
@@ -94,20 +96,18 @@ func isOwn(file string, own []string) bool {
 }
 
 // linkIn is another name of a file in a mount; "": it has none there.
-func linkIn(m Checked, file *hostpath.Path, inode uint64) (name string, err error) {
+func linkIn(ctx context.Context, m Checked, file *hostpath.Path, inode uint64) (name string, err error) {
 	if m.Origin().Type != hostpath.Dir {
 		if m.Origin().Is(file.ID) && m.Source != file.Name {
 			return m.Source, nil
 		}
 		return "", nil
 	}
-	root, err := m.path.Root()
-	if err != nil {
-		return "", fault.Invalid("the mount source %s can't be read", m.Source)
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
 	search := linkSearch{in: m, file: file, inode: inode}
-	err = fs.WalkDir(root.FS(), ".", search.visit)
+	err = treewalk.Walk(ctx, m.path, ".", lookedThrough(), search.visit)
+	if bound, is := errors.AsType[*treewalk.BoundError](err); is {
+		return "", fault.Invalid("%s has more than one name, and to look for them the read-write mount %s is too large: it %s; remove the file's other names, or mount a smaller directory", file.Name, m.Source, bound.Has)
+	}
 	return search.found, err
 }
 
@@ -116,7 +116,6 @@ type linkSearch struct {
 	in    Checked
 	file  *hostpath.Path
 	inode uint64
-	seen  int
 	found string // "" so far
 }
 
@@ -125,9 +124,6 @@ func (s *linkSearch) visit(rel string, d fs.DirEntry, err error) error {
 	name := filepath.Join(s.in.Source, rel)
 	if err != nil {
 		return unlessGone(s.file, name, err)
-	}
-	if s.seen++; s.seen > ignoreMaxEntries {
-		return fault.Invalid("%s has more than one name, and the read-write mount %s more than %d entries to look for them; remove its other names, or mount a smaller directory", s.file.Name, s.in.Source, ignoreMaxEntries)
 	}
 	if !d.Type().IsRegular() || name == s.file.Name {
 		return nil

@@ -78,23 +78,23 @@ func TestSecondNamesOfDecidingFiles(t *testing.T) {
 			}
 			asked := []Mount{{Source: at(c.mount.Source), Destination: "/w", ReadWrite: c.mount.ReadWrite}}
 			if c.mount.Source != c.second {
-				before, err := Rules{EmptyFile: "/empty"}.Lay(asked, deciding)
+				before, err := Rules{EmptyFile: "/empty"}.Lay(t.Context(), asked, deciding)
 				if err == nil {
-					err = CheckGuards(before, nil)
+					err = CheckGuards(t.Context(), before, nil)
 				}
 				if err != nil {
 					t.Fatalf("without the second name: %v", err)
 				}
 				makeSecond()
 				covered := c.refused && filepath.Dir(at(c.file)) == asked[0].Source
-				err = CheckGuards(before, nil)
+				err = CheckGuards(t.Context(), before, nil)
 				if told := fault.Sentence(err, ""); errors.Is(err, fault.ErrConflict) != covered || strings.Contains(told, at(c.second)) != covered {
 					t.Errorf("one that was paused goes on with %v; a person reads %q", err, told)
 				}
 			} else {
 				makeSecond()
 			}
-			_, err := Rules{EmptyFile: "/empty"}.Lay(asked, deciding)
+			_, err := Rules{EmptyFile: "/empty"}.Lay(t.Context(), asked, deciding)
 			if c.refused && (!errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), at(c.file)) || !strings.Contains(err.Error(), at(c.second))) || !c.refused && err != nil {
 				t.Errorf("got %v", err)
 			}
@@ -110,14 +110,14 @@ func TestOwnProgramsMayHaveSecondNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := []Mount{{Source: at("."), Destination: "/w", ReadWrite: true}}
-	all, err := Rules{OwnPrograms: []string{at("cofferdam")}}.Lay(asked, nil)
+	all, err := Rules{OwnPrograms: []string{at("cofferdam")}}.Lay(t.Context(), asked, nil)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	if err := CheckGuards(all, []string{at("cofferdam")}); err != nil {
+	if err := CheckGuards(t.Context(), all, []string{at("cofferdam")}); err != nil {
 		t.Error(err)
 	}
-	if err := CheckGuards(all, nil); !errors.Is(err, fault.ErrConflict) { // the control
+	if err := CheckGuards(t.Context(), all, nil); !errors.Is(err, fault.ErrConflict) { // the control
 		t.Errorf("as a file that decides: %v", err)
 	}
 }

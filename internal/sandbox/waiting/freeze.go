@@ -307,6 +307,11 @@ func (l *List) thawOnce(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if l.cfg.MayThaw != nil {
+		if err := l.cfg.MayThaw(); err != nil {
+			return err
+		}
+	}
 	return l.cfg.Body.Thaw(l.kill, l.cfg.Shelf.Path(l.cfg.Sandbox))
 }
 

@@ -115,12 +115,13 @@ type Change struct {
 	Problem   string        // why it was not frozen; "": it was
 }
 
-// Config is what a List works with. All fields are needed but Body, Memory, Moved
+// Config is what a List works with. All fields are needed but Body, MayThaw, Memory, Moved
 // and Still.
 type Config struct {
 	Sandbox string
-	Owner   string // whose share of freezes and thaws it takes: a token; or the sandbox itself, of the host's
-	Body    Body   // nil: its engine can't freeze
+	Owner   string       // whose share of freezes and thaws it takes: a token; or the sandbox itself, of the host's
+	Body    Body         // nil: its engine can't freeze
+	MayThaw func() error // an error if something that is shown of the host may not be any more; nil: it may
 	Queue   Queue
 	Shelf   *Shelf
 	After   time.Duration // the grace

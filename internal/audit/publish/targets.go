@@ -56,6 +56,9 @@ func (c commandTarget) publish(ctx context.Context, note []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := executable.CheckStrangers(c.argv, ""); err != nil {
+		return err
+	}
 	if err := executable.CheckPlaces(executable.Places(c.argv, "", nil), trees); err != nil {
 		return err
 	}

@@ -8,6 +8,9 @@ import (
 	"os"
 )
 
+// maxEntries is how many files and directories of a home are looked at.
+const maxEntries = 200_000
+
 // readAtOnce is how many names of a directory are read at a time: a sandbox may have made any
 // number of them.
 const readAtOnce = 1024

@@ -18,6 +18,8 @@ FLAKY    := $(GO) run ./test/flaky
 FLAGS    := -count=1 -p 3 -vet=off -trimpath -ldflags=-s
 STATIC   := CGO_ENABLED=0
 PACKAGES  = $(shell $(GO) list ./... | grep -vE '/test/(e2e|containment|differential|isolation|sdk)')
+# These take longest, and begin first: else the last of them runs alone at the end.
+LONGEST  := ./internal/sandbox ./cmd/cofferdam ./internal/egress ./internal/gateway ./internal/engine/gvisor
 
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
@@ -72,7 +74,7 @@ test: deps build
 	@$(FLAKY) list
 
 test-unit:
-	$(STATIC) nice -n 5 $(FLAKY) unit $(PACKAGES) ./test/differential/... -- $(FLAGS)
+	$(STATIC) nice -n 5 $(FLAKY) unit $(LONGEST) $(PACKAGES) ./test/differential/... -- $(FLAGS)
 
 # A process with the race detector waits a second before it ends; some tests start
 # thousands.

@@ -8,30 +8,48 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // memory adds what the three roles use now. The proportional share (PSS) stands
 // in the median's place, the resident size (RSS) beside it: the three share
 // the pages of one binary.
 func (b *bench) memory(when string) error {
-	roles, err := b.daemon.roles()
+	pids, err := b.daemon.awaitRoles()
 	if err != nil {
 		return err
 	}
-	for _, role := range []string{"daemon", "keeper", "gateway"} {
-		pid, ok := roles[role]
-		if !ok {
-			return fmt.Errorf("there is no process of the %s", role)
-		}
-		pss, rss, err := memoryOf(pid)
+	for _, role := range measuredRoles {
+		pss, rss, err := memoryOf(pids[role])
 		if err != nil {
 			return err
 		}
 		b.table.Memory = append(b.table.Memory, use{Role: role, When: when, PSS: pss, RSS: rss})
 	}
 	return nil
+}
+
+var measuredRoles = []string{"daemon", "keeper", "gateway"}
+
+// awaitRoles gives the process of each measured role. A child that the daemon has just made bears the
+// daemon's own command line for a moment, so one that is not there yet is waited for, ten seconds at most.
+func (d *daemonProcess) awaitRoles() (map[string]int, error) {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		pids, err := d.roles()
+		if err != nil {
+			return nil, err
+		}
+		missing := slices.IndexFunc(measuredRoles, func(role string) bool { return pids[role] == 0 })
+		if missing < 0 {
+			return pids, nil
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("there is no process of the %s", measuredRoles[missing])
+		}
+	}
 }
 
 // use is what one process uses, in MB (1e6).

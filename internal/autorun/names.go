@@ -80,7 +80,7 @@ func editors() []program {
 		{"editors", Started, ScopeFiles, []string{
 			".vscode", "*.code-workspace", ".idea", ".fleet", ".zed", ".helix", ".nova", ".run", "*.sublime-project", "*.sublime-build",
 			".vim", ".nvim", ".exrc", "_vimrc", "_exrc", "_nvimrc", ".gvimrc", ".vimrc.local", ".local.vimrc", ".localvimrc", ".nvimrc.lua", ".init.lua", ".kak*", ".kakrc", ".micro", ".lite_project.lua", ".projections.json", ".vimspector.json", ".lapce", ".theia", ".settings", ".bsp", "*.iml", "*.ipr", "*.iws", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".neoconf.json", ".ycm_extra_conf.py",
-			".emacs", ".emacs.d", ".spacemacs", ".doom.d", ".dir-locals.el", ".dir-locals-2.el", ".luarc.json", ".luarc.jsonc", ".merlin", "hie.yaml", "rust-analyzer.toml", ".rust-analyzer.toml", "rust-project.json", ".clangd", "pyrightconfig.json", "basedpyrightconfig.json", ".pyre_configuration", ".lsp", ".lsp.json", "lsp.json", "elm-tooling.json",
+			".emacs", ".emacs.d", ".spacemacs", ".doom.d", ".dir-locals.el", ".dir-locals-2.el", ".luarc.json", ".luarc.jsonc", ".merlin", "hie.yaml", "rust-analyzer.toml", ".rust-analyzer.toml", "rust-project.json", "zls.json", "zls.build.json", "ols.json", "erlang_ls.config", "_coqproject", "_rocqproject", ".clangd", "pyrightconfig.json", "basedpyrightconfig.json", ".pyre_configuration", ".lsp", ".lsp.json", "lsp.json", "elm-tooling.json",
 		}},
 		// They name modules, which editors load and checks of commits do.
 		{"checkers with parts of their own", Started, ScopeDirs, []string{
@@ -91,13 +91,13 @@ func editors() []program {
 		{"editors' own records", Started, ScopeNone, []string{".vs", "*.sublime-workspace", ".classpath", ".project", ".metals", ".bloop", ".ensime*"}},
 		{"environments", Started, ScopeFiles, []string{
 			".devcontainer", ".devcontainer.json", ".gitpod*", ".replit", "replit.nix", ".idx", ".codesandbox", ".stackblitzrc",
-			"devbox.json", ".devenv", ".devbox", "devbox.lock", "devenv.local.nix", "devenv.yml", "devenv.nix", "devenv.yaml", ".flox", ".tmuxinator*", ".tmuxp*", ".tmux.conf", ".zellij", ".envrc.local", "shell.nix", "flake.nix", "default.nix",
+			"devbox.json", ".devenv", ".devbox", "devbox.lock", "devenv.local.nix", "devenv.yml", "devenv.nix", "devenv.yaml", ".flox", ".tmuxinator*", ".tmuxp*", ".tmux.conf", ".zellij", ".envrc.local", "shell.nix", "flake.nix", "flake.lock", "default.nix", "devenv.lock", "devshell.toml", "nix/sources.json", "npins",
 		}},
 		{"checkers of code", Started, ScopeFiles, []string{
 			".eslintrc*", "eslint.config.*", ".prettierrc*", "prettier.config.*", ".stylelintrc*", "stylelint.config.*", "tslint.json", ".markdownlint*",
-			"postcss.config.*", ".postcssrc*", "tailwind.config.*", "svelte.config.*", "astro.config.*", "vite.config.*", "vitest.config.*", "vitest.workspace.*", "jest.config.*", "jest.setup.*",
+			"postcss.config.*", ".postcssrc*", "tailwind.config.*", "uno.config.*", "unocss.config.*", "windi.config.*", "wallaby.*", "svelte.config.*", "astro.config.*", "vite.config.*", "vitest.config.*", "vitest.workspace.*", "jest.config.*", "jest.setup.*",
 			".pylintrc", "pylintrc", ".pylintrc.toml", ".flake8", "mypy.ini", ".mypy.ini", ".rubocop*", ".standard.yml", ".ruby-lsp", ".solargraph.yml", ".luacheckrc", ".php-cs-fixer*",
-			".perlcriticrc", ".perltidyrc", "biome.json", "biome.jsonc", ".biome*", ".oxlintrc*", "oxlint.config.*", ".golangci.*", ".golangci", ".yamllint*", "ruff.toml", ".ruff.toml", ".shellcheckrc", ".ansible-lint", ".swiftlint.yml", ".swiftformat", ".scalafmt.conf", ".scalafix.conf", ".credo.exs", "phpstan.neon*", "psalm.xml*", ".tflint.hcl", ".hadolint.yaml", ".vale.ini", ".sqlfluff", ".xo-config*", "xo.config.*", ".remarkrc*", ".dprint.json", "dprint.json", "trunk.yaml", ".trunk", ".megalinter*", ".mega-linter.yml", ".formatter.exs",
+			".perlcriticrc", ".perltidyrc", "biome.json", "biome.jsonc", ".biome*", ".oxlintrc*", "oxlint.config.*", ".golangci.*", ".golangci", ".yamllint*", "ruff.toml", ".ruff.toml", ".shellcheckrc", ".ansible-lint", ".swiftlint.yml", ".swiftformat", ".scalafmt.conf", ".scalafix.conf", ".credo.exs", "phpstan.neon*", "psalm.xml*", "phpcs.xml*", "steepfile", "latexmkrc", ".tflint.hcl", ".hadolint.yaml", ".vale.ini", ".sqlfluff", ".xo-config*", "xo.config.*", ".remarkrc*", ".dprint.json", "dprint.json", "trunk.yaml", ".trunk", ".megalinter*", ".mega-linter.yml", ".formatter.exs",
 		}},
 	}
 }
@@ -113,7 +113,7 @@ func agents() []program {
 		}},
 		// They name no program, and steer one that may run any.
 		{"instructions for agents", Instructing, ScopeImports, []string{
-			"claude.md", "claude.local.md", "grok.md", "iflow.md", "codebuddy.md", "codebuff.md", "knowledge.md", "*.knowledge.md", "conventions.md", "codex.md", "copilot.md", "aider.md", "soul.md", "identity.md", "heartbeat.md", "bootstrap.md", "memory.md", "tools.md", "instructions.md", "prompt.md", "system_prompt.md", "system-prompt.md", "llms.txt", "llms-full.txt", "agents.md", "agents.local.md", "agents.override.md", "agent.md", "gemini.md", "qwen.md", "crush.md", "crush.local.md", "warp.md", "skill.md",
+			"claude.md", "claude.local.md", "opencode.md", "amazonq.md", "grok.md", "iflow.md", "codebuddy.md", "codebuff.md", "knowledge.md", "*.knowledge.md", "conventions.md", "codex.md", "copilot.md", "aider.md", "soul.md", "identity.md", "heartbeat.md", "bootstrap.md", "memory.md", "tools.md", "instructions.md", "prompt.md", "system_prompt.md", "system-prompt.md", "llms.txt", "llms-full.txt", "agents.md", "agents.local.md", "agents.override.md", "agent.md", "gemini.md", "qwen.md", "crush.md", "crush.local.md", "warp.md", "skill.md",
 			"copilot-instructions.md", "*.instructions.md", "*.prompt.md", "*.agent.md", "*.chatmode.md", "*.mdc",
 			".cursorrules", ".windsurfrules", ".clinerules*", ".roo*", ".goosehints*", ".openhands_instructions", ".augment-guidelines", ".augment*", ".kilocoderules*", ".continuerules",
 			".rules", ".airules", "airules.md", ".junie*", ".amazonq*", ".replit.md", "replit.md",
@@ -131,7 +131,7 @@ func machines() []program {
 			"mise.toml", "mise.local.toml", "mise.*", ".mise*", "mise", ".config", ".rtx.toml", ".tool-versions", ".sdkmanrc",
 		}},
 		{"package clients", Started, ScopeFiles, []string{
-			".npmrc", ".yarnrc", ".pixi", "pixi.toml", "condarc", ".condarc", "poetry.toml", ".poetry", ".pdm-python", ".pdm.toml", "pdm.toml", ".gclient", ".gclient_entries", "tools/bazel", ".bazeliskrc", ".bazelversion", ".pnp.cjs", ".pnp.loader.mjs", ".pnp.js", ".sbt", ".mill*", ".terraformrc", "terraform.rc", ".terragrunt*", ".pulumi", ".composer", ".gem", ".gemrc", ".rustup", "nuget.config", ".opam", ".cabal-sandbox", ".hex", ".mix", ".volta", ".nvs", ".fnm", ".corepack.env", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.cjs", "pnpm-workspace.yaml", ".npm-extension", "bunfig.toml", ".bunfig.toml",
+			".npmrc", ".yarnrc", ".pixi", "pixi.toml", "pixi.lock", "lean-toolchain", "lakefile.lean", "lakefile.toml", "lake-manifest.json", "condarc", ".condarc", "poetry.toml", ".poetry", ".pdm-python", ".pdm.toml", "pdm.toml", ".gclient", ".gclient_entries", "tools/bazel", ".bazeliskrc", ".bazelversion", ".pnp.cjs", ".pnp.loader.mjs", ".pnp.js", ".sbt", ".mill*", ".terraformrc", "terraform.rc", ".terragrunt*", ".pulumi", ".composer", ".gem", ".gemrc", ".rustup", "nuget.config", ".opam", ".cabal-sandbox", ".hex", ".mix", ".volta", ".nvs", ".fnm", ".corepack.env", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", "pnpmfile.cjs", "pnpm-workspace.yaml", ".npm-extension", "bunfig.toml", ".bunfig.toml",
 			".cargo", "rust-toolchain", "rust-toolchain.toml", "build.rs", "pip.conf", "pip.ini", "uv.toml", ".pypirc", ".netrc", "_netrc", ".bundle", "gemfile", "gems.rb", ".mvn", "gradle-wrapper.properties", "init.gradle",
 		}},
 		// Files that an install or a tool has left, whose programs editors and clients run: all of it counts,
@@ -148,7 +148,7 @@ func machines() []program {
 func languages() []program {
 	return []program{{"interpreters", Started, ScopeDirs, []string{
 		"sitecustomize.py", "usercustomize.py", "sitecustomize", "usercustomize", "*.pth", "pyvenv.cfg", ".pythonstartup", ".python_history", ".pythonrc*", ".ipython", "ipython_config.py", ".jupyter", "jupyter_config.py", "jupyter_server_config.py", "jupyter_notebook_config.py", "jupyter_lab_config.py", "jupyter_config.json", "jupyter_server_config.json", "jupyter_notebook_config.json", "jupyter_lab_config.json", "jupyter_server_config.d", "jupyter_notebook_config.d", "jupyter_config.d", "jupyter_nbconvert_config.py", "jupyter_nbconvert_config.json", "jupyter_console_config.py", "jupyter_console_config.json", "jupyter_qtconsole_config.py", "jupyter_qtconsole_config.json", "jupyter_nbclassic_config.py", "jupyter_nbclassic_config.json", "ipython_config.json", "ipython_kernel_config.py", "ipython_kernel_config.json", ".octaverc", "octaverc", "startup.m", "startup.sci", ".scilab", "startupsav.m", ".julia", ".erlang", ".erlang.crypt", "user_default.erl", ".iex*", ".psqlrc*", ".sqliterc", ".duckdbrc", ".mongorc.js", ".mongoshrc.js", ".my.cnf", ".mylogin.cnf", ".ghcup", ".sbclrc", ".clisprc*", ".eclrc", ".ccl-init.lisp", ".racketrc", ".guile", ".swiplrc", ".plrc", ".gprc", ".maximarc", "maxima-init.mac", ".gnuplot", ".maple*", ".scala", ".ammonite", ".jshrc", ".groovy", ".lein*", "profiles.clj", ".perlrc", ".re.pl", ".tclshrc", ".wishrc", ".expectrc", ".rdebugrc", ".rtools", "rprofile.site", ".luarocks", ".node_repl_history",
-		".rprofile", ".renviron", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".utoprc", ".lambdabot", ".scalarc", "startup.jl",
+		".rprofile", ".renviron", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".utoprc", ".lambdabot", ".scalarc", "startup.jl", "manifest.toml", "juliamanifest.toml", "config.nims", "nim.cfg", "*.nims", "*.nimble", "project.clj", "build.boot", "deps.edn", "shadow-cljs.edn", "bb.edn", "*.hxml", "dub.json", "dub.sdl",
 	}}}
 }
 
@@ -169,7 +169,7 @@ func builds() []program {
 	return []program{
 		{"builds", Used, ScopeNone, []string{
 			"makefile", "makefile.*", "gnumakefile", "bsdmakefile", "*.mk", "justfile", ".justfile", "taskfile.yml", "taskfile.yaml", "taskfile.dist.yml", "taskfile.dist.yaml",
-			"rakefile", "rakefile.rb", "*.rake", "*.gemspec", "thorfile", "guardfile", "setup.py", "setup.cfg", "pyproject.toml", "pipfile", "noxfile.py", "tox.ini", "pytest.ini", ".coveragerc",
+			"rakefile", "rakefile.rb", "*.rake", "*.gemspec", "thorfile", "guardfile", "setup.py", "setup.cfg", "setup.hs", "setup.lhs", "*.cabal", "phpunit.xml*", "rector.php", "ember-cli-build.js", "rescript.json", "bsconfig.json", "build.mill", "environment.yml", "environment.yaml", "pyproject.toml", "pipfile", "noxfile.py", "tox.ini", "pytest.ini", ".coveragerc",
 			"conftest.py", "tasks.py", "fabfile.py", "dodo.py", "manage.py", "sconstruct", "wscript", "snakefile",
 			"package.json", "package.yaml", "package.json5", "deno.json", "deno.jsonc", "tsconfig.json", "jsconfig.json", "turbo.json", "nx.json", "lerna.json", "gruntfile.*", "gulpfile.*", "jakefile",
 			".babelrc*", "babel.config.*", "webpack.config.*", "rollup.config.*", "rspack.config.*", "rsbuild.config.*", "esbuild.config.*", "tsup.config.*", "next.config.*", "nuxt.config.*", "remix.config.*", "gatsby-*",
@@ -181,7 +181,7 @@ func builds() []program {
 			"*.csproj", "*.fsproj", "*.vbproj", "*.vcxproj", "*.vcxitems", "*.sqlproj", "*.wixproj", "*.esproj", "*.projitems", "*.shproj", "*.proj", "*.props", "*.targets", "*.rsp", "*.sln", "*.slnx", "global.json",
 			"*.xcodeproj", "*.xcworkspace", "binding.gyp", "*.gyp", "*.gypi",
 			".bazelrc", "workspace.bazel", "build.bazel", "module.bazel", "=workspace", "=build", "workspace.bzlmod", "*.bzl", "=buck", "pants.toml", "tiltfile", "earthfile", "skaffold.yaml", "procfile", "brewfile",
-			"dockerfile", "dockerfile.*", "*.dockerfile", "containerfile", "docker-compose*", "compose.yaml", "compose.yml", "docker-bake.hcl", "vagrantfile",
+			"dockerfile", "dockerfile.*", "*.dockerfile", "containerfile", "docker-compose*", "compose.yaml", "compose.yml", "compose.override.yaml", "compose.override.yml", "docker-bake.hcl", "vagrantfile",
 			".changeset/config.json", ".bumpversion.*", ".all-contributorsrc", ".browserslistrc", "ansible.cfg", "mkdocs.yml", "mkdocs.yaml", "conf.py", "hardhat.config.*", "truffle-config.js", "foundry.toml", "relay.config.*", "codegen.yml", "codegen.ts",
 			".nvmrc", ".node-version", ".python-version", ".ruby-version", ".java-version", ".terraform-version", ".rspec",
 		}},

@@ -30,7 +30,8 @@ func (s Stranger) String() string {
 }
 
 // StrangerOf tells where somebody other than root and this process's user could have decided what a path leads to: by what
-// lies there, by a directory on the way, or by a link. nil: nowhere. A path that leads nowhere is judged as far as it leads.
+// lies there, by a directory on the way, or by a link. nil: nowhere. A path that leads nowhere is judged as far as it leads, and by
+// who could make the rest there: in a directory such as /tmp everybody can.
 func StrangerOf(path string) (*Stranger, error) {
 	w, err := begin(path, nil)
 	if err != nil {
@@ -38,9 +39,11 @@ func StrangerOf(path string) (*Stranger, error) {
 	}
 	defer w.close()
 	w.follows, w.notes = true, true
+	missing := false
 	for rest := strings.Split(path, "/"); len(rest) > 0; {
 		target, err := w.step(rest[0])
 		if errors.Is(err, fs.ErrNotExist) {
+			missing = true
 			break
 		}
 		if err != nil {
@@ -51,7 +54,15 @@ func StrangerOf(path string) (*Stranger, error) {
 	if w.other != nil {
 		return w.other, nil
 	}
-	return w.stranger()
+	if s, err := w.stranger(); s != nil || err != nil || !missing {
+		return s, err
+	}
+	last := w.stack[len(w.stack)-1]
+	last.stat.Mode &^= unix.S_ISVTX // it keeps others from renaming what is there, and nobody from making what is not
+	if open, err := last.isOpenToOthers(); !open || err != nil {
+		return nil, err
+	}
+	return &Stranger{Place: last.name, UID: -1}, nil
 }
 
 // stranger is the first place on the way so far, and then of others, in which somebody else decides. Every directory counts:

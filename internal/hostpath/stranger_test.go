@@ -73,20 +73,24 @@ func TestFilesOfOtherUsers(t *testing.T) {
 	const other = 1000
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	theirs := filepath.Join(dir, "theirs")
+	theirs, sticky := filepath.Join(dir, "theirs"), filepath.Join(dir, "sticky")
 	must(t, errors.Join(os.Mkdir(theirs, 0o755), os.Chown(theirs, other, other)))
+	must(t, errors.Join(os.Mkdir(sticky, 0o755), os.Chmod(sticky, 0o777|os.ModeSticky))) // as /tmp is
 	for name, c := range map[string]struct {
 		path string
 		make func(path string) error
 		want bool
 	}{
-		"control: root's":             {filepath.Join(dir, "ours"), func(path string) error { return os.WriteFile(path, nil, 0o644) }, false},
-		"control: not there":          {filepath.Join(dir, "absent", "deep"), func(string) error { return nil }, false},
-		"another user's":              {filepath.Join(dir, "other"), func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Chown(path, other, 0)) }, true},
-		"everybody may write to it":   {filepath.Join(dir, "open"), func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Chmod(path, 0o666)) }, true},
-		"root's in their directory":   {filepath.Join(theirs, "ours"), func(path string) error { return os.WriteFile(path, nil, 0o600) }, true},
-		"not there, but they may":     {filepath.Join(theirs, "absent"), func(string) error { return nil }, true},
-		"by a root's link, to theirs": {filepath.Join(dir, "to"), func(path string) error { return os.Symlink(theirs, path) }, true},
+		"control: root's":              {filepath.Join(dir, "ours"), func(path string) error { return os.WriteFile(path, nil, 0o644) }, false},
+		"control: not there":           {filepath.Join(dir, "absent", "deep"), func(string) error { return nil }, false},
+		"another user's":               {filepath.Join(dir, "other"), func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Chown(path, other, 0)) }, true},
+		"everybody may write to it":    {filepath.Join(dir, "open"), func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Chmod(path, 0o666)) }, true},
+		"root's in their directory":    {filepath.Join(theirs, "ours"), func(path string) error { return os.WriteFile(path, nil, 0o600) }, true},
+		"control: not in a sticky one": {filepath.Join(sticky, "ours", "absent"), func(string) error { return os.Mkdir(filepath.Join(sticky, "ours"), 0o755) }, false},
+		"not in a sticky one itself":   {filepath.Join(sticky, "absent", "deep"), func(string) error { return nil }, true},
+		"control: root's in a sticky":  {filepath.Join(sticky, "file"), func(path string) error { return os.WriteFile(path, nil, 0o644) }, false},
+		"not there, but they may":      {filepath.Join(theirs, "absent"), func(string) error { return nil }, true},
+		"by a root's link, to theirs":  {filepath.Join(dir, "to"), func(path string) error { return os.Symlink(theirs, path) }, true},
 	} {
 		must(t, c.make(c.path))
 		if at, err := StrangerOf(c.path); (at != nil) != c.want || err != nil {

@@ -88,6 +88,20 @@ class _Tree:
         parts = was.split(",")
         return len(parts) == 5 and parts == _mark(descriptor, parts)
 
+    def covers_name(self, name: str) -> bool:
+        """Whether a name at or below it is covered, or below what is."""
+        first = name[len(self.path.rstrip("/")) :].strip("/").split("/")[0]
+        if not first or first not in self._covered:
+            return False
+        try:
+            descriptor = os.open(os.path.join(self.path, first), os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return self.covers(first, descriptor)
+        finally:
+            os.close(descriptor)
+
 
 def _mark(descriptor: int, was: list[str]) -> list[str]:
     """What is open, as a mark has it: its type, device, inode, birth, and last change where no birth is known."""
@@ -430,21 +444,20 @@ class _Walk:
             )
 
     def _within(self) -> _Tree | None:
-        outside = []
+        asked = []  # trees that the walk is not known to be in, or whose cover it is below
         for tree in self._trees:
             for at, (name, descriptor) in enumerate(self._stack):
                 if not tree.has(name, descriptor):
                     continue
                 below = self._stack[at + 1 : at + 2]
-                if below and tree.covers(os.path.basename(below[0][0]), below[0][1]):
-                    break
-                return tree
-            else:
-                outside.append(tree)
-        if not outside:
+                if not below or not tree.covers(os.path.basename(below[0][0]), below[0][1]):
+                    return tree
+                break
+            asked.append(tree)
+        if not asked:
             return None
-        table = _mounttable.read()  # a part of a tree may be mounted elsewhere
-        for tree in outside:
-            if table.lies_under(self.name, tree.path):
+        table = _mounttable.read()  # a part of a tree may be mounted elsewhere, also elsewhere in the tree itself
+        for tree in asked:
+            if not all(tree.covers_name(name) for name in table.names_under(self.name, tree.path)):
                 return tree
         return None

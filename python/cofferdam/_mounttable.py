@@ -58,18 +58,20 @@ class Table:
             return None
         return mount.device, _joined(mount.root, path, mount.at)
 
-    def lies_under(self, path: str, directory: str) -> bool:
-        """Whether a path is also to be found below a directory, under whatever name."""
-        if is_below(path, directory):
-            return True
+    def names_under(self, path: str, directory: str) -> list[str]:
+        """All names below a directory by which a path is to be found, its own among them if it lies there."""
+        names = [path] if is_below(path, directory) else []
         spot = self._spot_of(path)
         if spot is None:
-            return False
-        shown = [(m.device, m.root) for m in self._mounts if is_below(m.at, directory)]
+            return names
+        shown = [(m.device, m.root, m.at) for m in self._mounts if is_below(m.at, directory)]
         own = self._spot_of(directory)
         if own is not None:
-            shown.append(own)
-        return any(device == spot[0] and is_below(spot[1], root) for device, root in shown)
+            shown.append((*own, directory))
+        for device, root, at in shown:
+            if device == spot[0] and is_below(spot[1], root):
+                names.append(_joined(at, spot[1], root))
+        return list(dict.fromkeys(names))
 
 
 def _joined(root: str, path: str, at: str) -> str:

@@ -283,9 +283,9 @@ def test_a_tree_that_is_mounted_elsewhere(project: Path) -> None:
     )
     table = _mounttable.parse(text)
     lower = _mounttable.parse(text[: text.index("24 ")])
-    assert lower.lies_under("/srv/a b/x", "/home/me/project") and lower.lies_under("/srv/a b", "/home")
-    assert not lower.lies_under("/srv/a b/x", "/home/you") and not lower.lies_under("/srv", "/home/me/project")
-    assert not table.lies_under("/srv/a b/x", "/home/me/project"), "what is mounted over it hides it"
+    assert lower.names_under("/srv/a b/x", "/home/me/project") and lower.names_under("/srv/a b", "/home")
+    assert not lower.names_under("/srv/a b/x", "/home/you") and not lower.names_under("/srv", "/home/me/project")
+    assert not table.names_under("/srv/a b/x", "/home/me/project"), "what is mounted over it hides it"
     if os.geteuid() != 0:
         return
     (project / "data").mkdir()
@@ -309,5 +309,5 @@ def test_a_tree_that_is_mounted_elsewhere(project: Path) -> None:
 def test_a_mount_with_an_odd_name(odd: str) -> None:
     """Only a line feed ends a line of the table, so that no name hides what is mounted under it."""
     text = f"1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:1 /project/sub /mnt/a{odd}b rw - ext4 /dev/a rw\n"
-    assert _mounttable.parse(text).lies_under(f"/mnt/a{odd}b/link", "/project")
-    assert not _mounttable.parse(text).lies_under(f"/mnt/a{odd}b/link", "/other")
+    assert _mounttable.parse(text).names_under(f"/mnt/a{odd}b/link", "/project")
+    assert not _mounttable.parse(text).names_under(f"/mnt/a{odd}b/link", "/other")

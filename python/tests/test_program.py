@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,32 @@ def test_the_program_that_is_looked_at_is_started(tmp_path: Path, monkeypatch: p
         _find.start()
         assert (mine / "ran").exists(), named
         assert not (theirs / "ran").exists(), named
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount")
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_cover_that_has_another_name_in_the_tree(tmp_path: Path, bound: bool) -> None:
+    """An agent writes what is covered by another name that the directory has in the same project. The control has none."""
+    project, state = tmp_path.resolve() / "project", tmp_path.resolve() / "state"
+    for one in (state, project / ".venv", project / "again"):
+        one.mkdir(parents=True)
+    script = project / ".venv" / "cofferdam"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    known = project.stat()
+    identity = {"type": "dir", "inode": known.st_ino, "device": known.st_dev}
+    line = {"path": str(project), "id": identity, "covered": ".venv"}
+    (state / "written").write_text(json.dumps(line) + "\n")
+    code = "from cofferdam import _find\ntry:\n    print(_find.binary())\nexcept Exception as e:\n    print('refused:', e)"
+    said = subprocess.run(
+        ["unshare", "-m", "sh", "-c", '$1 && exec "$2" -c "$3"', "sh"]
+        + [f"mount --bind {project}/.venv {project}/again" if bound else "true", sys.executable, code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COFFERDAM_STATE": str(state), "COFFERDAM_BINARY": str(script)},
+    )
+    if bound:
+        assert said.stdout.startswith("refused:") and "an agent could have put it there" in said.stdout, said
+    else:
+        assert said.stdout.strip() == str(script), said

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -42,5 +43,32 @@ func TestNoProgramOfASandboxIsRun(t *testing.T) {
 	}
 	if uid, err := os.ReadFile(ran); err == nil {
 		t.Errorf("the daemon ran the sandbox's program as user %s", uid)
+	}
+}
+
+// TestNoProgramOfAnotherUserIsRun: their agents are on no record here, and could have written it. The control is the same
+// program of this user's.
+func TestNoProgramOfAnotherUserIsRun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("INCONCLUSIVE: only root can make another user's files")
+	}
+	dir := t.TempDir()
+	program, ran := filepath.Join(dir, "publish.sh"), filepath.Join(dir, "ran")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho ran >> "+ran+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	none := func() ([]hostpath.Tree, error) { return nil, nil }
+	target := commandTarget{[]string{program}, none, &executable.Sums{}}
+	if err := target.publish(t.Context(), []byte(note)); err != nil {
+		t.Fatalf("the control: %v", err)
+	}
+	if err := os.Chown(program, 1000, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if err := target.publish(t.Context(), []byte(note)); err == nil || !strings.Contains(err.Error(), "belongs to user 1000") {
+		t.Errorf("another user's program: %v", err)
+	}
+	if text, err := os.ReadFile(ran); err != nil || string(text) != "ran\n" {
+		t.Errorf("it ran: %q, %v", text, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ func (c commandTarget) publish(ctx context.Context, note []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := executable.CheckStrangers(c.argv, ""); err != nil {
+		return err
+	}
 	if err := executable.CheckPlaces(executable.Places(c.argv, "", nil), trees); err != nil {
 		return err
 	}
@@ -69,7 +73,7 @@ func (c commandTarget) publish(ctx context.Context, note []byte) error {
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.Discard, &limited{buffer: &said}
-	if err := cmd.Run(); err != nil {
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // that one ended well, and something holds its output
 		if text := strings.TrimSpace(said.String()); text != "" {
 			return fmt.Errorf("%w: %.200q", err, text)
 		}

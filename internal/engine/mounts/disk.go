@@ -47,8 +47,11 @@ func format(ctx context.Context, program, file string, limit time.Duration) erro
 	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-b", "4096", "-m", "0",
 		"-O", "^has_journal,^resize_inode,metadata_csum,metadata_csum_seed", "-E", "nodiscard,lazy_itable_init=1", file)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.WaitDelay = 100 * time.Millisecond // what it started may hold its output
+	cmd.WaitDelay = 100 * time.Millisecond // a program that it started may hold its output
 	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // mkfs ended well, and only its output did not end in time
+	}
 	if err != nil && ctx.Err() != nil {
 		return fault.Wrap(fault.ErrUnavailable, ctx.Err(), "%s did not end and was killed", program)
 	}

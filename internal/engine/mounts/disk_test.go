@@ -48,6 +48,24 @@ func TestAProgramThatHangsIsKilled(t *testing.T) {
 	}
 }
 
+// TestAProgramWhoseOutputIsHeldHasEndedWell: on a host that is short of time the output of a program is read
+// to its end later than the program ends, which is no reason to make no disk.
+func TestAProgramWhoseOutputIsHeldHasEndedWell(t *testing.T) {
+	t.Parallel()
+	if !processtest.Inside(t) {
+		return
+	}
+	for code, wants := range map[string]bool{"0": true, "1": false} {
+		program := filepath.Join(t.TempDir(), "mkfs.ext4")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nsleep 1000 &\nexit "+code+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := format(t.Context(), program, "x", time.Hour); (err == nil) != wants {
+			t.Errorf("a program that ended with %s: %v", code, err)
+		}
+	}
+}
+
 // TestADiskIsMadeOrItIsSaidWhyNot has the real program make one, and refuse another.
 func TestADiskIsMadeOrItIsSaidWhyNot(t *testing.T) {
 	t.Parallel()

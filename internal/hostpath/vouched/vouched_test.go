@@ -88,6 +88,35 @@ func TestFilesOfAnotherUser(t *testing.T) {
 	must(t, book.Check(t.Context(), "policy", file, []byte("two"), nil))
 }
 
+// TestAFileThatAnotherUserTakesAway between its reading and the question who could have written it: in a directory such as
+// /tmp they may, and nobody else has decided what was read. The control: it is asked about while it lies there, and a file of
+// one's own that is gone is nobody else's.
+func TestAFileThatAnotherUserTakesAway(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Fatal("INCONCLUSIVE: only root can make another user's files")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	shared, own := filepath.Join(dir, "shared"), filepath.Join(dir, "own")
+	theirs := filepath.Join(shared, "theirs")
+	must(t, errors.Join(os.MkdirAll(theirs, 0o755), os.Mkdir(own, 0o755), os.Chmod(shared, 0o777|os.ModeSticky), os.Chown(theirs, 1000, 1000)))
+	file := filepath.Join(theirs, "policy.yaml")
+	must(t, os.WriteFile(file, []byte("theirs"), 0o644))
+	book := vouched.Open(filepath.Join(dir, "state", "vouched.json"))
+	refused := func(when string) {
+		t.Helper()
+		err := book.Check(t.Context(), "policy", file, []byte("theirs"), nil)
+		if unseen, is := errors.AsType[*vouched.UnseenError](err); !is || unseen.Stranger == nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	refused("the control")
+	must(t, os.Rename(theirs, theirs+".away"))
+	refused("it is taken away")
+	must(t, book.Check(t.Context(), "policy", filepath.Join(own, "gone.yaml"), []byte("mine"), nil)) // the control
+}
+
 // TestWhatNoFileHasIsNotNoted: what somebody tries, or has read from elsewhere, is not what a person has put into a file,
 // and takes nothing away from what they have. The controls are the same texts once the file has them.
 func TestWhatNoFileHasIsNotNoted(t *testing.T) {

@@ -25,11 +25,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// Bounds of what is asked for, and of what is looked at.
+// Bounds of what is asked for.
 const (
-	maxPlaces  = 16
-	maxOfUser  = 100
-	maxEntries = 200_000
+	maxPlaces = 16
+	maxOfUser = 100
 )
 
 // Home says which one it is. The zero one is none.
@@ -329,15 +328,21 @@ func (s *Shelf) hide(h Home) error {
 	}
 }
 
-// Over tells of the sandboxes whose home has more than they may have.
+// Over tells of the sandboxes whose home has more than they may have, with what of it has no name any more and is open.
 func (s *Shelf) Over(ctx context.Context, most func(sandbox string) int64) map[string]Kept {
 	s.mu.Lock()
 	taken := maps.Clone(s.taken)
 	s.mu.Unlock()
 	over := map[string]Kept{}
+	if len(taken) == 0 {
+		return over
+	}
+	nameless, _ := readUnlinked(s.dir) // as below
 	for sandbox, h := range taken {
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.path(h))
+		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
+		k.Bytes, k.Entries = k.Bytes+more.bytes, k.Entries+more.files
 		if limit := most(sandbox); limit > 0 && (k.Bytes > limit || k.Entries > maxEntries) {
 			k.Home = h
 			over[sandbox] = k

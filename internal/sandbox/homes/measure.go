@@ -11,6 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 )
 
+// maxEntries is how many files and directories of a home are looked at.
+const maxEntries = 200_000
+
 // mostDepth is how many directories may lie in each other. Anything deeper counts as more entries than may be.
 const mostDepth = 500
 

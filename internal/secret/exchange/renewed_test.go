@@ -3,12 +3,14 @@ package exchange
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 )
 
 // renewing is a Keeper whose secret is renewed: each request gets the newest value, and hears
@@ -93,66 +95,73 @@ func lates() map[string]late {
 // in by it, whichever of the run's requests brought it, nor does one of before. The control: a
 // text that is like them comes.
 func TestRenewedWhileAnAnswerComes(t *testing.T) {
-	const first, second, like = "first-secret-value-000001", "second-secret-value-00002", "second-public-value-00003"
 	for name, way := range lates() {
 		for _, by := range []string{"the same connection", "another connection", "another run"} {
 			for _, known := range []bool{true, false} { // false: there was nothing to look for when it began
-				v, runs := &renewing{}, NewRuns()
-				if by == "another run" { // whose requests are none of this one's
-					runs.Asking(v.lent)
-				}
-				if known {
-					v.renew(first)
-				}
-				connect := func() *Exchange { return New([]Credential{setting()}, all(), v).Seek().Of(runs, "run") }
-				ask := func(e *Exchange, c ...Credential) *http.Request {
-					e.credentials = c
-					r := post(t, "/v1", "", "")
-					if err := e.Outgoing(r); err != nil {
-						t.Fatal(err)
-					}
-					return r
-				}
-				one := connect()
-				other := one
-				if by == "another connection" {
-					other = connect()
-				}
-				in, out := io.Pipe()
-				a := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}}
-				if known {
-					a.Request = ask(one, setting())
-				} else {
-					a.Request = ask(one)
-				}
-				way.answer(in, a)
-				if err := one.Incoming(a); err != nil {
-					t.Fatal(err)
-				}
-				go func() { _, _ = io.WriteString(out, way.begins) }()
-				begun := make([]byte, len(way.begins)) // of a stream that has been read from
-				if _, err := io.ReadFull(a.Body, begun); err != nil || string(begun) != way.begins {
-					t.Fatalf("%s: %q, %v", name, begun, err)
-				}
-				v.renew(second)
-				if by != "another run" {
-					if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {
-						t.Fatalf("%s: the host gets %v", name, r.Header)
-					}
-				}
-				go func() {
-					_, _ = io.WriteString(out, way.write("so "+second+" "+like+" "+first+".", a))
-					_ = out.Close()
-				}()
-				got := way.read(t, a)
-				if strings.Contains(got, second) || known && strings.Contains(got, first) {
-					t.Errorf("%s, renewed by %s, known %t: %q", name, by, known, got)
-				}
-				if name != "fragments" && name != "a ping within a message" && !strings.Contains(got, "so "+strings.Repeat("x", len(second))+" "+like+" ") {
-					t.Errorf("%s, renewed by %s, known %t: %q", name, by, known, got)
-				}
+				t.Run(fmt.Sprintf("%s, renewed by %s, known %t", name, by, known), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { renewWhileAnAnswerComes(t, name, way, by, known) })
+				})
 			}
 		}
+	}
+}
+
+func renewWhileAnAnswerComes(t *testing.T, name string, way late, by string, known bool) {
+	t.Helper()
+	const first, second, like = "first-secret-value-000001", "second-secret-value-00002", "second-public-value-00003"
+	v, runs := &renewing{}, NewRuns()
+	if by == "another run" { // whose requests are none of this one's
+		runs.Asking(v.lent)
+	}
+	if known {
+		v.renew(first)
+	}
+	connect := func() *Exchange { return New([]Credential{setting()}, all(), v).Seek().Of(runs, "run") }
+	ask := func(e *Exchange, c ...Credential) *http.Request {
+		e.credentials = c
+		r := post(t, "/v1", "", "")
+		if err := e.Outgoing(r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	one := connect()
+	other := one
+	if by == "another connection" {
+		other = connect()
+	}
+	in, out := io.Pipe()
+	a := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}}
+	if known {
+		a.Request = ask(one, setting())
+	} else {
+		a.Request = ask(one)
+	}
+	way.answer(in, a)
+	if err := one.Incoming(a); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(out, way.begins) }()
+	begun := make([]byte, len(way.begins)) // of a stream that has been read from
+	if _, err := io.ReadFull(a.Body, begun); err != nil || string(begun) != way.begins {
+		t.Fatalf("%q, %v", begun, err)
+	}
+	v.renew(second)
+	if by != "another run" {
+		if r := ask(other, setting()); r.Header.Get("Authorization") != "Bearer "+second {
+			t.Fatalf("the host gets %v", r.Header)
+		}
+	}
+	go func() {
+		_, _ = io.WriteString(out, way.write("so "+second+" "+like+" "+first+".", a))
+		_ = out.Close()
+	}()
+	got := way.read(t, a)
+	if strings.Contains(got, second) || known && strings.Contains(got, first) {
+		t.Errorf("%q", got)
+	}
+	if name != "fragments" && name != "a ping within a message" && !strings.Contains(got, "so "+strings.Repeat("x", len(second))+" "+like+" ") {
+		t.Errorf("%q", got)
 	}
 }
 

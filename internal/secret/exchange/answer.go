@@ -95,7 +95,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		a.Body = e.messages(a, both)
 		return nil
 	}
-	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a.Header))}
+	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a))}
 	return nil
 }
 

@@ -3,8 +3,6 @@ package exchange
 import (
 	"errors"
 	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,42 +94,6 @@ func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 			if _, _ = s.take([]byte(text[at:]), false); s.held() != held {
 				t.Errorf("%q, parted at %d: %d bytes wait, not %d", text, at, s.held(), held)
 			}
-		}
-	}
-}
-
-// TestFramingFindsEnds of messages however they come.
-func TestFramingFindsEnds(t *testing.T) {
-	for kind, c := range map[string]struct {
-		says string
-		ends []int
-	}{
-		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
-		"application/x-ndjson":               {"{}\n{}\n{", []int{3, 6}},
-		"application/grpc":                   {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
-		"application/vnd.amazon.eventstream": {"\x00\x00\x00\x06ab\x00\x00\x00\x04\x00\x00\x00\x09", []int{6, 10}},
-		"application/connect+json":           {envelope("{}", true) + "\x00", []int{7}},
-	} {
-		f, ends := framingOf(http.Header{"Content-Type": {kind}}), []int(nil)
-		for at := range c.says {
-			if end := f.take([]byte(c.says[at : at+1])); end >= 0 {
-				ends = append(ends, at+end)
-			}
-		}
-		// Of CR LF CR LF the CR ends the message, and so does the LF that belongs to it.
-		if kind == "text/event-stream" {
-			ends = slices.DeleteFunc(ends, func(end int) bool { return end == 19 })
-		}
-		if !slices.Equal(ends, c.ends) {
-			t.Errorf("%s: ends at %v, not %v", kind, ends, c.ends)
-		}
-		if end := framingOf(http.Header{"Content-Type": {kind}}).take([]byte(c.says)); end != c.ends[len(c.ends)-1] {
-			t.Errorf("%s: the last end is %d", kind, end)
-		}
-	}
-	for _, kind := range []string{"", "text/plain", "application/json", "application/grpc-web-text", "text/event-stream, text/plain"} {
-		if f := framingOf(http.Header{"Content-Type": {kind}}); f != nil {
-			t.Errorf("%q has ends: %T", kind, f)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestHeldBytesDoNotStandInTheWay(t *testing.T) {
 func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 	for text, held := range map[string]int{
 		"": 0, `{"a": "b"}`: 0, "[1, 2]\n": 0, `{"a": `: 2, `"a", `: 0, "data: {}\n\n": 0, "data: a\n\n": 9, "<a>b": 1, `"sk-`: 3,
-		`"\u{73}`: 6, `"\N{LATIN SMALL LETTER S}`: 24, `"\u{73}\u{6b}`: 12, `"\n",{}`: 2, `"\n` + strings.Repeat(" ", maxEscape) + `", {}`: 0,
+		`"\u{73}`: 6, `"\N{LATIN SMALL LETTER S}`: 24, `"\u{73}\u{6b}`: 12, `"\n",{}`: 0, `"\n` + strings.Repeat(" ", maxEscape) + `", {}`: 0,
 	} {
 		for at := range len(text) + 1 {
 			s := scan{needles: &needles{}}
@@ -95,5 +95,40 @@ func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 				t.Errorf("%q, parted at %d: %d bytes wait, not %d", text, at, s.held(), held)
 			}
 		}
+	}
+}
+
+// TestNoByteWithinAnEscapeEndsAPiece: bytes that end a piece stand in braces whose backslash is escaped, or parted from them by colours,
+// and in terminals' sequences. A value that is written so is masked as it is where it comes whole, wherever it is cut.
+func TestNoByteWithinAnEscapeEndsAPiece(t *testing.T) {
+	t.Parallel()
+	around := map[string]func(string) string{
+		"as it is": func(s string) string { return s }, "for markup": func(s string) string { return strings.ReplaceAll(s, `\`, "&#92;") }, "by name": func(s string) string { return strings.ReplaceAll(s, `\`, "&bsol;") },
+		"for URLs": func(s string) string { return strings.ReplaceAll(s, `\`, "%5c") }, "printable": func(s string) string { return strings.ReplaceAll(s, `\`, "=5C") }, "full width": func(s string) string { return strings.ReplaceAll(s, `\`, "\uff3c") },
+		"coloured": func(s string) string { return "\x1b[1m" + strings.Join(strings.Split(s, ""), "\x1b[0m\x1b[1m") }, "soft": func(s string) string { return strings.Join(strings.Split(s, ""), "=\n") },
+	}
+	within := map[string]func(string) string{
+		"braces": eachLetter(`\u{%x}`), "Perl's": eachLetter(`\x{%x}`), "octal": eachLetter(`\o{%o}`), "numbers": eachLetter(`\N{U+%x}`),
+		"keys": eachLetter("%c\x1b[>4;1m"), "more": eachLetter("%c\x1b[1,2)}"), "quotes": eachLetter("%c\x1b[\"'p"), "brackets": eachLetter("%c\x1b[1]"),
+		"as JSON": eachLetter(`%c\u001b[>4;1m`), "as a shell": eachLetter(`%c\033[>4m`), "as a reference": eachLetter("%c&#27;[>4m"), "as a reference, hexadecimal": eachLetter("%c&#x1B;[>4m"), "as a URL": eachLetter("%c%%1b[>4m"),
+	}
+	sought, found := seek(guessed), map[string]bool{}
+	for name, write := range within {
+		for outer, rewrite := range around {
+			text := `{"key": "` + rewrite(write(guessed)) + `"}`
+			whole, of := inCuts(&scan{needles: sought}, text)
+			if of == "" {
+				continue
+			}
+			found[name], found[outer] = true, true
+			for cut := range len(text) {
+				if got, _ := inCuts(&scan{needles: sought}, text, cut); got != whole {
+					t.Fatalf("%s, %s: %q|%q: %q", name, outer, text[:cut], text[cut:], got)
+				}
+			}
+		}
+	}
+	if len(found) != len(within)+len(around) {
+		t.Errorf("the control: found whole are %v", found)
 	}
 }

@@ -71,8 +71,8 @@ func (t *tail) take(more []byte, needles *needles) {
 
 // lastEnd is where the bytes behind the last one begin that ends a piece; below 0: there is none.
 func (t *tail) lastEnd(more []byte) int {
-	for i := len(more) - 1; i >= 0; i-- {
-		if ending[more[i]] && t.ends(more, i) {
+	for i, c := range slices.Backward(more) {
+		if ending[c] && t.ends(more, i) {
 			return i + 1
 		}
 	}

@@ -36,9 +36,10 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 		return door.CredentialsAnswer{}, err
 	}
 	p := t.policy()
-	ofHost := policy.SecretsOfHost(p, ask.Name)
+	ofHost, kept := policy.SecretsOfHost(p, ask.Name), i.secrets.Of(ask.Name)
+	t.reached.add(kept)
 	answer := door.CredentialsAnswer{
-		Placeholders: t.run.Placeholders, Seek: len(i.wants(t)) > 0 || t.secrets.Any(), Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
+		Placeholders: t.run.Placeholders, Kept: kept, Seek: len(i.wants(t)) > 0 || t.secrets.Any() || len(kept) > 0, Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
 	}
 	if !ask.TLS {
 		answer.Withheld = onlyTLS(ofHost, ask.Name)
@@ -93,8 +94,9 @@ func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, 
 	if err != nil {
 		return door.LentAnswer{}, err
 	}
-	lent, upTo, more := t.secrets.Since(ask.Since, i.wants(t), maxLent)
-	answer := door.LentAnswer{Values: map[string][]string{}, Moment: upTo, More: more}
+	reached := t.reached.all()
+	lent, upTo, more := t.secrets.Since(sinceOf(ask.Since, reached), append(i.wants(t), reached...), maxLent)
+	answer := door.LentAnswer{Values: map[string][]string{}, Moment: momentOf(upTo, reached), More: more}
 	for name, values := range lent {
 		for _, v := range values {
 			if text := i.shown(name, v); text != "" {
@@ -107,7 +109,7 @@ func (i *Injection) Lent(_ context.Context, ask door.LentAsk) (door.LentAnswer, 
 
 // others adds what the answer of a host must not have beside what its request gets.
 func (i *Injection) others(ctx context.Context, t *tenant, host string, answer *door.SecretsAnswer) error {
-	had, err := t.secrets.Had(ctx, i.wants(t))
+	had, err := t.secrets.Had(ctx, append(i.wants(t), t.reached.all()...))
 	for _, one := range i.tenants.ofRun(t) {
 		if err == nil {
 			err = one.former.find(had, one.secrets)
@@ -146,6 +148,7 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	if !d.Allowed() {
 		return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "%s", d.Reason)
 	}
+	t.reached.add(i.secrets.Of(ask.Name)) // by a connection from before the daemon was started, too
 	answer := door.SecretsAnswer{Values: map[string]string{}}
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {

@@ -37,6 +37,7 @@ type tenant struct {
 	trusts    trusts        // the authority that it was told of later; has a lock of its own
 	secrets   *secret.Lease // those that it uses
 	former    *former       // those of before; has a lock of its own
+	reached   reached       // those of the hosts that it has connected to; has a lock of its own
 	ownerKey  string        // see audit.OwnerKeys; "": the run is the host's
 	law       law           // the run's policy, with what narrows it; has a lock of its own
 	known     knowledge

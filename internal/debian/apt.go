@@ -136,7 +136,9 @@ func reasons() []reason {
 	}
 }
 
-var credentials = regexp.MustCompile(`://[^/\s'@]*@`)
+// credentials finds what a URI may have before its host: all up to the last @ of a word, whatever letters
+// are in it. Somebody may have written a password as it is.
+var credentials = regexp.MustCompile(`://\S*@`)
 
 func withoutCredentials(text string) string {
 	return credentials.ReplaceAllString(text, "://")

@@ -118,3 +118,24 @@ func TestValidName(t *testing.T) {
 		}
 	}
 }
+
+// TestAMirrorsCredentialsAreInNoError: apt prints them as somebody wrote them, whatever letters they have. A line of a mirror with a
+// quote in its password is read all the same; of one that is none, neither part is said, nor in what the log has of apt's words.
+func TestAMirrorsCredentialsAreInNoError(t *testing.T) {
+	t.Parallel()
+	for _, password := range []string{"its-secret", "it's-secret", "it@secret", `it"secret`, "it:secret", "it/secret", "it%20secret", "it's@'secret"} {
+		uri := "'https://ann:" + password + "@mirror.example/pool/t/tool_1_amd64.deb'"
+		good := uri + " tool_1_amd64.deb 634 SHA256:" + strings.Repeat("a", 64)
+		if p, err := readURI(good); err != nil || p.Name != "tool" || strings.Contains(p.URL, "secret") {
+			t.Errorf("%s: %+v, %v", password, p, err)
+		}
+		for _, bad := range []string{uri + " tool_1_amd64.deb 634 MD5Sum:00", uri + " tool_1_amd64.deb", uri, strings.TrimSuffix(uri, "'")} {
+			if _, err := readURI(bad); err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "ann") {
+				t.Errorf("%s: %v", bad, err)
+			}
+		}
+		if said := withoutCredentials("Err:1 " + uri + "  401  Unauthorized\n"); strings.Contains(said, "secret") || !strings.Contains(said, "mirror.example/pool") {
+			t.Errorf("the log has %q", said)
+		}
+	}
+}

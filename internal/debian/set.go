@@ -148,12 +148,14 @@ func readURIs(text string) ([]Package, error) {
 	return all, nil
 }
 
-var uriLine = regexp.MustCompile(`^'([^']+)' ((` + namePattern + `)_([A-Za-z0-9.+~%-]+)_(` + architecturePattern + `)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})$`)
+// uriLine has a line's parts. A URI may have a quote in it, which apt does not escape: in the password of a mirror.
+var uriLine = regexp.MustCompile(`^'(\S+)' ((` + namePattern + `)_([A-Za-z0-9.+~%-]+)_(` + architecturePattern + `)\.deb) ([0-9]{1,12}) SHA256:([0-9a-f]{64})$`)
 
 func readURI(line string) (Package, error) {
 	row := uriLine.FindStringSubmatch(line)
 	if row == nil {
-		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package without a digest, or with a name that is none: %s", excerpt.Of(fmt.Sprintf("%q", withoutCredentials(line)), 300))
+		behind := line[strings.LastIndex(line, "' ")+1:] // the URI, which may have credentials
+		return Package{}, fault.New(fault.ErrUnavailable, "the mirror's lists have a package without a digest, or with a name that is none: %s", excerpt.Of(fmt.Sprintf("%q", withoutCredentials(strings.TrimSpace(behind))), 300))
 	}
 	version, err := url.PathUnescape(row[4])
 	if err != nil || !packageVersion.MatchString(version) {

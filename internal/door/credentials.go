@@ -26,12 +26,15 @@ type CredentialsAnswer struct {
 	// OfHost are all that are for the host on any port, by any policy that the run is judged by,
 	// whether requests here get them or not; they have no placeholders.
 	OfHost []exchange.Credential `json:"of_host,omitempty"`
+	// Kept are by name the secrets that the configuration has for the host, which it may have by other runs, whether
+	// this one gets them or not.
+	Kept []string `json:"kept,omitempty"`
 	// Alone tells that requests may have no credential of the client's own.
 	Alone bool `json:"alone,omitempty"`
 	// Placeholders are all that the sandbox has, by their secrets' names.
 	Placeholders map[string]string `json:"placeholders,omitempty"`
 	// Seek tells that the run has secrets, so that the answers of each host are looked
-	// through for them.
+	// through for them, or that this host may have some of other runs.
 	Seek bool `json:"seek,omitempty"`
 	// Withheld is why no request may be sent on the connection; "": they may.
 	Withheld string `json:"withheld,omitempty"`

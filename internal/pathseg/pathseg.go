@@ -26,8 +26,11 @@ func Fold(segment string) (folded, wrong string) {
 		return "", "escapes what is no UTF-8"
 	}
 	plain := norm.NFKC.String(text)
-	if strings.ContainsAny(plain, bestFit) || strings.ContainsAny(plain, "/\\") && !strings.ContainsAny(text, "/\\") {
+	switch {
+	case strings.ContainsAny(plain, bestFit) || gains(text, plain, `/\`):
 		return "", "has a character that some servers take for a slash"
+	case strings.ContainsRune(plain, arabicPercent) || gains(text, plain, "?#%;"):
+		return "", "has a character that some servers take for ?, #, % or ;"
 	}
 	name, _, _ := strings.Cut(plain, ";")
 	folded = strings.Map(func(c rune) rune {
@@ -41,6 +44,19 @@ func Fold(segment string) (folded, wrong string) {
 	}, name)
 	return folded, ""
 }
+
+// gains tells whether a text has more of one of some signs in it than it had before it was folded.
+func gains(before, after, signs string) bool {
+	for i := range len(signs) {
+		if strings.Count(after, signs[i:i+1]) > strings.Count(before, signs[i:i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// arabicPercent is a character of which Windows makes a percent sign, as it makes slashes of bestFit. NFKC makes none of it.
+const arabicPercent = '\u066a'
 
 // bestFit are the characters, in NFKC, of which Windows makes a slash or a backslash where a program
 // asks for its own code page (1252: fraction slash, division slash, set minus, the overlays; 932: the

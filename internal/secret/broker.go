@@ -90,6 +90,16 @@ func (b *Broker) Declared() []Declared {
 	return slices.SortedFunc(maps.Values(b.declared), func(x, y Declared) int { return strings.Compare(x.Name, y.Name) })
 }
 
+// Of are the declared secrets that a host may have, by name.
+func (b *Broker) Of(host string) (names []string) {
+	for _, d := range b.Declared() {
+		if slices.ContainsFunc(d.Hosts, func(h string) bool { return covers(h, host) }) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // Known are all values of declared secrets that were lent, or shown to get one that is, and that may still be
 // good, whoever has them: a host that has one may tell it to anybody. They are in no order.
 func (b *Broker) Known() []Value {

@@ -84,17 +84,25 @@ func (l *Lease) Value(ctx context.Context, name, host string) (Value, error) {
 }
 
 // Want is a secret that a host may get.
-type Want struct{ Name, Host string }
+type Want struct {
+	Name, Host string
+	// Known has it not be fetched: only what is known of it counts.
+	Known bool
+}
 
 // Had are all values that the run has had since its start, by their secrets' names, with those that
 // were shown somebody to get them (Value.Own), and those that
-// any other run has had of the same secrets and of those of wants. The values of wants are
+// any other run has had of the same secrets and of those of wants. The values of wants, but for the Known ones, are
 // fetched before, if they were not: other runs may have sent them to the hosts
 // before this one does. A want that its host may not have is passed over.
 func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, error) {
-	var fetches []Want
+	var fetches, found []Want
 	for _, w := range wants {
-		if d, err := l.broker.Find(w.Name, w.Host); err == nil {
+		d, err := l.broker.Find(w.Name, w.Host)
+		if err != nil {
+			continue
+		}
+		if found = append(found, w); !w.Known {
 			l.fetch(d) // all side by side
 			fetches = append(fetches, w)
 		}
@@ -105,7 +113,7 @@ func (l *Lease) Had(ctx context.Context, wants []Want) (map[string][]Value, erro
 		}
 	}
 	all := l.own()
-	for _, w := range fetches {
+	for _, w := range found {
 		if _, known := all[w.Name]; !known {
 			all[w.Name] = nil
 		}

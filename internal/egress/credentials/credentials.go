@@ -49,7 +49,7 @@ func (e Exchanges) Exchange(ctx context.Context, of requests.Connection) (reques
 	if e.runs != nil {
 		x.Of(e.runs, of.Sandbox)
 	}
-	x.OfHost(given.OfHost)
+	x.OfHost(given.OfHost).Kept(given.Kept)
 	if given.Alone {
 		x.Alone()
 	}

@@ -19,43 +19,56 @@ type gotKey struct{}
 type got struct {
 	said    Request  // what is said of it on record
 	secrets []string // by name
-	signed  bool     // what it asks for is signed, so that nothing of it could be left out
+	parts   bool     // it asked for a part, and parts can be judged: see fill
 	// known are, by name, the secrets that its host may say: those that it got, and those that the host gets by
 	// other requests. A host keeps what one request brings, and somebody inside asks for it by another, without.
 	known []string
 }
 
-// remember has a request's answer know what it got, and what the host's others get.
-func remember(r *http.Request, said Request, uses []Use, ofHost []Credential, signed bool) {
-	g := got{said: said, signed: signed}
+// gotBy is what a request got, and what the host's others get.
+func (e *Exchange) gotBy(said Request, uses []Use) got {
+	g := got{said: said}
 	for _, u := range uses {
 		if !slices.Contains(g.secrets, u.Secret) {
 			g.secrets = append(g.secrets, u.Secret)
 		}
 	}
 	g.known = slices.Clone(g.secrets)
-	for _, c := range ofHost {
+	for _, c := range e.ofHost {
 		if !slices.Contains(g.known, c.Secret) {
 			g.known = append(g.known, c.Secret)
 		}
 	}
+	for _, name := range e.kept {
+		if !slices.Contains(g.known, name) {
+			g.known = append(g.known, name)
+		}
+	}
+	return g
+}
+
+// remember has a request's answer know what it got.
+func remember(r *http.Request, g got) {
 	*r = *r.WithContext(context.WithValue(r.Context(), gotKey{}, g))
 }
 
 // askReadable has a request ask for an answer in which secrets can be found: whole, encoded in no
-// way, and in the letters that the host is used to. Of a signed one the part stays that it asks for: clients would take all
-// for that part.
-func askReadable(r *http.Request, signed bool) {
+// way, and in the letters that the host is used to. Of a signed one that stays as it is which may be signed, but for a part that it
+// asks for where none can be judged: see fill.
+func askReadable(r *http.Request, signed, parts bool) {
 	for name := range r.Header {
 		if slices.Contains([]string{"A-Im", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Available-Dictionary"}, http.CanonicalHeaderKey(name)) {
 			delete(r.Header, name)
 		}
 	}
 	r.Header.Set("Accept-Encoding", readable)
+	if !parts {
+		r.Header.Del("Range")
+	}
 	if signed {
 		return
 	}
-	for _, name := range []string{"Range", "If-Range", "Accept-Charset"} {
+	for _, name := range []string{"If-Range", "Accept-Charset"} {
 		r.Header.Del(name)
 	}
 	for i, value := range r.Header["Accept"] {
@@ -81,7 +94,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 	}
 	sought, why := e.sought(), ""
 	if e.seeks {
-		why = unreadable(a, asked.signed)
+		why = unreadable(a, asked.parts && !e.runs.knows(e.run, asked.known))
 	}
 	if e.seeks && len(sought.all) > 0 {
 		if why != "" {
@@ -95,7 +108,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		a.Body = e.messages(a, both)
 		return nil
 	}
-	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a.Header))}
+	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a))}
 	return nil
 }
 

@@ -12,16 +12,17 @@ type reader func(b []byte) (meant [4]byte, size, n int)
 
 // dialects are readers of escapes that mean something else to escape, or nothing, as far as a text may
 // have any of them. Each reads a text by itself: the same digits are another letter to each. A line's
-// end of quoted-printable may stand within any other escape, so there is one that takes these out and
-// nothing else.
-func dialects(b []byte) (all []reader) {
-	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") {
+// end of quoted-printable may stand within any other escape, or a terminal's sequence, so there is one that takes these out and
+// nothing else. Of a text that goes on (open), the next bytes may make one of its last bytes: such a reader sees
+// an escape unfinished there that to the others is none.
+func dialects(b []byte, open bool) (all []reader) {
+	if breaksAnEscape(b, "=\n") || breaksAnEscape(b, "=\r\n") || open && (endBreaksAnEscape(b, "=") || endBreaksAnEscape(b, "=\r")) {
 		all = append(all, readSoftEnd)
 	}
 	if bytes.Contains(b, []byte("\x1b[")) {
 		all = append(all, readNoSequence)
 	}
-	if spokenOtherwise(b) {
+	if spokenOtherwise(b) || open && len(b) > 0 && (b[len(b)-1] == '\\' || b[len(b)-1] == '=') {
 		all = append(all, readPair, readStyle, readOctal)
 	}
 	return all
@@ -46,10 +47,20 @@ func breaksAnEscape(b []byte, end string) bool {
 			return false
 		}
 		at += next
-		if bytes.ContainsAny(b[max(0, at-maxEscape):at], `&%\`) {
+		if behindAnEscape(b, at) {
 			return true
 		}
 	}
+}
+
+// endBreaksAnEscape is breaksAnEscape for the beginning of such a line's end at the text's end.
+func endBreaksAnEscape(b []byte, begun string) bool {
+	return bytes.HasSuffix(b, []byte(begun)) && behindAnEscape(b, len(b)-len(begun))
+}
+
+// behindAnEscape tells whether a place may be within an escape or a terminal's sequence, or right behind one.
+func behindAnEscape(b []byte, at int) bool {
+	return bytes.ContainsAny(b[max(0, at-maxEscape):at], "&%\\\x1b")
 }
 
 // readNoSequence is readLeniently where no terminal reads: what only looks as if it began a sequence has
@@ -63,7 +74,7 @@ func readNoSequence(b []byte) (meant [4]byte, size, n int) {
 
 // readSoftEnd reads a line's end of quoted-printable, which means nothing.
 func readSoftEnd(b []byte) (meant [4]byte, size, n int) {
-	if b[0] != '=' || len(b) == 1 {
+	if b[0] != '=' {
 		return meant, 0, 0
 	}
 	return meant, 0, softEnd(b)
@@ -207,10 +218,13 @@ func controlSequence(b []byte) int {
 	return 1
 }
 
+// leadOfFullWidth is the first byte of a letter of full width.
+const leadOfFullWidth = 0xef
+
 // fullWidth is the ASCII letter for one of full width, and its length; 0: it is none.
 func fullWidth(b []byte) (letter byte, n int) {
-	const first, last, lead = 0xff01, 0xff5e, 0xef
-	if b[0] != lead {
+	const first, last = 0xff01, 0xff5e
+	if b[0] != leadOfFullWidth {
 		return 0, 0
 	}
 	c, n := utf8.DecodeRune(b)

@@ -27,6 +27,7 @@ type Exchange struct {
 	// ofHost are those of the host on any of its ports, credentials among them, and alone tells that
 	// no other credential may go to it.
 	ofHost   []Credential
+	kept     []string // see Kept
 	alone    bool
 	strays   *needles // placeholders of the run, as they must not leave
 	caseless *needles // the same, where capitals are not kept
@@ -62,6 +63,13 @@ func (e *Exchange) Seek() *Exchange {
 // of its other ports, and those that a narrower policy has taken away.
 func (e *Exchange) OfHost(all []Credential) *Exchange {
 	e.ofHost = slices.Concat(e.credentials, all)
+	return e
+}
+
+// Kept adds secrets, by name, that the host may have by requests of other runs. Somebody inside may ask for what
+// it keeps, so its answers wait as if this run's requests got them.
+func (e *Exchange) Kept(names []string) *Exchange {
+	e.kept = names
 	return e
 }
 
@@ -134,7 +142,8 @@ func (e *Exchange) Outgoing(r *http.Request) error {
 }
 
 // fill puts secrets into a request, and has it ask for an answer in which they can be found.
-// It gives the body that it has then, if that was read.
+// It gives the body that it has then, if that was read. A signed request may ask for a part of what the host has
+// if the host has the text of no secret, and so can't give it in parts: of the key it gets signatures alone.
 func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses []Use, signed bool) (body []byte, err error) {
 	r := sent.Request
 	if len(uses) > 0 && e.runs.stoppedTooOften(e.run) {
@@ -152,8 +161,13 @@ func (e *Exchange) fill(sent draft, said Request, credentials []Credential, uses
 	if signed {
 		sign(r, given.Header)
 	}
-	remember(r, said, uses, e.ofHost, signed)
-	askReadable(r, signed)
+	g := e.gotBy(said, uses)
+	g.parts = signed && !e.runs.knows(e.run, g.known)
+	if !g.parts && slices.ContainsFunc(uses, func(u Use) bool { return u.Sign != nil && u.Sign.Header.Get("Range") != "" }) {
+		return nil, &Refused{Sentence: "the request asks for a part of what the host has (Range), which it has signed, and the host gets a secret's text beside the signature (a session's token, or another secret), which can't be found in parts; have the client ask for the whole"}
+	}
+	remember(r, g)
+	askReadable(r, signed, g.parts)
 	return sent.body, nil
 }
 

@@ -1,8 +1,8 @@
 package exchange
 
 import (
-	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"mime"
 	"net/http"
 	"slices"
@@ -17,41 +17,70 @@ type framing interface {
 	within(needles *needles) bool
 }
 
-// framingOf is what an answer's type says of its form; nil: nothing.
-func framingOf(h http.Header) framing {
-	values := h.Values("Content-Type")
-	if len(values) != 1 {
-		return nil
-	}
-	kind, _, err := mime.ParseMediaType(values[0])
+// framingOf is what an answer's type says of its form; nil: nothing. Somebody inside may have a host call an answer
+// what they like, and decide what its first bytes are. So a form is believed as far as it is no way to have a message
+// end within a secret.
+func framingOf(a *http.Response) framing {
+	kind := kindOfBody(a.Header)
 	switch {
-	case err != nil:
-		return nil
 	case kind == "text/event-stream":
 		return &events{begins: true}
 	case slices.Contains([]string{"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/json-seq", "application/stream+json"}, kind):
-		return lines{}
-	case strings.HasPrefix(kind, "application/grpc-web-text"): // whose heads are in base64
-		return nil
-	case kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+") || strings.HasPrefix(kind, "application/grpc-web") || strings.HasPrefix(kind, "application/connect+"):
-		return &envelopes{flags: 1}
+		return &lines{}
 	case kind == "application/vnd.amazon.eventstream":
-		return &envelopes{includes: true}
+		return &eventStream{}
+	case a.Request != nil && a.Request.Method == http.MethodPost && calls(kind) != "" && calls(kind) == calls(kindOfBody(a.Request.Header)):
+		return &envelopes{}
 	}
 	return nil
 }
 
-// lines are messages of one line each.
-type lines struct{}
-
-func (lines) take(more []byte) int {
-	if at := bytes.LastIndexByte(more, '\n'); at >= 0 {
-		return at + 1
+// kindOfBody is a type without its parameters; "": there is not one that is well written.
+func kindOfBody(h http.Header) string {
+	values := h.Values("Content-Type")
+	if len(values) != 1 {
+		return ""
 	}
-	return -1
+	kind, _, err := mime.ParseMediaType(values[0])
+	if err != nil {
+		return ""
+	}
+	return kind
 }
 
-func (lines) within(needles *needles) bool { return needles.hasBreak }
+// calls is the protocol of calls that has a type; "": none, or one whose messages can't be told apart.
+func calls(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "application/grpc-web-text"): // whose heads are in base64
+		return ""
+	case strings.HasPrefix(kind, "application/grpc-web"):
+		return "gRPC-Web"
+	case kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+"):
+		return "gRPC"
+	case strings.HasPrefix(kind, "application/connect+"):
+		return "Connect"
+	}
+	return ""
+}
+
+// lines are messages of JSON of one line each. A line ends one if it ends as structured text does: in other texts
+// there are ends of lines between the letters of what is encoded.
+type lines struct{ last byte } // that is no blank
+
+func (l *lines) take(more []byte) (end int) {
+	end = -1
+	for i, c := range more {
+		switch {
+		case c == '\n' && (l.last == '}' || l.last == ']' || l.last == '"'):
+			end = i + 1
+		case !blank(c):
+			l.last = c
+		}
+	}
+	return end
+}
+
+func (*lines) within(needles *needles) bool { return needles.hasBreak }
 
 // events are messages that a blank line ends, as server-sent events are. Lines end with LF, CR, or both.
 type events struct {
@@ -85,28 +114,24 @@ func (e *events) take(more []byte) (end int) {
 
 func (*events) within(needles *needles) bool { return needles.hasBlankLine }
 
-// envelopes are messages behind their lengths.
+// envelopes are messages behind a byte of flags and their lengths, as of gRPC, gRPC-Web and Connect.
 type envelopes struct {
-	flags    int  // bytes before a length, which has four
-	includes bool // a length counts itself and what is before it
-
-	head []byte
-	left uint64 // bytes of the message that are to come
+	head   []byte
+	left   uint64 // bytes of the message that are to come
+	broken bool   // there was a head that is none
 }
 
 func (e *envelopes) take(more []byte) (end int) {
+	const headSize, flags = 5, 0x83
 	end = -1
-	headSize := e.flags + 4
-	for at := 0; at < len(more); {
+	for at := 0; at < len(more) && !e.broken; {
 		if len(e.head) < headSize {
 			n := min(headSize-len(e.head), len(more)-at)
 			e.head, at = append(e.head, more[at:at+n]...), at+n
-			if len(e.head) < headSize {
+			if e.broken = e.head[0]&^flags != 0; e.broken || len(e.head) < headSize {
 				break
 			}
-			if e.left = uint64(binary.BigEndian.Uint32(e.head[e.flags:])); e.includes {
-				e.left = max(e.left, uint64(headSize)) - uint64(headSize)
-			}
+			e.left = uint64(binary.BigEndian.Uint32(e.head[1:]))
 		}
 		n := min(e.left, uint64(len(more)-at))
 		at, e.left = at+int(n), e.left-n
@@ -118,3 +143,46 @@ func (e *envelopes) take(more []byte) (end int) {
 }
 
 func (*envelopes) within(*needles) bool { return false } // their ends are no letters
+
+// eventStream are AWS's messages, which say how long they are, and end with a checksum of all before it. Nobody
+// has that fit at a place within a text that they don't know.
+type eventStream struct {
+	head   []byte // the first eight bytes: the message's length, and its headers'
+	left   uint64 // bytes that are to come of what the checksum is of
+	sum    uint32 // of what has come
+	tail   []byte // the checksum
+	broken bool   // there was one that does not fit
+}
+
+func (e *eventStream) take(more []byte) (end int) {
+	const headSize, sumSize, shortest = 8, 4, 16
+	end = -1
+	for at := 0; at < len(more) && !e.broken; {
+		if len(e.head) < headSize {
+			n := min(headSize-len(e.head), len(more)-at)
+			e.head, at = append(e.head, more[at:at+n]...), at+n
+			if len(e.head) < headSize {
+				break
+			}
+			size := uint64(binary.BigEndian.Uint32(e.head))
+			e.broken, e.left, e.sum = size < shortest, max(size, shortest)-headSize-sumSize, crc32.ChecksumIEEE(e.head)
+			continue
+		}
+		n := min(e.left, uint64(len(more)-at))
+		e.sum = crc32.Update(e.sum, crc32.IEEETable, more[at:at+int(n)])
+		at, e.left = at+int(n), e.left-n
+		if e.left > 0 {
+			break
+		}
+		k := min(sumSize-len(e.tail), len(more)-at)
+		if e.tail, at = append(e.tail, more[at:at+k]...), at+k; len(e.tail) == sumSize {
+			if e.broken = binary.BigEndian.Uint32(e.tail) != e.sum; !e.broken {
+				end = at
+			}
+			e.head, e.tail = e.head[:0], e.tail[:0]
+		}
+	}
+	return end
+}
+
+func (*eventStream) within(*needles) bool { return false } // a checksum is between

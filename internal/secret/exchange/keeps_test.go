@@ -17,15 +17,17 @@ func TestAHostKeepsWhatOneRequestBrings(t *testing.T) {
 	for name, c := range map[string]struct {
 		gets  []Credential
 		other []Credential
+		kept  []string
 		ends  bool
 	}{
-		"where it is swapped":     {[]Credential{swapping(Header)}, nil, true},
-		"on another of its ports": {nil, []Credential{swapping(Header)}, true},
-		"the control":             {nil, nil, false},
+		"where it is swapped":     {[]Credential{swapping(Header)}, nil, nil, true},
+		"on another of its ports": {nil, []Credential{swapping(Header)}, nil, true},
+		"of another run":          {nil, nil, []string{"one"}, true},
+		"the control":             {nil, nil, nil, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := &lender{value: guessed}
-			x := New(c.gets, map[string]string{"one": another}, l).Seek().OfHost(c.other)
+			x := New(c.gets, map[string]string{"one": another}, l).Seek().OfHost(c.other).Kept(c.kept)
 			got, _, err := watch(t, x, forms()["text"], stops, io.EOF)
 			refused, is := errors.AsType[*Refused](err)
 			if ends := is && refused.Leak && len(l.told) == 1; ends != c.ends || strings.Contains(got, guessed[:4]) == c.ends {

@@ -58,13 +58,23 @@ func illegible(b []byte, from int, open bool) int {
 		case begins[b[i]] && partsNext(b[i+1:], open):
 			parted = i + maxParted
 			i++
-		case i <= parted && !utf8.RuneStart(b[i]):
+		case !utf8.RuneStart(b[i]) && (i <= parted || i-from >= len("%e2") && behindWritten(b[from:i])):
 			i++
 		default:
 			return i
 		}
 	}
 	return len(b)
+}
+
+// behindWritten tells whether a text of three bytes at least ends near behind an escape, as which the first bytes of a character may stand: %e2\x80\x8b.
+func behindWritten(b []byte) bool {
+	for i := len(b) - len("%e2"); i >= max(0, len(b)-maxParted); i-- {
+		if c := b[i]; c == '%' || c == '\\' || c == '&' || c == '=' {
+			return true
+		}
+	}
+	return false
 }
 
 // characterSize is the length of the character with which a text begins that is no ASCII; 0: there is none; below 0: it may be

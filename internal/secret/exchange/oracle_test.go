@@ -65,7 +65,7 @@ func forms() map[string]form {
 	return map[string]form{
 		"text":   {kind: "text/plain", part: same},
 		"events": {kind: "text/event-stream; charset=utf-8", part: func(s string) string { return "data: " + s }, whole: func(s string) string { return "data: " + s + "\n\n" }},
-		"lines":  {kind: "application/x-ndjson", part: same, whole: func(s string) string { return s + "\n" }},
+		"lines":  {kind: "application/x-ndjson", part: same, whole: func(s string) string { return "\"" + s + "\"\n" }},
 		"gRPC": {kind: "application/grpc+proto", part: func(s string) string { return envelope(s, false) }, whole: func(s string) string {
 			return envelope(s, true)
 		}},
@@ -89,7 +89,7 @@ type saying struct {
 // ask sends a request by an exchange, and gives the answer to it, which is what from gives.
 func ask(t *testing.T, x *Exchange, f form, from io.ReadCloser) (*http.Response, error) {
 	t.Helper()
-	r := post(t, "/", "", "")
+	r := post(t, "/", f.kind, "")
 	if err := x.Outgoing(r); err != nil {
 		return nil, err
 	}

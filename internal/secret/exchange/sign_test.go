@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -132,6 +133,75 @@ func TestAPlaceholderOfAKeyElsewhere(t *testing.T) {
 		}
 		if used, leaked := v.told(); err == nil || !slices.Equal(leaked, []string{c.leak}) || len(used) > 0 {
 			t.Errorf("%s: %v, %q, %q", name, err, used, leaked)
+		}
+	}
+}
+
+// signer is a Keeper that signs with a key, which may have a session's token, and may be given another secret's text.
+type signer struct {
+	vault
+
+	session bool
+	others  map[string][]string
+}
+
+func (s *signer) Secrets(_ context.Context, _ Request, uses []Use) (Given, error) {
+	g := Given{Secrets: map[string]string{}, Header: http.Header{"Authorization": {"the signature"}}, Others: s.others}
+	for _, u := range uses {
+		if u.Sign == nil {
+			g.Secrets[u.Secret] = truth
+		} else if s.session {
+			g.Secrets[u.Secret] = token
+			g.Header.Set("X-Amz-Security-Token", token)
+		}
+	}
+	return g, nil
+}
+
+// TestAPartIsAskedForOnlyWhereAHostGetsNoText: a host that gets the text of a secret would give it back in parts, in none of which it
+// can be found. A range that was signed can't be left out, so its request is refused; another one is left out, and a part that comes all the same
+// does not arrive. The control: of a key without a session the host gets signatures alone, so its ranges stay.
+func TestAPartIsAskedForOnlyWhereAHostGetsNoText(t *testing.T) {
+	key := Credential{Secret: "key", Placeholder: fake, Manner: Manner{Sign: SigV4}}
+	beside := Credential{Secret: "beside", Manner: Manner{Header: "X-Api-Key", Format: Variable}}
+	overRange := strings.Replace(signature, "host;", "host;range;", 1)
+	for name, c := range map[string]struct {
+		credentials   []Credential
+		keeper        *signer
+		elsewhere     []Credential // of the host's other ports
+		kept          []string
+		authorization string
+		parts         bool
+		refused       bool
+	}{
+		"the control":               {[]Credential{key}, &signer{}, nil, nil, signature, true, false},
+		"the control, signed":       {[]Credential{key}, &signer{}, nil, nil, overRange, true, false},
+		"another host's secret":     {[]Credential{key}, &signer{others: map[string][]string{"other": {truth}}}, nil, nil, overRange, true, false},
+		"a session":                 {[]Credential{key}, &signer{session: true}, nil, nil, signature, false, false},
+		"a session, signed":         {[]Credential{key}, &signer{session: true}, nil, nil, overRange, false, true},
+		"another run's session":     {[]Credential{key}, &signer{others: map[string][]string{"key": {token}}}, nil, nil, overRange, false, true},
+		"a secret beside it":        {[]Credential{key, beside}, &signer{}, nil, nil, signature, false, false},
+		"a secret beside, signed":   {[]Credential{key, beside}, &signer{}, nil, nil, overRange, false, true},
+		"one of another port":       {[]Credential{key}, &signer{others: map[string][]string{"beside": {truth}}}, []Credential{beside}, nil, overRange, false, true},
+		"one that it has of a run":  {[]Credential{key}, &signer{others: map[string][]string{"kept": {truth}}}, nil, []string{"kept"}, overRange, false, true},
+		"one that it had of no run": {[]Credential{key}, &signer{}, nil, []string{"kept"}, overRange, true, false},
+	} {
+		e := New(c.credentials, map[string]string{"key": fake}, c.keeper).OfHost(c.elsewhere).Kept(c.kept)
+		r := signed(t, "/a", c.authorization, `{"a":1}`)
+		r.Header.Set("Range", "bytes=0-2")
+		err := e.Outgoing(r)
+		if (err != nil) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if asked := r.Header.Get("Range") != ""; asked != c.parts {
+			t.Errorf("%s: a part is asked for: %v", name, asked)
+		}
+		a := &http.Response{StatusCode: http.StatusPartialContent, Request: r, Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(token[:3])), ContentLength: 3, ProtoMajor: 1}
+		if err := e.Incoming(a); (err == nil) != c.parts {
+			t.Errorf("%s: a part comes: %v", name, err)
 		}
 	}
 }

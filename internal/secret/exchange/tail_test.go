@@ -3,8 +3,6 @@ package exchange
 import (
 	"errors"
 	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,7 +86,7 @@ func TestHeldBytesDoNotStandInTheWay(t *testing.T) {
 func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 	for text, held := range map[string]int{
 		"": 0, `{"a": "b"}`: 0, "[1, 2]\n": 0, `{"a": `: 2, `"a", `: 0, "data: {}\n\n": 0, "data: a\n\n": 9, "<a>b": 1, `"sk-`: 3,
-		`"\u{73}`: 6, `"\N{LATIN SMALL LETTER S}`: 24, `"\u{73}\u{6b}`: 12, `"\n",{}`: 2, `"\n` + strings.Repeat(" ", maxEscape) + `", {}`: 0,
+		`"\u{73}`: 6, `"\N{LATIN SMALL LETTER S}`: 24, `"\u{73}\u{6b}`: 12, `"\n",{}`: 0, `"\n` + strings.Repeat(" ", maxEscape) + `", {}`: 0,
 	} {
 		for at := range len(text) + 1 {
 			s := scan{needles: &needles{}}
@@ -100,38 +98,37 @@ func TestATailEndsWherePiecesOfTextDo(t *testing.T) {
 	}
 }
 
-// TestFramingFindsEnds of messages however they come.
-func TestFramingFindsEnds(t *testing.T) {
-	for kind, c := range map[string]struct {
-		says string
-		ends []int
-	}{
-		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
-		"application/x-ndjson":               {"{}\n{}\n{", []int{3, 6}},
-		"application/grpc":                   {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
-		"application/vnd.amazon.eventstream": {"\x00\x00\x00\x06ab\x00\x00\x00\x04\x00\x00\x00\x09", []int{6, 10}},
-		"application/connect+json":           {envelope("{}", true) + "\x00", []int{7}},
-	} {
-		f, ends := framingOf(http.Header{"Content-Type": {kind}}), []int(nil)
-		for at := range c.says {
-			if end := f.take([]byte(c.says[at : at+1])); end >= 0 {
-				ends = append(ends, at+end)
+// TestNoByteWithinAnEscapeEndsAPiece: bytes that end a piece stand in braces whose backslash is escaped, or parted from them by colours,
+// and in terminals' sequences. A value that is written so is masked as it is where it comes whole, wherever it is cut.
+func TestNoByteWithinAnEscapeEndsAPiece(t *testing.T) {
+	t.Parallel()
+	around := map[string]func(string) string{
+		"as it is": func(s string) string { return s }, "for markup": func(s string) string { return strings.ReplaceAll(s, `\`, "&#92;") }, "by name": func(s string) string { return strings.ReplaceAll(s, `\`, "&bsol;") },
+		"for URLs": func(s string) string { return strings.ReplaceAll(s, `\`, "%5c") }, "printable": func(s string) string { return strings.ReplaceAll(s, `\`, "=5C") }, "full width": func(s string) string { return strings.ReplaceAll(s, `\`, "\uff3c") },
+		"coloured": func(s string) string { return "\x1b[1m" + strings.Join(strings.Split(s, ""), "\x1b[0m\x1b[1m") }, "soft": func(s string) string { return strings.Join(strings.Split(s, ""), "=\n") },
+	}
+	within := map[string]func(string) string{
+		"braces": eachLetter(`\u{%x}`), "Perl's": eachLetter(`\x{%x}`), "octal": eachLetter(`\o{%o}`), "numbers": eachLetter(`\N{U+%x}`),
+		"keys": eachLetter("%c\x1b[>4;1m"), "more": eachLetter("%c\x1b[1,2)}"), "quotes": eachLetter("%c\x1b[\"'p"), "brackets": eachLetter("%c\x1b[1]"),
+		"as JSON": eachLetter(`%c\u001b[>4;1m`), "as a shell": eachLetter(`%c\033[>4m`), "as a reference": eachLetter("%c&#27;[>4m"), "as a reference, hexadecimal": eachLetter("%c&#x1B;[>4m"), "as a URL": eachLetter("%c%%1b[>4m"),
+	}
+	sought, found := seek(guessed), map[string]bool{}
+	for name, write := range within {
+		for outer, rewrite := range around {
+			text := `{"key": "` + rewrite(write(guessed)) + `"}`
+			whole, of := inCuts(&scan{needles: sought}, text)
+			if of == "" {
+				continue
+			}
+			found[name], found[outer] = true, true
+			for cut := range len(text) {
+				if got, _ := inCuts(&scan{needles: sought}, text, cut); got != whole {
+					t.Fatalf("%s, %s: %q|%q: %q", name, outer, text[:cut], text[cut:], got)
+				}
 			}
 		}
-		// Of CR LF CR LF the CR ends the message, and so does the LF that belongs to it.
-		if kind == "text/event-stream" {
-			ends = slices.DeleteFunc(ends, func(end int) bool { return end == 19 })
-		}
-		if !slices.Equal(ends, c.ends) {
-			t.Errorf("%s: ends at %v, not %v", kind, ends, c.ends)
-		}
-		if end := framingOf(http.Header{"Content-Type": {kind}}).take([]byte(c.says)); end != c.ends[len(c.ends)-1] {
-			t.Errorf("%s: the last end is %d", kind, end)
-		}
 	}
-	for _, kind := range []string{"", "text/plain", "application/json", "application/grpc-web-text", "text/event-stream, text/plain"} {
-		if f := framingOf(http.Header{"Content-Type": {kind}}); f != nil {
-			t.Errorf("%q has ends: %T", kind, f)
-		}
+	if len(found) != len(within)+len(around) {
+		t.Errorf("the control: found whole are %v", found)
 	}
 }

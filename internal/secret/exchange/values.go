@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -97,6 +98,14 @@ func (r *Runs) know(run string, given Given) {
 		own[name] = []string{text}
 	}
 	v.add(own, given.Others)
+}
+
+// knows tells whether the run knows a value of one of these secrets.
+func (r *Runs) knows(run string, names []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := r.all[run]
+	return v != nil && slices.ContainsFunc(names, func(name string) bool { return len(v.texts[name]) > 0 })
 }
 
 // hear asks Lent, for what has come of an answer by now. Many answers of a run share an ask that begins when

@@ -117,7 +117,7 @@ func (l *looker) through(v view, depth int) {
 		l.unescape(v, depth+1, readLeniently, false)
 	}
 	if v.unescaped < maxUnescaped && v.decoded == 0 && !v.foreign {
-		for _, read := range dialects(v.b) {
+		for _, read := range dialects(v.b, v.open) {
 			l.unescape(v, depth+1, read, true)
 		}
 	}
@@ -248,7 +248,8 @@ func (l *looker) decodeWith(v view, depth int, indents string) {
 	}
 }
 
-// merge sorts what was found, and has nothing begin within it: what does is masked already.
+// merge sorts what was found, and has nothing be held that begins within it: that is masked already. The next piece
+// is read with it all the same: a text may be found up to an end of its own, and in another reading go on behind that.
 func (l *looker) merge() {
 	slices.SortFunc(l.found, func(a, b span) int { return a.from - b.from })
 	merged := l.found[:0]
@@ -261,9 +262,6 @@ func (l *looker) merge() {
 	}
 	l.found = merged
 	for _, s := range l.found {
-		if s.from < l.keep && l.keep < s.to {
-			l.keep = s.to
-		}
 		if s.from < l.hold && l.hold < s.to {
 			l.hold = s.to
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,9 +27,12 @@ func newPolicyInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a policy to begin with",
 		Long: `Writes a policy document with comments. It allows the packages that your project asks
-for, each with what it requires, and refuses everything else. It takes them from
-requirements.txt, pyproject.toml, package.json and go.mod in the current directory (or
---project). If there are none, a comment has examples.
+for, each with what it requires, and refuses everything else. It reads requirements.txt,
+pyproject.toml, setup.cfg, Pipfile, package.json, pnpm-workspace.yaml, go.mod and go.work in
+the current directory (or --project), with what they include and the members of their
+workspaces. Names that come from a directory, a repository or an address of your own are not
+allowed from a registry: each is named with the line that asks for it, and so is what
+can't be read. If there are no roots, a comment has examples.
 
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,
@@ -53,27 +57,41 @@ is policy.yaml unless you name one. An existing file is never overwritten.`,
 }
 
 func initPolicy(file, project string) error {
-	roots, from, err := projectRoots(project)
+	wants, err := wantsOf(project)
 	if err != nil {
 		return err
 	}
-	document := starterPolicy(roots)
+	document := starterPolicy(wants.roots)
 	if _, err := policy.Parse(file, []byte(document)); err != nil {
 		return fmt.Errorf("the policy that would be written is wrong: %w", err)
 	}
 	if err := writeNew(file, document); err != nil {
 		return err
 	}
-	count := 0
-	for _, names := range roots {
-		count += len(names)
+	for _, l := range wants.leftOut {
+		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: left out: %s\n", ui.Printable(l.String())); err != nil {
+			return err
+		}
 	}
-	found := "no roots: write yours below allowed_packages"
-	if count > 0 {
-		found = fmt.Sprintf("%d roots, from %s: read them", count, strings.Join(from, ", "))
-	}
-	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s with %s; what each key does: cofferdam policy check %s\n", ui.Printable(file), ui.Printable(found), ui.Quoted(file))
+	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s with %s; what each key does: cofferdam policy check %s\n", ui.Printable(file), ui.Printable(wants.summary()), ui.Quoted(file))
 	return err
+}
+
+// summary says how many roots there are and which files they are from.
+func (p projectWants) summary() string {
+	from := p.from
+	const shown = 8
+	if more := len(from) - shown; more > 0 {
+		from = append(slices.Clone(from[:shown]), fmt.Sprintf("%d more", more))
+	}
+	switch n := p.count(); n {
+	case 0:
+		return "no roots: write yours below allowed_packages"
+	case 1:
+		return fmt.Sprintf("1 root, from %s: read it", strings.Join(from, ", "))
+	default:
+		return fmt.Sprintf("%d roots, from %s: read them", n, strings.Join(from, ", "))
+	}
 }
 
 // writeNew makes a file that is not there, durably; one that is there stays.

@@ -1,59 +1,157 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// projectRoots are the names that a project asks for, each once, and the files that
-// they stand in. What is no package's name (a URL, a path, an option) is left out.
-func projectRoots(project string) (map[pkgref.Ecosystem][]string, []string, error) {
-	roots := map[pkgref.Ecosystem][]string{}
-	var from []string
+// projectWants are what a project's files ask for.
+type projectWants struct {
+	roots   map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
+	from    []string                      // the files that were read
+	leftOut []manifest.LeftOut
+}
+
+// count is how many roots there are.
+func (p projectWants) count() (n int) {
+	for _, names := range p.roots {
+		n += len(names)
+	}
+	return n
+}
+
+// wantsOf reads the manifests of a project, for all clients.
+func wantsOf(project string) (p projectWants, err error) {
+	p.roots = map[pkgref.Ecosystem][]string{}
+	files := projectFiles(project)
 	for _, client := range all.Installers() {
 		reader, can := client.(installer.ManifestReader)
 		if !can {
 			continue
 		}
-		for _, m := range reader.Manifests() {
-			names, found, err := rootsIn(project, m)
-			if err != nil {
-				return nil, nil, err
-			}
-			if found {
-				from = append(from, m.Name)
-			}
-			for _, name := range names {
-				if canonical, ok := rootName(client.Ecosystem(), name); ok {
-					roots[client.Ecosystem()] = append(roots[client.Ecosystem()], canonical)
-				}
+		w := manifest.NewWants(files, func(name string) (string, bool) { return packageName(client.Ecosystem(), name) })
+		for _, format := range reader.Manifests() {
+			if _, err := w.Include(format, format.Name); err != nil {
+				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
+		if err := p.add(client.Ecosystem(), w); err != nil {
+			return p, err
+		}
 	}
-	for ecosystem, names := range roots {
-		slices.Sort(names)
-		roots[ecosystem] = slices.Compact(names)
-	}
-	return roots, from, nil
+	p.leftOut = append(p.leftOut, notRead(files)...)
+	return p, nil
 }
 
-// rootsIn reads the names in one of a project's files, if it has that.
-func rootsIn(project string, m installer.Manifest) (names []string, found bool, err error) {
-	text, err := inProject(project, m.Name)
-	if err != nil || text == nil {
-		return nil, false, err
-	}
-	names, err = m.Roots(text)
+// add adds what one client's manifests ask for.
+func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error {
+	roots, err := w.Roots()
 	if err != nil {
-		return nil, false, fault.Invalid("the project's file %s can't be read: %s", filepath.Join(project, m.Name), err)
+		return fault.Invalid("%s", err)
 	}
-	return names, true, nil
+	for _, r := range roots {
+		name, ok := rootName(ecosystem, r.Name)
+		if !ok {
+			p.leftOut = append(p.leftOut, manifest.LeftOut{File: r.File, Line: r.Line, Text: r.Name, Why: "it is no name of a package"})
+			continue
+		}
+		p.roots[ecosystem] = append(p.roots[ecosystem], name)
+	}
+	slices.Sort(p.roots[ecosystem])
+	p.roots[ecosystem] = slices.Compact(p.roots[ecosystem])
+	p.from, p.leftOut = append(p.from, w.Read()...), append(p.leftOut, w.LeftOut()...)
+	return nil
+}
+
+// notRead tells of files that ask for packages too, and that nobody reads here.
+func notRead(files projectFiles) (all []manifest.LeftOut) {
+	for _, one := range []struct{ name, why string }{
+		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{"yarn.lock", "it is not read: package.json is"},
+		{"Cargo.toml", "crates are not served here"},
+		{"Gemfile", "gems are not served here"},
+		{"composer.json", "packages of PHP are not served here"},
+		{"pom.xml", "artifacts of Maven are not served here"},
+		{"build.gradle", "artifacts of Maven are not served here"},
+		{"build.gradle.kts", "artifacts of Maven are not served here"},
+		{"environment.yml", "packages of conda are not served here"},
+		{"environment.yaml", "packages of conda are not served here"},
+	} {
+		if data, err := files.Read(one.name); err != nil || data != nil {
+			all = append(all, manifest.LeftOut{File: one.name, Why: one.why})
+		}
+	}
+	return all
+}
+
+// projectFiles are those of a project's directory, as package manifest reads them.
+type projectFiles string
+
+// Read implements manifest.Files.
+func (p projectFiles) Read(name string) ([]byte, error) {
+	if name = path.Clean(name); name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name) {
+		return nil, fault.Invalid("%s lies outside of the project", name)
+	}
+	return inProject(string(p), filepath.FromSlash(name))
+}
+
+// mostNames is how many names of a directory are looked at.
+const mostNames = 20_000
+
+// Folders implements manifest.Files.
+func (p projectFiles) Folders(name string) ([]string, error) {
+	at := filepath.Join(string(p), filepath.FromSlash(name))
+	if kind, err := kindNamed(at); errors.Is(err, fs.ErrNotExist) || err == nil && kind != hostpath.Dir {
+		return nil, nil
+	}
+	dir, err := openNamed(at)
+	if err != nil {
+		return nil, fault.Invalid("the directory %s %s", at, because(err))
+	}
+	defer dir.Close()
+	root, err := dir.Root()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
+	listed, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer listed.Close()
+	entries, err := listed.ReadDir(mostNames)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// packageName is a name as the registry has it, without extras.
+func packageName(ecosystem pkgref.Ecosystem, name string) (string, bool) {
+	if ecosystem.Traits().Extras {
+		name, _, _ = strings.Cut(name, "[")
+	}
+	canonical, err := pkgref.CanonicalName(ecosystem, strings.TrimSpace(name))
+	return canonical, err == nil
 }
 
 // rootName is a name as an entry has it: with the extras that are asked for.

@@ -82,6 +82,7 @@ func layers() []struct {
 		{"internal/template", 3},
 		{"internal/debian", 3},
 		{"internal/lockfile", 3},
+		{"internal/manifest", 3},
 		{"internal/installer/all", 5},
 		{"internal/installer", 4},
 		{"internal/advisory", 3},

@@ -1,6 +1,7 @@
 package installer
 
 import (
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -14,16 +15,8 @@ type Discoverer interface {
 // ManifestReader is the optional ability of an installer whose projects name in files what
 // they require directly. Of one ecosystem's installers one has it.
 type ManifestReader interface {
-	// Manifests are these files, in the order in which they are read.
-	Manifests() []Manifest
-}
-
-// Manifest is one of these files.
-type Manifest struct {
-	Name string // in the project's directory
-	// Roots reads the names, as they are written and with extras where there are such. What
-	// is no package's name may be among them.
-	Roots func(text []byte) ([]string, error)
+	// Manifests are these files' formats, in the order in which they are read.
+	Manifests() []manifest.Format
 }
 
 // Pinner is the optional ability of an installer whose lockfile has a line for each

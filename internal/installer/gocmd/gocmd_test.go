@@ -18,7 +18,8 @@ func TestConformance(t *testing.T) {
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
 		Manifests: map[string]installertest.Manifest{
-			"go.mod": {Text: "module x.example/m\n\nrequire a.example/b v1.0.0\n\nrequire c.example/d v1.0.0 // indirect\n", Roots: []string{"a.example/b"}},
+			"go.work": {Text: "go 1.26\n\nuse ./a\n\nreplace a.example/x => b.example/y v1.0.0\n", Roots: []string{"b.example/y"}},
+			"go.mod":  {Text: "module x.example/m\n\nrequire a.example/b v1.0.0\n\nrequire c.example/d v1.0.0 // indirect\n", Roots: []string{"a.example/b"}},
 		},
 		Asked: []string{"go get x", "go run x", "go install x"},
 		Rewrites: []installertest.Rewrite{

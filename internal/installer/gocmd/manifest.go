@@ -1,31 +1,90 @@
 package gocmd
 
 import (
-	"golang.org/x/mod/modfile"
+	"path"
+	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
-// modFile is a module's own file.
-const modFile = "go.mod"
+// The files of modules and of workspaces of these.
+const (
+	modFile  = "go.mod"
+	workFile = "go.work"
+)
 
 // Manifests implements installer.ManifestReader.
-func (client) Manifests() []installer.Manifest {
-	return []installer.Manifest{{Name: modFile, Roots: moduleRoots}}
+func (client) Manifests() []manifest.Format {
+	return []manifest.Format{{Name: modFile, Read: readModule}, {Name: workFile, Read: readWork}}
 }
 
-// moduleRoots are the direct requirements of a go.mod: with_dependencies brings the
-// others.
-func moduleRoots(text []byte) ([]string, error) {
-	f, err := modfile.ParseLax(modFile, text, nil)
+// readModule notes the direct requirements of a go.mod (with_dependencies brings the others), each as what replaces it.
+func readModule(w *manifest.Wants, m manifest.Text) error {
+	f, err := modfile.ParseLax(m.File, m.Data, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var names []string
+	full, err := modfile.Parse(m.File, m.Data, nil) // the lax one leaves out what only the main module says
+	if err != nil {
+		full = f
+		w.LeaveOut(m.File, 0, "", "its replacements are not read: "+err.Error())
+	}
+	if f.Module != nil {
+		w.Keep(f.Module.Mod.Path)
+	}
+	replaced := replacements(w, m.File, full.Replace)
 	for _, r := range f.Require {
-		if !r.Indirect {
-			names = append(names, r.Mod.Path)
+		if !r.Indirect && !replaced[r.Mod.Path] {
+			w.Add(r.Mod.Path, m.File, r.Syntax.Start.Line)
 		}
 	}
-	return names, nil
+	return nil
+}
+
+// replacements notes what is asked for in the place of other modules. Those of which every version is replaced are asked for nowhere.
+func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[string]bool {
+	replaced := map[string]bool{}
+	for _, r := range all {
+		if r.Old.Version == "" {
+			replaced[r.Old.Path] = true
+		}
+		if r.New.Version != "" {
+			w.Add(r.New.Path, file, r.Syntax.Start.Line)
+			continue
+		}
+		w.LeaveOut(file, r.Syntax.Start.Line, r.Old.Path+" => "+r.New.Path, "it is a directory of your own")
+		if r.Old.Version == "" {
+			w.Keep(r.Old.Path)
+		}
+	}
+	return replaced
+}
+
+// readWork reads the modules of a workspace.
+func readWork(w *manifest.Wants, m manifest.Text) error {
+	f, err := modfile.ParseWork(m.File, m.Data, nil)
+	if err != nil {
+		return err
+	}
+	for old := range replacements(w, m.File, f.Replace) {
+		w.Keep(old)
+	}
+	for _, use := range f.Use {
+		dir := path.Join(path.Dir(m.File), use.Path)
+		if path.IsAbs(use.Path) || module.CheckFilePath(path.Join("x", use.Path)) != nil || strings.HasPrefix(dir, "..") {
+			w.LeaveOut(m.File, use.Syntax.Start.Line, use.Path, "it is not in this directory: read it with a policy of its own")
+			continue
+		}
+		found, err := w.Include(manifest.Format{Name: modFile, Read: readModule}, path.Join(dir, modFile))
+		if err != nil {
+			return err
+		}
+		if !found {
+			w.LeaveOut(m.File, use.Syntax.Start.Line, use.Path, "there is no go.mod")
+		}
+	}
+	return nil
 }

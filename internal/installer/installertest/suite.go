@@ -9,6 +9,7 @@ import (
 	"errors"
 	"maps"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -307,7 +309,7 @@ func (s Sample) manifests(t *testing.T) {
 		if !given || len(want.Roots) == 0 {
 			t.Errorf("%s has no example", m.Name)
 		}
-		got, err := m.Roots([]byte(want.Text))
+		got, err := rootsOf(m, want.Text)
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}
@@ -316,12 +318,54 @@ func (s Sample) manifests(t *testing.T) {
 				t.Errorf("%s: %q does not have %s", m.Name, got, root)
 			}
 		}
-		for _, bad := range []string{"", "\xff\xfe", "{", strings.Repeat("[", 100_000), want.Text[:len(want.Text)/2]} {
-			if some, err := m.Roots([]byte(bad)); err == nil && len(some) > strings.Count(want.Text, "\n")+len(want.Roots)+1 {
+		for _, bad := range []string{"", "\xff\xfe", "\xff", "{", strings.Repeat("[", 100_000), want.Text[:len(want.Text)/2]} {
+			if some, err := rootsOf(m, bad); err == nil && len(some) > strings.Count(want.Text, "\n")+len(want.Roots)+1 {
 				t.Errorf("%s: %.20q has %d roots", m.Name, bad, len(some))
 			}
 		}
 	}
+}
+
+// rootsOf are the names of a manifest's roots, in a project that has nothing else.
+func rootsOf(m manifest.Format, text string) (names []string, err error) {
+	w := manifest.NewWants(Files{m.Name: text}, func(name string) (string, bool) { return strings.ToLower(name), name != "" })
+	if _, err := w.Include(m, m.Name); err != nil {
+		return nil, err
+	}
+	roots, err := w.Roots()
+	for _, r := range roots {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
+
+// Files is a project in memory: texts by their names.
+type Files map[string]string
+
+// Read implements manifest.Files.
+func (f Files) Read(name string) ([]byte, error) {
+	if text, has := f[path.Clean(name)]; has {
+		return []byte(text), nil
+	}
+	return nil, nil
+}
+
+// Folders implements manifest.Files.
+func (f Files) Folders(name string) ([]string, error) {
+	found := map[string]bool{}
+	for file := range f {
+		below := file
+		if name != "." {
+			var is bool
+			if below, is = strings.CutPrefix(file, name+"/"); !is {
+				continue
+			}
+		}
+		if first, _, deeper := strings.Cut(below, "/"); deeper {
+			found[first] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 // pins: what a Pinner writes holds a run to exactly these files.

@@ -15,6 +15,7 @@ func TestConformance(t *testing.T) {
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
 		Manifests: map[string]installertest.Manifest{
+			"pnpm-workspace.yaml": {Text: "packages: [\"packages/*\"]\ncatalog:\n  react: ^18\ncatalogs:\n  old:\n    vue: ^2\n", Roots: []string{"react", "vue"}},
 			"package.json": {
 				Text: `{"dependencies": {"left-pad": "^1", "own": "file:../own"},
 "devDependencies": {"other": "npm:@s/real@^2"}, "optionalDependencies": {"fsevents": "*"}}`,

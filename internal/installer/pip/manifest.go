@@ -1,65 +1,316 @@
 package pip
 
 import (
+	"fmt"
 	"maps"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
 // Manifests implements installer.ManifestReader.
-func (client) Manifests() []installer.Manifest {
-	return []installer.Manifest{{Name: RequirementsFile, Roots: requirementRoots}, {Name: "pyproject.toml", Roots: pyprojectRoots}}
+func (client) Manifests() []manifest.Format {
+	return []manifest.Format{requirementsFormat(), pyprojectFormat(), setupFormat(), pipfileFormat()}
 }
 
-var requirementLine = regexp.MustCompile(`^\s*([A-Za-z0-9][A-Za-z0-9._-]*\s*(?:\[[A-Za-z0-9._,\s-]*\])?)\s*(?:[<>=!~;#,]|$|\s+[<>=!~;#@\\(]|\s+--hash)`)
-
-// requirement matches the name with which a requirement begins, with its extras.
-func requirement(line string) string {
-	found := requirementLine.FindStringSubmatch(line)
-	if found == nil || strings.Contains(line, "://") {
-		return ""
-	}
-	return found[1]
+func pyprojectFormat() manifest.Format {
+	return manifest.Format{Name: "pyproject.toml", Read: readPyproject}
 }
 
-func requirementRoots(text []byte) ([]string, error) {
-	var names []string
-	for line := range strings.Lines(string(text)) {
-		names = append(names, requirement(strings.TrimRight(line, "\r\n")))
-	}
-	return names, nil
+// pyproject is what is read of a pyproject.toml: by the standards (PEP 518, 621, 735), and of the tables of tools.
+type pyproject struct {
+	Project *struct {
+		Name         string              `toml:"name"`
+		Dependencies []string            `toml:"dependencies"`
+		Optional     map[string][]string `toml:"optional-dependencies"`
+		Dynamic      []string            `toml:"dynamic"`
+	} `toml:"project"`
+	Groups map[string][]any `toml:"dependency-groups"`
+	Build  *struct {
+		Requires []string `toml:"requires"`
+	} `toml:"build-system"`
+	Tool struct {
+		UV         uvTable     `toml:"uv"`
+		Poetry     poetryTable `toml:"poetry"`
+		Setuptools struct {
+			Dynamic struct {
+				Dependencies any            `toml:"dependencies"`
+				Optional     map[string]any `toml:"optional-dependencies"`
+			} `toml:"dynamic"`
+		} `toml:"setuptools"`
+		PDM struct {
+			Development map[string][]string `toml:"dev-dependencies"`
+		} `toml:"pdm"`
+		Hatch struct {
+			Environments map[string]struct {
+				Dependencies []string `toml:"dependencies"`
+				More         []string `toml:"extra-dependencies"`
+			} `toml:"envs"`
+		} `toml:"hatch"`
+	} `toml:"tool"`
 }
 
-func pyprojectRoots(text []byte) ([]string, error) {
-	var document struct {
-		Project struct {
-			Dependencies []string            `toml:"dependencies"`
-			Optional     map[string][]string `toml:"optional-dependencies"`
-		} `toml:"project"`
-		Groups map[string][]any `toml:"dependency-groups"`
-		Build  struct {
-			Requires []string `toml:"requires"`
-		} `toml:"build-system"`
+type uvTable struct {
+	Development []string       `toml:"dev-dependencies"`
+	Overrides   []string       `toml:"override-dependencies"`
+	Sources     map[string]any `toml:"sources"`
+	Workspace   struct {
+		Members []string `toml:"members"`
+		Exclude []string `toml:"exclude"`
+	} `toml:"workspace"`
+}
+
+func readPyproject(w *manifest.Wants, m manifest.Text) error {
+	var document pyproject
+	if err := toml.Unmarshal(m.Data, &document); err != nil {
+		return err
 	}
-	if err := toml.Unmarshal(text, &document); err != nil {
-		return nil, err
+	p := pyprojectReader{w, m, document}
+	p.sources()
+	p.project()
+	p.groups()
+	p.build()
+	p.poetry()
+	if err := p.dynamic(); err != nil {
+		return err
 	}
-	wanted := slices.Concat(document.Project.Dependencies, document.Build.Requires, slices.Concat(slices.Collect(maps.Values(document.Project.Optional))...))
-	for _, group := range document.Groups {
-		for _, entry := range group {
-			if line, ok := entry.(string); ok { // a table includes another group
-				wanted = append(wanted, line)
+	return p.workspace()
+}
+
+// pyprojectReader reads one. Sources come first: they say which names are no registry's.
+type pyprojectReader struct {
+	w        *manifest.Wants
+	m        manifest.Text
+	document pyproject
+}
+
+func (p pyprojectReader) add(lines ...string) {
+	for _, l := range lines {
+		note(p.w, p.m.File, p.m.LineOf(l), l)
+	}
+}
+
+func (p pyprojectReader) leaveOut(word, text, why string) {
+	p.w.LeaveOut(p.m.File, p.m.LineOf(word), text, why)
+}
+
+func (p pyprojectReader) project() {
+	project := p.document.Project
+	if project == nil {
+		return
+	}
+	p.w.Keep(project.Name) // a project may ask for its own extras
+	p.add(project.Dependencies...)
+	for _, name := range slices.Sorted(maps.Keys(project.Optional)) {
+		p.add(project.Optional[name]...)
+	}
+}
+
+// groups are those of the standard, and what was there before it. A table in one includes another group, and all are read.
+func (p pyprojectReader) groups() {
+	for _, name := range slices.Sorted(maps.Keys(p.document.Groups)) {
+		for _, entry := range p.document.Groups[name] {
+			if l, is := entry.(string); is {
+				p.add(l)
 			}
 		}
 	}
-	var names []string
-	for _, line := range wanted {
-		names = append(names, requirement(line))
+	tool := p.document.Tool
+	p.add(slices.Concat(tool.UV.Development, tool.UV.Overrides)...)
+	for _, name := range slices.Sorted(maps.Keys(tool.PDM.Development)) {
+		p.add(tool.PDM.Development[name]...)
 	}
-	return names, nil
+	for _, name := range slices.Sorted(maps.Keys(tool.Hatch.Environments)) {
+		p.add(slices.Concat(tool.Hatch.Environments[name].Dependencies, tool.Hatch.Environments[name].More)...)
+	}
+}
+
+// build adds what the project is built with: without a word of it, clients take setuptools.
+func (p pyprojectReader) build() {
+	switch {
+	case p.document.Build != nil && len(p.document.Build.Requires) > 0:
+		p.add(p.document.Build.Requires...)
+	case p.document.Project != nil || p.w.Has(path.Join(path.Dir(p.m.File), "setup.py")):
+		p.w.Add("setuptools", p.m.File, 0)
+	}
+}
+
+// sources keeps names that uv takes from elsewhere.
+func (p pyprojectReader) sources() {
+	for _, name := range slices.Sorted(maps.Keys(p.document.Tool.UV.Sources)) {
+		if why := ofSource(p.document.Tool.UV.Sources[name]); why != "" {
+			p.w.Keep(name)
+			p.w.LeaveOut(p.m.File, p.m.LineOf("tool.uv.sources", name), name, why)
+		}
+	}
+}
+
+// ofSource tells where a source takes a package from, "" if from the registry.
+func ofSource(source any) string {
+	switch s := source.(type) {
+	case []any: // one for each platform: a name that is not always the registry's is never its
+		for _, one := range s {
+			if why := ofSource(one); why != "" {
+				return why
+			}
+		}
+	case map[string]any:
+		for key, why := range map[string]string{
+			"workspace": "it is a member of the workspace", "path": "it is a directory or file of your own", "git": "it comes from a repository", "url": "it comes from an address",
+			"index": "it comes from a registry of its own", "file": "it is a file of your own", "hg": "it comes from a repository", "svn": "it comes from a repository", "source": "it comes from a registry of its own",
+		} {
+			if value, has := s[key]; has && value != false {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// dynamic follows what setuptools reads from files.
+func (p pyprojectReader) dynamic() error {
+	if p.document.Project == nil {
+		return nil
+	}
+	from := p.document.Tool.Setuptools.Dynamic
+	for _, name := range p.document.Project.Dynamic {
+		var tables []any
+		switch name {
+		case "dependencies":
+			tables = []any{from.Dependencies}
+		case "optional-dependencies":
+			tables = slices.Collect(maps.Values(from.Optional))
+		default:
+			continue
+		}
+		if len(tables) == 0 || tables[0] == nil {
+			p.leaveOut("dynamic", name, "the project's build makes them up, which is a program that is not run here")
+		}
+		for _, table := range tables {
+			if err := p.files(table); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p pyprojectReader) files(table any) error {
+	entries, _ := table.(map[string]any)
+	var names []string
+	switch file := entries["file"].(type) {
+	case string:
+		names = []string{file}
+	case []any:
+		for _, one := range file {
+			if name, is := one.(string); is {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		found, err := p.w.Include(requirementsFormat(), path.Join(path.Dir(p.m.File), name))
+		if err != nil {
+			return err
+		}
+		if !found {
+			p.leaveOut(name, name, "there is no such file")
+		}
+	}
+	return nil
+}
+
+// workspace reads uv's members.
+func (p pyprojectReader) workspace() error {
+	space := p.document.Tool.UV.Workspace
+	patterns := slices.Clone(space.Members)
+	for _, out := range space.Exclude {
+		patterns = append(patterns, "!"+out)
+	}
+	members, whole, err := p.w.Members(path.Dir(p.m.File), patterns)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		p.leaveOut("tool.uv.workspace", "members", "they lead to more directories than are looked at")
+	}
+	for _, dir := range members {
+		if err := readProject(p.w, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poetryTable is what Poetry had before the standard, and what its newer releases still read.
+type poetryTable struct {
+	Name         string         `toml:"name"`
+	Dependencies map[string]any `toml:"dependencies"`
+	Development  map[string]any `toml:"dev-dependencies"`
+	Group        map[string]struct {
+		Dependencies map[string]any `toml:"dependencies"`
+	} `toml:"group"`
+}
+
+func (p pyprojectReader) poetry() {
+	table := p.document.Tool.Poetry
+	p.w.Keep(table.Name)
+	p.named("tool.poetry.dependencies", table.Dependencies)
+	p.named("tool.poetry.dev-dependencies", table.Development)
+	for _, name := range slices.Sorted(maps.Keys(table.Group)) {
+		p.named("tool.poetry.group."+name, table.Group[name].Dependencies)
+	}
+}
+
+// named adds packages of a table by name, as Poetry and Pipenv write them.
+func (p pyprojectReader) named(section string, table map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if name == "python" {
+			continue
+		}
+		number := p.m.LineOf(section, name)
+		if why := ofSource(table[name]); why != "" {
+			p.w.Keep(name)
+			p.w.LeaveOut(p.m.File, number, name, why)
+			continue
+		}
+		p.w.Add(name+extrasOf(table[name]), p.m.File, number)
+	}
+}
+
+// extrasOf are those of an entry: "[a,b]".
+func extrasOf(entry any) string {
+	table, _ := entry.(map[string]any)
+	list, _ := table["extras"].([]any)
+	var names []string
+	for _, one := range list {
+		if name, is := one.(string); is {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(names, ",") + "]"
+}
+
+func pipfileFormat() manifest.Format {
+	return manifest.Format{Name: "Pipfile", Read: func(w *manifest.Wants, m manifest.Text) error {
+		var document map[string]any
+		if err := toml.Unmarshal(m.Data, &document); err != nil {
+			return err
+		}
+		for _, section := range slices.Sorted(maps.Keys(document)) {
+			table, is := document[section].(map[string]any)
+			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {
+				continue
+			}
+			pyprojectReader{w: w, m: m}.named(fmt.Sprintf("[%s]", section), table)
+		}
+		return nil
+	}}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -65,8 +66,11 @@ func (client) Unbuilt() map[string]string { return nil }
 
 // Manifests implements installer.ManifestReader: a project names what it requires in
 // toys.list, one on each line.
-func (client) Manifests() []installer.Manifest {
-	return []installer.Manifest{{Name: "toys.list", Roots: func(text []byte) ([]string, error) {
-		return strings.Fields(string(text)), nil
+func (client) Manifests() []manifest.Format {
+	return []manifest.Format{{Name: "toys.list", Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, name := range strings.Fields(string(m.Data)) {
+			w.Add(name, m.File, 0)
+		}
+		return nil
 	}}}
 }

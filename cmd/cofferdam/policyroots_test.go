@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// utf16LE is a text as PowerShell's > writes it.
+func utf16LE(text string) string {
+	b := []byte{0xff, 0xfe}
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = append(b, byte(unit), byte(unit>>8))
+	}
+	return string(b)
+}
+
+// wanted are the roots of a project, "NAME" for each, and lines of what was left out that have these words.
+type wanted struct {
+	files   map[string]string
+	roots   string
+	leftOut []string
+}
+
+// TestRootsOfAProject: each name that a project asks for from a registry is a root, no other is, and what is left out is named
+// with its place.
+func TestRootsOfAProject(t *testing.T) {
+	t.Parallel()
+	one := func(name, text, roots string, leftOut ...string) wanted {
+		return wanted{map[string]string{name: text}, roots, leftOut}
+	}
+	for name, c := range map[string]wanted{
+		"blanks before operators": one("requirements.txt", "Django >= 4.2, < 5\nidna ; python_version > \"3\"\nsix\n", "django idna six"),
+		"blanks in pyproject": one("pyproject.toml", `[project]
+name = "p"
+dependencies = ["click >= 8.1","rich>=13","attrs (>=20)","httpx [http2] >= 0.27","tomli ; python_version<'3.11'","idna !=3.0"]
+[build-system]
+requires = ["setuptools >= 61.0","wheel"]
+`, "attrs click httpx[http2] idna rich setuptools tomli wheel"),
+		"a byte order mark":             one("requirements.txt", "\ufeffsix>=1\nidna\n", "idna six"),
+		"UTF-16":                        one("requirements.txt", utf16LE("six>=1\r\nidna\r\n"), "idna six"),
+		"a mark in package.json":        one("package.json", "\ufeff{\"dependencies\":{\"six\":\"1\"}}", "six"),
+		"a mark in pyproject":           one("pyproject.toml", "\ufeff[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[]\n", "setuptools six"),
+		"no build system":               one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n", "setuptools six"),
+		"settings of tools alone":       one("pyproject.toml", "[tool.ruff]\nline-length = 100\n", ""),
+		"overrides of npm":              one("package.json", `{"dependencies":{"express":"4"},"overrides":{"debug":"npm:is-number@7.0.0","a":{".":"1","b":"npm:ms@2"},"c":"$express"}}`, "express is-number ms"),
+		"peers of the root":             one("package.json", `{"peerDependencies":{"react":"18","vue":"3"},"peerDependenciesMeta":{"vue":{"optional":true}}}`, "react"),
+		"go, replaced by another":       one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a => b.example/b v4.0.0+incompatible\n", "b.example/b"),
+		"go, replaced by a directory":   one("go.mod", "module m.example/m\ngo 1.26\nrequire example.com/y v0.0.0\nreplace example.com/y => ../y\n", "", "go.mod:4: example.com/y => ../y: it is a directory of your own"),
+		"go, one version replaced":      one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a v1.2.0 => b.example/b v1.0.0\n", "a.example/a b.example/b"),
+		"poetry":                        one("pyproject.toml", "[tool.poetry]\nname = \"p\"\n[tool.poetry.dependencies]\npython = \"^3.11\"\nrequests = \"^2\"\nown = { path = \"../own\" }\nother = {version = \"1\", extras = [\"x\"]}\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n[build-system]\nrequires = [\"poetry-core\"]\n", "other[x] poetry-core pytest requests", "pyproject.toml:6: own: it is a directory or file of your own"),
+		"a requirement that is an url":  one("requirements.txt", "six\nown @ https://x.example/own.whl\nown[dev]>=1\n", "six", "requirements.txt:2: own @ https://x.example/own.whl: it comes from an address"),
+		"sources of uv":                 one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"internal-utils\",\"gitdep\",\"pathdep\",\"indexed\",\"six\",\"everywhere\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\ninternal-utils = { workspace = true }\ngitdep = { git = \"https://x.example/g\" }\npathdep = { path = \"../p\" }\nindexed = { index = \"own\" }\neverywhere = [{ git = \"https://x.example/e\", marker = \"sys_platform == 'linux'\" }]\n", "hatchling six", "pyproject.toml:7: internal-utils: it is a member", "gitdep: it comes from a repository", "pathdep: it is a directory", "indexed: it comes from a registry of its own", "everywhere: it comes from a repository"),
+		"extras of the project itself":  one("pyproject.toml", "[project]\nname=\"P\"\ndependencies=[\"six\"]\n[project.optional-dependencies]\nall=[\"p[dev]\"]\ndev=[\"pytest\"]\n[build-system]\nrequires=[\"hatchling\"]\n", "hatchling pytest six"),
+		"npm, not from the registry":    one("package.json", `{"dependencies":{"lib":"acme/lib","lib2":"github:acme/lib2#v1","lib3":"git@host.test:acme/lib3.git","lib4":"./vendor/lib4","lib5":"../lib5","lib6":"~/lib6","lib7":"file:x","lib8":"link:x","lib9":"workspace:*","l10":"https://x.example/l.tgz","l11":"git+ssh://git@x.example/l.git","l12":"x.tgz","l13":"C:\\x","l14":"jsr:@a/b","l15":"bitbucket:a/b","l16":"portal:../x"}}`, "", "package.json:1: lib acme/lib: it comes from a repository", "lib4 ./vendor/lib4: it is a file or directory", "lib9 workspace:*: it is a member", "l14 jsr:@a/b: it comes from another registry"),
+		"npm, from the registry":        one("package.json", `{"dependencies":{"a":"^1","b":">=1 <2 || 3","c":"latest","d":"","e":"*","@s/f":"1.x","g":"npm:@s/real@^2","h":"1.0.0 - 2.0.0","i":"npm:left-pad"}}`, "@s/f @s/real a b c d e h left-pad"),
+		"a spec of a repository and it": one("package.json", `{"dependencies":{"lib":"acme/lib"},"devDependencies":{"lib":"^1"}}`, ""),
+		"workspaces of npm": {map[string]string{
+			"package.json": `{"name":"root","workspaces":["packages/*","!packages/old"],"dependencies":{"web":"*"}}`, "packages/web/package.json": `{"name":"web","dependencies":{"react":"18","ui":"*"}}`,
+			"packages/ui/package.json": `{"name":"ui","dependencies":{"clsx":"2"}}`, "packages/old/package.json": `{"name":"old","dependencies":{"bad":"1"}}`, "packages/node_modules/x/package.json": `{"dependencies":{"bad":"1"}}`,
+		}, "clsx react", nil},
+		"workspaces of yarn": {map[string]string{"package.json": `{"workspaces":{"packages":["apps/**"]}}`, "apps/a/b/package.json": `{"dependencies":{"deep":"1"}}`, "yarn.lock": ""}, "deep", []string{"yarn.lock: it is not read"}},
+		"a workspace of pnpm": {map[string]string{
+			"pnpm-workspace.yaml": "packages:\n  - 'packages/*'\ncatalog:\n  react: ^18\n  own: link:../own\ncatalogs:\n  old:\n    vue: ^2\noverrides:\n  x: npm:y@1\n", "package.json": `{"private":true}`,
+			"packages/a/package.json": `{"name":"a","dependencies":{"react":"catalog:","vue":"catalog:old","own":"catalog:","b":"workspace:*","ms":"2"}}`,
+		}, "ms react vue y", []string{"pnpm-workspace.yaml:5: own link:../own"}},
+		"a workspace of uv": {map[string]string{
+			"pyproject.toml":            "[project]\nname=\"root\"\ndependencies=[\"six\",\"lib-a\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.workspace]\nmembers=[\"libs/*\"]\nexclude=[\"libs/b\"]\n",
+			"libs/a/pyproject.toml":     "[project]\nname=\"lib_a\"\ndependencies=[\"idna\"]\n[build-system]\nrequires=[\"hatchling\"]\n",
+			"libs/b/pyproject.toml":     "[project]\nname=\"lib_b\"\ndependencies=[\"bad\"]\n",
+			"libs/.hidden/package.json": "{}",
+		}, "hatchling idna six", nil},
+		"a workspace of go": {map[string]string{
+			"go.work": "go 1.26\nuse (\n\t./a\n\t./b\n\t../c\n)\n", "a/go.mod": "module m.example/a\ngo 1.26\nrequire (\n\tx.example/x v1.0.0\n\tm.example/b v0.0.0\n)\n", "b/go.mod": "module m.example/b\ngo 1.26\nrequire y.example/y v1.0.0\n",
+		}, "x.example/x y.example/y", []string{"go.work:5: ../c: it is not in this directory"}},
+		"setup.cfg":              {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six", []string{"setup.py: it is a program"}},
+		"dynamic, from a file":   {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
+		"dynamic, by a program":  one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
+		"includes":               {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n-c none.txt\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", nil},
+		"an include out of it":   one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "six", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
+		"other people's formats": {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, text := range c.files {
+				at := filepath.Join(dir, file)
+				if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := wantsOf(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range pkgref.Ecosystems() {
+				got = append(got, p.roots[e]...)
+			}
+			slices.Sort(got)
+			if roots := strings.Join(got, " "); roots != c.roots {
+				t.Errorf("the roots are %q, not %q", roots, c.roots)
+			}
+			var lines []string
+			for _, l := range p.leftOut {
+				lines = append(lines, l.String())
+			}
+			for _, want := range c.leftOut {
+				if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
+					t.Errorf("nothing says %q:\n%s", want, strings.Join(lines, "\n"))
+				}
+			}
+			if len(c.leftOut) == 0 && len(c.roots) > 0 && len(lines) > 0 && !strings.Contains(name, "npm, from") && !strings.Contains(name, "repository") {
+				t.Errorf("more is left out than should be:\n%s", strings.Join(lines, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,215 @@
+// Package manifest is the contract of those who read what a project says that it requires: the files that people write,
+// as against lockfiles, which their clients write.
+//
+// Vocabulary: a *manifest* is such a file; a *format* reads manifests of one name; a *root* is a package that one asks for
+// from a registry, by its name; what a manifest asks for otherwise (a directory, a repository, an address, another
+// registry) is *left out*, with the line and the reason. No root has the name of something that was left out or that the
+// project itself has: whoever registers that name publicly would be asked for it.
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Files are a project's, by their names in it, with slashes. "." is the project itself.
+type Files interface {
+	// Read gives what is in a file, as it is; nil without an error where there is none.
+	Read(name string) ([]byte, error)
+	// Folders are the names of the directories in one, without links. None where there is no such directory.
+	Folders(name string) ([]string, error)
+}
+
+// Format reads the manifests of one name.
+type Format struct {
+	Name string // the file's, without a directory
+	// Read notes what a manifest asks for, and reads what it includes by w. An error is a sentence's part: "line 3 ...".
+	Read func(w *Wants, m Text) error
+}
+
+// Text is a manifest.
+type Text struct {
+	File string // its name in the project, with slashes
+	Data []byte // UTF-8, without a byte order mark
+}
+
+// LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there.
+func (t Text) LineOf(words ...string) int {
+	at := 0
+	for _, word := range words {
+		next := bytes.Index(t.Data[at:], []byte(word))
+		if next < 0 {
+			return 0
+		}
+		at += next
+	}
+	return 1 + bytes.Count(t.Data[:at], []byte("\n"))
+}
+
+// Root is a package that a project asks for.
+type Root struct {
+	Name string // as it is written, with extras where there are such
+	File string
+	Line int // 0: not known
+}
+
+// LeftOut is something that a manifest asks for and that is no root.
+type LeftOut struct {
+	File string
+	Line int    // 0: the whole file
+	Text string // as it is written; may be anything
+	Why  string // a sentence's part: "it is a directory"
+}
+
+func (l LeftOut) String() string {
+	where := l.File
+	if l.Line > 0 {
+		where = fmt.Sprintf("%s:%d", l.File, l.Line)
+	}
+	if l.Text == "" {
+		return where + ": " + l.Why
+	}
+	return fmt.Sprintf("%s: %s: %s", where, l.Text, l.Why)
+}
+
+// Bounds of a project's manifests.
+const (
+	maxFiles = 2_000
+	maxRoots = 50_000
+)
+
+// Wants are what the manifests of one ecosystem ask for. Not safe for concurrent use.
+type Wants struct {
+	files Files
+	fold  func(name string) (string, bool) // to the name that a registry has, without extras; false: it is none
+
+	roots    []Root
+	leftOut  []LeftOut
+	read     []string
+	own      map[string]bool // folded: names that are not to be asked for from a registry
+	included map[string]bool
+}
+
+// NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
+// for what is none.
+func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
+	return &Wants{files: files, fold: fold, own: map[string]bool{}, included: map[string]bool{}}
+}
+
+// Include reads a file by a format, once. found is false where there is none.
+func (w *Wants) Include(f Format, file string) (found bool, err error) {
+	if w.included[f.Name+"\x00"+file] {
+		return true, nil
+	}
+	if len(w.included) == maxFiles {
+		return false, fmt.Errorf("the project has more than %d manifests", maxFiles)
+	}
+	data, err := w.files.Read(file)
+	if err != nil || data == nil {
+		return false, err
+	}
+	w.included[f.Name+"\x00"+file] = true
+	text, err := Decode(data)
+	if err == nil {
+		err = f.Read(w, Text{File: file, Data: text})
+	}
+	if err != nil {
+		return true, fmt.Errorf("%s can't be read: %w", file, err)
+	}
+	if !slices.Contains(w.read, file) {
+		w.read = append(w.read, file)
+	}
+	return true, nil
+}
+
+// Has tells whether the project has a file.
+func (w *Wants) Has(file string) bool {
+	data, err := w.files.Read(file)
+	return err == nil && data != nil
+}
+
+// Add notes a root.
+func (w *Wants) Add(name, file string, line int) {
+	if _, ok := w.fold(name); !ok {
+		w.LeaveOut(file, line, name, "it is no name of a package")
+		return
+	}
+	w.roots = append(w.roots, Root{name, file, line})
+}
+
+// LeaveOut notes what is no root.
+func (w *Wants) LeaveOut(file string, line int, text, why string) {
+	if l := (LeftOut{file, line, text, why}); !slices.Contains(w.leftOut, l) {
+		w.leftOut = append(w.leftOut, l)
+	}
+}
+
+// Keep notes a name that is the project's own, or comes from elsewhere than the registry: it becomes no root, whoever asks
+// for it.
+func (w *Wants) Keep(name string) {
+	if folded, ok := w.fold(name); ok {
+		w.own[folded] = true
+	}
+}
+
+// Roots are each root once, in the order in which they were found, without names that are to be kept.
+func (w *Wants) Roots() ([]Root, error) {
+	var all []Root
+	seen := map[string]bool{}
+	for _, r := range w.roots {
+		folded, _ := w.fold(r.Name)
+		if w.own[folded] || seen[r.Name] {
+			continue
+		}
+		seen[r.Name] = true
+		all = append(all, r)
+	}
+	if len(all) > maxRoots {
+		return nil, fmt.Errorf("the project asks for more than %d packages", maxRoots)
+	}
+	return all, nil
+}
+
+// LeftOut are what is no root, in the order in which it was found.
+func (w *Wants) LeftOut() []LeftOut { return w.leftOut }
+
+// Read are the files that were read.
+func (w *Wants) Read() []string { return w.read }
+
+var errText = errors.New("it is neither UTF-8 nor UTF-16")
+
+// Decode gives a file's text as UTF-8 without a byte order mark, which editors and shells of some systems put there.
+func Decode(data []byte) ([]byte, error) {
+	var order func(a, b byte) uint16
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		data = data[3:]
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = func(a, b byte) uint16 { return uint16(b)<<8 | uint16(a) }
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = func(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
+	}
+	if order == nil {
+		if !utf8.Valid(data) {
+			return nil, errText
+		}
+		return data, nil
+	}
+	if data = data[2:]; len(data)%2 != 0 {
+		return nil, errText
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for pair := range slices.Chunk(data, 2) {
+		units = append(units, order(pair[0], pair[1]))
+	}
+	text := string(utf16.Decode(units))
+	if strings.ContainsRune(text, utf8.RuneError) {
+		return nil, errText
+	}
+	return []byte(text), nil
+}

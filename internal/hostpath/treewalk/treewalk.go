@@ -16,8 +16,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -76,15 +78,40 @@ func WalkRoot(ctx context.Context, root *os.Root, b Bounds, visit fs.WalkDirFunc
 	return WalkRootAt(ctx, root, ".", b, visit)
 }
 
-// WalkRootAt is WalkRoot that begins at a directory below the root's.
+// WalkRootAt is WalkRoot that begins at a directory below the root's, to which it follows no link.
 func WalkRootAt(ctx context.Context, root *os.Root, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
-	begin, err := root.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	begin, err := openBelow(root, at)
 	if err != nil {
 		return ended(visit(at, nil, err))
 	}
-	defer begin.Close()
-	return w.from(ctx, int(begin.Fd()), at)
+	defer unix.Close(begin) //nolint:errcheck // nothing was written to it
+	return w.from(ctx, begin, at)
+}
+
+// openBelow opens a directory below a root name by name: a root itself follows the links in it.
+func openBelow(root *os.Root, at string) (int, error) {
+	if !filepath.IsLocal(at) {
+		return -1, &fs.PathError{Op: "open", Path: at, Err: fs.ErrInvalid}
+	}
+	top, err := root.Open(".")
+	if err != nil {
+		return -1, err
+	}
+	defer top.Close()
+	fd, err := open(int(top.Fd()), ".")
+	for name := range strings.SplitSeq(path.Clean(at), "/") {
+		if err != nil {
+			break
+		}
+		above := fd
+		fd, err = open(above, name)
+		_ = unix.Close(above)
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: at, Err: err}
+	}
+	return fd, nil
 }
 
 // walker is one walk.

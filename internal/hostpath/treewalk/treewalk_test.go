@@ -233,3 +233,25 @@ func exchange(t *testing.T, kind, name, other string) {
 		check(t, os.Mkdir(name, 0o755))
 	}
 }
+
+// TestWalkRootBeginsAtNoLink: where a walk is to begin somebody put a link, which leads out of what was to be looked through.
+func TestWalkRootBeginsAtNoLink(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.MkdirAll(filepath.Join(dir, "other", "below"), 0o755))
+	check(t, os.Symlink("other", filepath.Join(dir, "link")))
+	check(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	root, err := os.OpenRoot(dir)
+	check(t, err)
+	defer root.Close()
+	for _, at := range []string{"link", "link/below", "pipe", "pipe/below"} {
+		err := WalkRootAt(t.Context(), root, at, Usual(), func(name string, d fs.DirEntry, err error) error {
+			if err == nil {
+				t.Errorf("from %s it comes to %s", at, name)
+			}
+			return err
+		})
+		if !errors.Is(err, unix.ENOTDIR) {
+			t.Errorf("it begins at %s: %v", at, err)
+		}
+	}
+}

@@ -49,7 +49,8 @@ func Usual() Bounds { return Bounds{Entries: 500_000, Depth: 200, Names: 256 << 
 
 // BoundError is of a tree that is larger than may be looked at.
 type BoundError struct {
-	// Has says what it has, after its name: "has more than 500000 entries".
+	// Has says what it has, after its name, and where, as far as that is one place: "has more than 500000 entries",
+	// "has more than 200 directories in each other in "build"".
 	Has string
 }
 
@@ -199,11 +200,17 @@ func (w *walker) count(name string, isDir bool, depth int) error {
 	case w.left.Names < 0:
 		return &BoundError{fmt.Sprintf("has paths of more than %d MiB in it", w.bounds.Names>>20)}
 	case len(name) > longestPath:
-		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in it", longestPath)}
+		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in %s", longestPath, top(name))}
 	case isDir && depth >= w.bounds.Depth:
-		return &BoundError{fmt.Sprintf("has more than %d directories in each other", w.bounds.Depth)}
+		return &BoundError{fmt.Sprintf("has more than %d directories in each other in %s", w.bounds.Depth, top(name))}
 	}
 	return nil
+}
+
+// top is the first part of a name, by which a person finds the rest: whoever made it chose it, so that it is quoted.
+func top(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	return strconv.Quote(first)
 }
 
 // open opens a directory that has a name in another, and nothing else that may have it by now.

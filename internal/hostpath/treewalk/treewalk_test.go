@@ -89,7 +89,7 @@ func TestWalkBounds(t *testing.T) {
 	}{
 		{Bounds{Entries: 4, Depth: 3, Names: 19}, ""},
 		{Bounds{Entries: 3, Depth: 3, Names: 19}, "more than 3 entries"},
-		{Bounds{Entries: 4, Depth: 2, Names: 19}, "more than 2 directories in each other"},
+		{Bounds{Entries: 4, Depth: 2, Names: 19}, "more than 2 directories in each other in \"1\""},
 		{Bounds{Entries: 4, Depth: 3, Names: 18}, "paths of more than"},
 	} {
 		err := Walk(t.Context(), opened(t, dir), ".", tc.b, func(_ string, _ fs.DirEntry, err error) error { return err })
@@ -123,7 +123,7 @@ func TestWalkNamesWhatCanBeNamed(t *testing.T) {
 		deepest = next
 	}
 	check(t, unix.Mkdirat(deepest.Fd(), strings.Repeat("f", 100), 0o755))
-	if err := walk(); err == nil || !strings.Contains(err.Error(), "has paths of more than 4095 bytes in it") {
+	if err := walk(); err == nil || !strings.Contains(err.Error(), "has paths of more than 4095 bytes in ") {
 		t.Error(err)
 	}
 }
@@ -244,7 +244,7 @@ func TestWalkRootBeginsAtNoLink(t *testing.T) {
 	check(t, err)
 	defer root.Close()
 	for _, at := range []string{"link", "link/below", "pipe", "pipe/below"} {
-		err := WalkRootAt(t.Context(), root, at, Usual(), func(name string, d fs.DirEntry, err error) error {
+		err := WalkRootAt(t.Context(), root, at, Usual(), func(name string, _ fs.DirEntry, err error) error {
 			if err == nil {
 				t.Errorf("from %s it comes to %s", at, name)
 			}

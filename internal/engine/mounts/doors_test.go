@@ -57,7 +57,7 @@ func TestDoorsEnd(t *testing.T) {
 		is     error
 		says   string
 	}{
-		"too deep":            {t.Context(), deep, fault.ErrInvalid, deep + " has more than 200 directories in each other, too much to look for sockets in it, which a container could connect to; mount less of it, or use the engine gvisor"},
+		"too deep":            {t.Context(), deep, fault.ErrInvalid, deep + " has more than 200 directories in each other in \"a\", too much to look for sockets in it, which a container could connect to; mount less of it, or use the engine gvisor"},
 		"deep":                {t.Context(), shallow, nil, ""},
 		"the client has gone": {gone, shallow, context.Canceled, ""},
 	} {

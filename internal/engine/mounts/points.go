@@ -22,7 +22,8 @@ import (
 // owner's where the owner could make them.
 //
 // Whoever has the outer mount read-write elsewhere may change it meanwhile. So all goes by descriptors, no link is followed, nothing
-// that is there is opened to be written or given to anybody, and what takes a place that was not there is a fault.ErrConflict.
+// that is there is opened to be written or given to anybody, and what takes a place that was not there is a fault.ErrConflict if it isn't
+// of the kind that was to be made there, as another sandbox's place is.
 func Points(spec engine.Spec) error {
 	for _, inner := range spec.Mounts {
 		outer, below := outerOf(spec.Mounts, inner)
@@ -86,7 +87,7 @@ func makePlace(at *hostpath.Path, way []string, kind hostpath.Type, owner engine
 	}
 	next, err := at.Below(way[0], want)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeOne(at, way[0], want.Type, owner); err != nil {
+		if err := makeOne(at, way[0], want.Type, owner); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		next, err = at.Below(way[0], want)
@@ -99,14 +100,11 @@ func makePlace(at *hostpath.Path, way []string, kind hostpath.Type, owner engine
 }
 
 // makeOne makes a directory or an empty file: the owner's, or, where the owner may make none, this process's. Nothing that has a name is
-// given to anybody, since somebody else might have put it there by then.
+// given to anybody, since somebody else might have put it there by then: that is fs.ErrExist.
 func makeOne(at *hostpath.Path, name string, kind hostpath.Type, owner engine.Owner) error {
 	err := asUser(owner, func() error { return makeNew(at, name, kind) })
 	if errors.Is(err, fs.ErrPermission) {
 		err = makeNew(at, name, kind)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return movedAway(at, name, err)
 	}
 	return err
 }

@@ -122,3 +122,21 @@ func TestPointsAgainstExchanges(t *testing.T) {
 		t.Errorf("cofferdam.yaml is %q, %v", text, err)
 	}
 }
+
+// TestPointsMeet: sandboxes that are made at the same time make one another's places.
+func TestPointsMeet(t *testing.T) {
+	for range 50 {
+		for _, file := range []bool{false, true} {
+			f := pointsIn(t, "a/b/c", file)
+			var both sync.WaitGroup
+			for range 4 {
+				both.Go(func() {
+					if err := Points(f.spec); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			both.Wait()
+		}
+	}
+}

@@ -16,8 +16,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -47,7 +49,8 @@ func Usual() Bounds { return Bounds{Entries: 500_000, Depth: 200, Names: 256 << 
 
 // BoundError is of a tree that is larger than may be looked at.
 type BoundError struct {
-	// Has says what it has, after its name: "has more than 500000 entries".
+	// Has says what it has, after its name, and where, as far as that is one place: "has more than 500000 entries",
+	// "has more than 200 directories in each other in "build"".
 	Has string
 }
 
@@ -76,15 +79,40 @@ func WalkRoot(ctx context.Context, root *os.Root, b Bounds, visit fs.WalkDirFunc
 	return WalkRootAt(ctx, root, ".", b, visit)
 }
 
-// WalkRootAt is WalkRoot that begins at a directory below the root's.
+// WalkRootAt is WalkRoot that begins at a directory below the root's, to which it follows no link.
 func WalkRootAt(ctx context.Context, root *os.Root, at string, b Bounds, visit fs.WalkDirFunc) error {
 	w := &walker{visit: visit, left: b, bounds: b}
-	begin, err := root.OpenFile(at, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	begin, err := openBelow(root, at)
 	if err != nil {
 		return ended(visit(at, nil, err))
 	}
-	defer begin.Close()
-	return w.from(ctx, int(begin.Fd()), at)
+	defer unix.Close(begin) //nolint:errcheck // nothing was written to it
+	return w.from(ctx, begin, at)
+}
+
+// openBelow opens a directory below a root name by name: a root itself follows the links in it.
+func openBelow(root *os.Root, at string) (int, error) {
+	if !filepath.IsLocal(at) {
+		return -1, &fs.PathError{Op: "open", Path: at, Err: fs.ErrInvalid}
+	}
+	top, err := root.Open(".")
+	if err != nil {
+		return -1, err
+	}
+	defer top.Close()
+	fd, err := open(int(top.Fd()), ".")
+	for name := range strings.SplitSeq(path.Clean(at), "/") {
+		if err != nil {
+			break
+		}
+		above := fd
+		fd, err = open(above, name)
+		_ = unix.Close(above)
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: at, Err: err}
+	}
+	return fd, nil
 }
 
 // walker is one walk.
@@ -172,11 +200,17 @@ func (w *walker) count(name string, isDir bool, depth int) error {
 	case w.left.Names < 0:
 		return &BoundError{fmt.Sprintf("has paths of more than %d MiB in it", w.bounds.Names>>20)}
 	case len(name) > longestPath:
-		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in it", longestPath)}
+		return &BoundError{fmt.Sprintf("has paths of more than %d bytes in %s", longestPath, top(name))}
 	case isDir && depth >= w.bounds.Depth:
-		return &BoundError{fmt.Sprintf("has more than %d directories in each other", w.bounds.Depth)}
+		return &BoundError{fmt.Sprintf("has more than %d directories in each other in %s", w.bounds.Depth, top(name))}
 	}
 	return nil
+}
+
+// top is the first part of a name, by which a person finds the rest: whoever made it chose it, so that it is quoted.
+func top(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	return strconv.Quote(first)
 }
 
 // open opens a directory that has a name in another, and nothing else that may have it by now.

@@ -89,7 +89,7 @@ func TestWalkBounds(t *testing.T) {
 	}{
 		{Bounds{Entries: 4, Depth: 3, Names: 19}, ""},
 		{Bounds{Entries: 3, Depth: 3, Names: 19}, "more than 3 entries"},
-		{Bounds{Entries: 4, Depth: 2, Names: 19}, "more than 2 directories in each other"},
+		{Bounds{Entries: 4, Depth: 2, Names: 19}, "more than 2 directories in each other in \"1\""},
 		{Bounds{Entries: 4, Depth: 3, Names: 18}, "paths of more than"},
 	} {
 		err := Walk(t.Context(), opened(t, dir), ".", tc.b, func(_ string, _ fs.DirEntry, err error) error { return err })
@@ -123,7 +123,7 @@ func TestWalkNamesWhatCanBeNamed(t *testing.T) {
 		deepest = next
 	}
 	check(t, unix.Mkdirat(deepest.Fd(), strings.Repeat("f", 100), 0o755))
-	if err := walk(); err == nil || !strings.Contains(err.Error(), "has paths of more than 4095 bytes in it") {
+	if err := walk(); err == nil || !strings.Contains(err.Error(), "has paths of more than 4095 bytes in ") {
 		t.Error(err)
 	}
 }
@@ -231,5 +231,27 @@ func exchange(t *testing.T, kind, name, other string) {
 		check(t, os.WriteFile(name, nil, 0o600))
 	case "directory":
 		check(t, os.Mkdir(name, 0o755))
+	}
+}
+
+// TestWalkRootBeginsAtNoLink: where a walk is to begin somebody put a link, which leads out of what was to be looked through.
+func TestWalkRootBeginsAtNoLink(t *testing.T) {
+	dir := t.TempDir()
+	check(t, os.MkdirAll(filepath.Join(dir, "other", "below"), 0o755))
+	check(t, os.Symlink("other", filepath.Join(dir, "link")))
+	check(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	root, err := os.OpenRoot(dir)
+	check(t, err)
+	defer root.Close()
+	for _, at := range []string{"link", "link/below", "pipe", "pipe/below"} {
+		err := WalkRootAt(t.Context(), root, at, Usual(), func(name string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				t.Errorf("from %s it comes to %s", at, name)
+			}
+			return err
+		})
+		if !errors.Is(err, unix.ENOTDIR) {
+			t.Errorf("it begins at %s: %v", at, err)
+		}
 	}
 }

@@ -162,6 +162,7 @@ func TestFiles(t *testing.T) {
 		{files: `"allowWrite": ["~/app/out"]`, workspace: "copy"},
 		{files: `"allowRead": ["/data", "/usr/lib", "."]`, mounts: []string{".:/workspace", "/data:/data"}},
 		{files: `"denyRead": ["**/*.pem", "./a/../secrets/", "/home/me/app/x"]`, mounts: []string{".:/workspace"}, hidden: "/**/*.pem\n/secrets\n/x\n"},
+		{files: `"denyRead": ["a\\b", "key  "]`, mounts: []string{".:/workspace"}, hidden: "/a\\\\b\n/key\\ \\ \n"},
 		{files: `"denyRead": ["."]`, mounts: []string{".:/workspace"}, hidden: "/*\n"},
 		{files: `"denyRead": ["~/**/.env", "/home/*/app/key", "/home/you/*/key", "/home/me"]`, mounts: []string{".:/workspace"}, hidden: "/**/.env\n/key\n"},
 		{files: `"allowWrite": ["/data"], "denyRead": ["/data/a*/key"]`, mounts: []string{".:/workspace"}},

@@ -148,11 +148,21 @@ func (c *converter) unread(e *node) {
 		return
 	}
 	pattern := "/" + rel
-	if rel == "." {
+	switch {
+	case rel == ".":
 		pattern = "/*"
+	case !at.glob:
+		pattern = "/" + asItself(rel)
 	}
 	if !slices.Contains(c.hidden, pattern) {
 		c.hidden = append(c.hidden, pattern)
 		c.note(e, e.text, "hidden by .aiignore, which has %s", clip(pattern))
 	}
+}
+
+// asItself is a path without wildcards as a pattern of an ignore file, in which a backslash and blanks at the end have a meaning.
+func asItself(rel string) string {
+	rel = strings.ReplaceAll(rel, `\`, `\\`)
+	short := strings.TrimRight(rel, " ")
+	return short + strings.Repeat(`\ `, len(rel)-len(short))
 }

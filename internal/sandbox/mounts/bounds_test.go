@@ -33,7 +33,7 @@ func TestLayEnds(t *testing.T) {
 	}{
 		"it is looked through for what is hidden": {
 			func(dir string) { writeIn(t, dir, IgnoreFile, "secret.env\n") },
-			"%s has an ignore file in it or above it, and the directory has more than 200 directories in each other; mount a smaller directory, or remove what is too much",
+			"%s has an ignore file in it or above it, and the directory has more than 200 directories in each other in \"a\"; mount a smaller directory, or remove what is too much",
 		},
 		"it is looked through for second names": {
 			func(dir string) {
@@ -42,7 +42,7 @@ func TestLayEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"%[1]s/p.yaml has more than one name, and to look for them the read-write mount %[1]s is too large: it has more than 200 directories in each other; remove the file's other names, or mount a smaller directory",
+			"%[1]s/p.yaml has more than one name, and to look for them the read-write mount %[1]s is too large: it has more than 200 directories in each other in \"a\"; remove the file's other names, or mount a smaller directory",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ const (
 	ignoreMaxMatched = 64 << 30
 )
 
-// patterns are those of an ignore file, with gitignore's syntax, but for these: one with a slash in it holds in directories below as
-// well, unless it begins with one or ends in a suffix of any name ("conf/*.pem"); and blanks at a line's begin are none.
+// patterns are those of an ignore file, with gitignore's syntax, but for these: one that hides and has a slash in it holds in directories
+// below as well, unless it begins with one or ends in a suffix of any name ("conf/*.pem"); and blanks at a line's begin are none.
 type patterns struct {
 	all   []pattern
 	bytes int // of their lines
@@ -41,7 +41,7 @@ type pattern struct {
 func parsePatterns(file string, text []byte) (patterns, error) {
 	var p patterns
 	number := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // a mark of some editors', which is in no name
 		number++
 		line = strings.TrimRight(line, "\r\n")
 		if strings.HasPrefix(line, "#") {
@@ -77,7 +77,8 @@ func trimBlanks(line string) string {
 	return short
 }
 
-// hide tells whether the patterns hide a path. One with a slash at its end is a directory's.
+// hide tells whether the patterns hide a path itself. One with a slash at its end is a directory's. That a hidden directory hides what is in
+// it, whatever the patterns say of that, is the caller's to see to, who comes to the directory first.
 func (p patterns) hide(name string) bool {
 	hidden := false
 	for _, one := range p.all {
@@ -93,38 +94,87 @@ var inDirectory = regexp.MustCompile(`[^/+]/.*\*\.`)
 
 func parsePattern(line string) (pattern, error) {
 	line, negates := strings.CutPrefix(line, "!")
-	if !utf8.ValidString(line) {
+	switch {
+	case !utf8.ValidString(line):
 		return pattern{}, errors.New("it is not UTF-8")
+	case strings.Contains(line, "\x00"):
+		return pattern{}, errors.New("it has a zero byte, which is in no name")
+	case strings.Trim(line, "/") == "":
+		return pattern{}, errors.New("it names nothing")
 	}
-	if inDirectory.MatchString(line) && line[0] != '/' {
-		line = "/" + line
+	read := readHiding
+	if negates {
+		read = readShowing
 	}
-	if strings.HasPrefix(line, "/**/") {
-		line = line[1:]
-	}
-	expression, err := translate(line)
+	expression, err := read(line)
 	if err != nil {
 		return pattern{}, err
 	}
-	if strings.HasSuffix(line, "/") {
-		expression += "(|.*)$"
-	} else {
-		expression += "(|/.*)$"
+	if !strings.HasSuffix(line, "/") {
+		expression += "/?"
 	}
-	if below, is := strings.CutPrefix(expression, "/"); is {
-		expression = "^(|/)" + below
-	} else {
-		expression = "^(|.*/)" + expression
-	}
-	re, err := regexp.Compile("(?s)" + expression) // a name may have a line's end in it
+	re, err := regexp.Compile("(?s)^" + expression + "$") // a name may have a line's end in it
 	if err != nil {
 		return pattern{}, fmt.Errorf("%q can't be read", line)
 	}
 	return pattern{re, negates}, nil
 }
 
+// readHiding reads a pattern that hides: it may hide more than gitignore's would, and never less.
+func readHiding(line string) (string, error) {
+	if inDirectory.MatchString(line) && line[0] != '/' {
+		line = "/" + line
+	}
+	if strings.HasPrefix(line, "/**") { // it is no directory's, to which the slash would belong
+		line = line[1:]
+	}
+	expression, err := translate(line, wildcard)
+	if below, is := strings.CutPrefix(expression, "/"); is {
+		return below, err
+	}
+	return "(|.*/)" + expression, err
+}
+
+// readShowing reads a pattern that takes back what others hide: gitignore's and no more, since more would be shown.
+func readShowing(line string) (string, error) {
+	if !strings.Contains(strings.TrimSuffix(line, "/"), "/") {
+		expression, err := translate(line, exactWildcard)
+		return "(|.*/)" + expression, err
+	}
+	return translateWay(strings.TrimPrefix(line, "/"))
+}
+
+// translateWay is translate for a pattern with directories in it, in which two stars stand for directories if they are alone between slashes.
+func translateWay(line string) (string, error) {
+	var out strings.Builder
+	for {
+		if below, is := strings.CutPrefix(line, "**/"); is && below != "" {
+			out.WriteString("(|.*/)")
+			line = below
+			continue
+		}
+		part, below, more := strings.Cut(line, "/")
+		expression, err := translate(part, exactWildcard)
+		if err != nil {
+			return "", err
+		}
+		if part != "" && strings.Trim(part, "*") == "" {
+			expression = "[^/]+" // of a name, which the directory itself doesn't have
+		}
+		if part == "**" {
+			expression = "(|.*/)" + expression
+		}
+		out.WriteString(expression)
+		if !more {
+			return out.String(), nil
+		}
+		out.WriteString("/")
+		line = below
+	}
+}
+
 // translate is a pattern as a regular expression, in which everything has its own meaning that is not gitignore's.
-func translate(line string) (string, error) {
+func translate(line string, wildcard func(string) (n int, expression string)) (string, error) {
 	var out strings.Builder
 	for line != "" {
 		n, expression := wildcard(line)
@@ -158,6 +208,17 @@ func wildcard(line string) (n int, expression string) {
 	return 0, ""
 }
 
+// exactWildcard is wildcard within a name.
+func exactWildcard(line string) (n int, expression string) {
+	switch line[0] {
+	case '*':
+		return 1, "[^/]*"
+	case '?':
+		return 1, "[^/]"
+	}
+	return 0, ""
+}
+
 // class is the class of characters at a pattern's begin, such as [a-z] or [!0-9]; a bracket that nothing closes is itself.
 func class(line string) (n int, expression string) {
 	in, not := line[1:], ""
@@ -171,7 +232,7 @@ func class(line string) (n int, expression string) {
 		switch {
 		case in[0] == ']' && !first:
 			return len(line) - len(in) + 1, "[" + not + out.String() + "]"
-		case strings.HasPrefix(in, "[:") && named > 0:
+		case strings.HasPrefix(in, "[:") && named > 1:
 			n = named + len(":]")
 			out.WriteString(in[:n])
 		case in[0] == '-':

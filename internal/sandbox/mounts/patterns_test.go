@@ -1,6 +1,10 @@
 package mounts
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 // TestPatterns: gitignore's syntax, in which nothing has a regular expression's meaning. A directory's name ends in a slash.
 func TestPatterns(t *testing.T) {
@@ -37,15 +41,57 @@ func TestPatterns(t *testing.T) {
 		`a\ `:                  {"a ": true, "a": false},
 		"crlf\r\nb":            {"crlf": true, "b": true},
 		"café":                 {"café": true},
+		"[[:]x":                {"[x": true, ":x": true, "ax": false},
+
+		// A mark at the file's begin is no part of the first pattern.
+		"\ufeff.env":       {".env": true},
+		"\ufeff# no\n.env": {".env": true, "# no": false},
+
+		// All, from the top on.
+		"/**":  {"a": true, "a/b": true},
+		"/**a": {"a": true, "xa": true},
+
+		// A pattern takes back what it names and not what is in that, in which others hide files by their names.
+		"*.env\n!conf/":         {"conf/": false, "conf/a.env": true},
+		"*.env\n!conf":          {"conf/": false, "conf/a.env": true, "conf/deep/a.env": true},
+		"*.env\n!/conf/**":      {"conf/a.env": false, "conf/b/a.env": false, "x/conf/a.env": true},
+		"*.env\n!conf/a.env":    {"conf/a.env": false, "x/conf/a.env": true},
+		"*.env\n!conf/**/a.env": {"conf/a.env": false, "conf/x/y/a.env": false, "x/conf/a.env": true},
+		"*.env\n!**/a.env":      {"a.env": false, "x/y/a.env": false, "b.env": true},
+		"*.env\n!x**/a.env":     {"xy/a.env": false, "x/y/a.env": true, "xa.env": true},
+		"secrets\n!secrets/**":  {"secrets/": true, "secrets/a": true},
+		"conf/\n!conf/*":        {"conf/": true, "conf/a": true},
+		"conf/\n!conf/**":       {"conf/": true, "conf/a": true},
+		"/*\n!/src":             {"src/": false, "src/a": false, "b": true, "b/src": true},
+		"build/\n!build/keep":   {"build/keep": true},
 	} {
 		p, err := parsePatterns("file", []byte(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		for name, want := range names {
-			if p.hide(name) != want {
+			if hidesWithWay(p, name) != want {
 				t.Errorf("%q hides %q: %t", text, name, !want)
 			}
+		}
+	}
+}
+
+// hidesWithWay asks for the directories on the way to a name before it, as whoever looks through a tree does.
+func hidesWithWay(p patterns, name string) bool {
+	for at := range strings.TrimSuffix(name, "/") {
+		if name[at] == '/' && matches(p, name[:at], true) {
+			return true
+		}
+	}
+	return p.hide(name)
+}
+
+// TestPatternsRefuse: what would hide nothing, without a word, is refused.
+func TestPatternsRefuse(t *testing.T) {
+	for _, line := range []string{"!", "/", "!/", "//", "s\x00e\x00", "\xff\xfes", `a\`, "[z-a]", "[[:none:]]"} {
+		if _, err := parsePatterns("file", []byte("ok\n"+line)); !strings.Contains(fmt.Sprint(err), "line 2") {
+			t.Errorf("%q: %v", line, err)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/cofferdam-dev/cofferdam/internal/egress"
 )
 
 // packed is a text that is encoded.
@@ -92,7 +94,7 @@ func TestMethodsInBodiesOfAnyType(t *testing.T) {
 	each(t, func(t *testing.T, http2 bool) {
 		t.Helper()
 		got := &seen{}
-		c := endUnder(t, rules, wholeOnly{got}, "api.example").client(t, http2)
+		c := endLimited(t, egress.Limits{Connects: 10_000, Opens: 10_000}, rules, wholeOnly{got}, "api.example").client(t, http2)
 		for what, body := range bodies {
 			for _, kind := range kinds {
 				for _, method := range []string{http.MethodPost, http.MethodPut} {

@@ -49,7 +49,8 @@ func (s *stream) roomy(ctx context.Context, answer func()) {
 	answer()
 }
 
-// crowded has n streams put on record that were refused unheard, because as many as a sandbox may have were under way.
+// crowded has n streams put on record that were refused unheard: as many as a sandbox may have were under way, or the
+// keeper, which does not tell the one from the other, heard of no purpose.
 // There may be very many, so one record counts those of a while. The stream is closed.
 func (s *stream) crowded(ctx context.Context, n int) {
 	_ = s.conn.Close() // who waits for the answer has it
@@ -63,7 +64,7 @@ func (s *stream) crowded(ctx context.Context, n int) {
 	case <-while.C:
 	case <-ctx.Done():
 	}
-	s.fail(ctx, door.RuleCrowded, fmt.Sprintf("%d connections or questions were refused unheard: the sandbox had as many under way, or had made as many in a second, as it may", told()))
+	s.fail(ctx, door.RuleCrowded, fmt.Sprintf("%d connections or questions were refused unheard: the sandbox had as many under way, or had made as many in a second, as it may, or they did not say in time what they were for", told()))
 }
 
 // unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.

@@ -197,6 +197,9 @@ func (u uplink) tellRefused(box *sandbox) {
 	n := box.refusals.count.Swap(0)
 	if err == nil {
 		defer raw.Close()
+		if n == 0 { // whoever told of others was told of these as well, and a number that is none stands for a stream
+			return
+		}
 		_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
 		err = channel.NewConn(raw).WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)})
 	}

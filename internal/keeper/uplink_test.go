@@ -3,6 +3,8 @@ package keeper
 import (
 	"fmt"
 	"io"
+	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -154,6 +156,33 @@ func TestUplinkFlood(t *testing.T) {
 	s.run("box", "again", ExecOptions{}, "many", "256")
 	if o := s.result("box", "again"); o.out.String() != "[256,0]" || len(told) != 0 {
 		t.Errorf("served and refused: %s, and %d times more were told", &o.out, len(told))
+	}
+}
+
+// TestNobodyIsToldOfNoRefusal: who is late to tell, when another has told of the same, says nothing: a number that is
+// none would stand for a stream that does not say what it is for. The control has one to tell of.
+func TestNobodyIsToldOfNoRefusal(t *testing.T) {
+	for _, refused := range []int64{0, 1} {
+		path := filepath.Join(t.TempDir(), "u.sock")
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		box, _ := withGuest(t)
+		_ = box.session.Close() // else it waits for more to tell of
+		box.refusals.count.Store(refused)
+		uplink{path: path, deadline: time.Minute, gatewayWait: time.Minute}.tellRefused(box)
+		raw, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		var who StreamIdentity
+		err = channel.NewConn(raw).ReadStrictJSON(channel.FrameOpen, &who)
+		if told := err == nil; told != (refused > 0) || told && who.Refused != int(refused) {
+			t.Errorf("of %d streams: told of %+v, %v", refused, who, err)
+		}
 	}
 }
 

@@ -34,9 +34,11 @@ type alarmNews struct {
 	log     alarms.Log    // nil: nothing is known of alarms
 	reading chan struct{} // holds a token while somebody reads the log
 
-	mu      sync.Mutex // guards what follows; never held over I/O
-	read    uint64     // the first record that was not read
-	watched map[string]*sandboxAlarms
+	mu       sync.Mutex // guards what follows; never held over I/O
+	read     uint64     // the first record that was not read
+	failures uint64     // readings that came to nothing
+	failed   error      // why the last of them did
+	watched  map[string]*sandboxAlarms
 }
 
 // sandboxAlarms are what is known of a sandbox's, and not yet told.
@@ -126,11 +128,11 @@ func (n *alarmNews) tell(s *sandboxAlarms, end uint64, more int) func() {
 }
 
 // catchUp reads the log as far as record end, if a sandbox is watched and nobody has read that yet. Who waits for the
-// reading of another may leave.
+// reading of another may leave, and does not read again what that could not: each would wait for all before it.
 func (n *alarmNews) catchUp(ctx context.Context, sandbox string, end uint64) error {
 	for {
 		n.mu.Lock()
-		from, watched := n.read, n.watched[sandbox] != nil
+		from, watched, failures := n.read, n.watched[sandbox] != nil, n.failures
 		n.mu.Unlock()
 		if !watched || from >= end {
 			return nil
@@ -140,7 +142,7 @@ func (n *alarmNews) catchUp(ctx context.Context, sandbox string, end uint64) err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		err := n.readOn(ctx, end)
+		err := n.readOn(ctx, end, failures)
 		<-n.reading
 		if err != nil {
 			return err
@@ -148,30 +150,45 @@ func (n *alarmNews) catchUp(ctx context.Context, sandbox string, end uint64) err
 	}
 }
 
-// readOn reads the log from where it was read to, unless that is end by now. It goes on though its asker leaves, for
-// it reads for all; the caller has the token of n.reading.
-func (n *alarmNews) readOn(ctx context.Context, end uint64) error {
+// readOn reads the log from where it was read to, unless that is end by now, or more readings have failed than the
+// caller knows of: it is told of that failure. The reading goes on though its asker leaves, for it is for all; the
+// caller has the token of n.reading.
+func (n *alarmNews) readOn(ctx context.Context, end, failures uint64) error {
 	n.mu.Lock()
-	from := n.read
+	from, failed := n.read, n.failed
+	failures = n.failures - failures
 	n.mu.Unlock()
-	if from >= end {
+	switch {
+	case from >= end:
 		return nil
+	case failures > 0:
+		return failed
 	}
 	end, _ = n.log.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), alarmReadTime)
 	defer cancel()
+	err := n.readRecords(ctx, from, end)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.failures, n.failed = n.failures+1, err
+		return err
+	}
+	n.read = max(n.read, end)
+	return nil
+}
+
+// readRecords takes in the alarms among some records.
+func (n *alarmNews) readRecords(ctx context.Context, from, end uint64) error {
 	for r, err := range n.log.Records(ctx, audit.Filter{Alarms: true, FromSeq: from}) {
 		if err != nil {
 			return err
 		}
 		if r.Seq >= end {
-			break
+			return nil
 		}
 		n.keep(r)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.read = max(n.read, end)
 	return nil
 }
 

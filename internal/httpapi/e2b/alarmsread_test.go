@@ -113,3 +113,38 @@ func TestAlarmsThatNobodyHeardOfAreBounded(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 }
+
+// stuckLog can't be read.
+type stuckLog struct{ alarmLog }
+
+func (l *stuckLog) Records(ctx context.Context, _ audit.Filter) iter.Seq2[audit.Record, error] {
+	return func(yield func(audit.Record, error) bool) {
+		<-ctx.Done()
+		yield(audit.Record{}, ctx.Err())
+	}
+}
+
+// TestALogThatCannotBeReadKeepsNobodyForLong: all who wait for one reading are told that it came to nothing, and none
+// begins another one behind it.
+func TestALogThatCannotBeReadKeepsNobodyForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &stuckLog{}
+		news := newAlarmNews(log)
+		news.watch(boxID, func(string) bool { return false })
+		log.add(boxID, "an alarm")
+		began := time.Now()
+		var all sync.WaitGroup
+		var silent atomic.Int64
+		for range 100 {
+			all.Go(func() {
+				if lines, _ := news.news(t.Context(), boxID); len(lines) != 1 || !strings.Contains(lines[0], "not known") {
+					silent.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); silent.Load() != 0 || took > 2*alarmReadTime {
+			t.Errorf("%d were not told, and the last one of 100 after %v", silent.Load(), took)
+		}
+	})
+}

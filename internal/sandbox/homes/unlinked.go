@@ -27,6 +27,7 @@ type unlinked struct {
 	spaces  map[string]struct{} // namespaces of mounts that have been read
 	counted map[[2]uint64]bool  // device and inode: a file has many descriptors
 	found   map[string]open
+	stat    func(path string, st *unix.Stat_t) error
 }
 
 // readAtOnce is how many names of a directory are read at a time: a sandbox may have any number of files open.
@@ -53,7 +54,7 @@ func readUnlinked(dir string) (map[string]open, error) {
 		return nil, err
 	}
 	spot, _ := table.SpotOf(opened.Name)
-	u := unlinked{spot, map[string]string{}, map[string]struct{}{}, map[[2]uint64]bool{}, map[string]open{}}
+	u := unlinked{spot, map[string]string{}, map[string]struct{}{}, map[[2]uint64]bool{}, map[string]open{}, unix.Stat}
 	processes, err := u.processes()
 	if err != nil {
 		return nil, err
@@ -128,30 +129,36 @@ func (u *unlinked) look(process string) {
 	}
 }
 
-// add adds what a descriptor is of. It opens nothing.
+// add adds what a descriptor is of. It opens nothing of it, and asks only the file system of the homes: any user of the host may
+// have others mounted, and one that does not answer would keep every home from being looked at.
 func (u *unlinked) add(process, descriptor string) {
+	info, err := os.ReadFile(filepath.Join(process, "fdinfo", descriptor))
+	if err != nil {
+		return
+	}
+	h, is := u.mounts[mountOf(string(info))]
+	if !is {
+		return
+	}
 	var st unix.Stat_t
-	if err := unix.Stat(filepath.Join(process, "fd", descriptor), &st); err != nil || st.Nlink > 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+	if err := u.stat(filepath.Join(process, "fd", descriptor), &st); err != nil || st.Nlink > 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		return
 	}
 	file := [2]uint64{st.Dev, st.Ino}
 	if u.counted[file] {
 		return
 	}
-	info, err := os.ReadFile(filepath.Join(process, "fdinfo", descriptor))
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(info)) {
-		mount, is := strings.CutPrefix(line, "mnt_id:")
-		if !is {
-			continue
+	u.counted[file] = true
+	k := u.found[h]
+	u.found[h] = open{k.files + 1, k.bytes + st.Blocks*block}
+}
+
+// mountOf is the number of the mount through which a descriptor was opened, as fdinfo says.
+func mountOf(info string) string {
+	for line := range strings.Lines(info) {
+		if mount, is := strings.CutPrefix(line, "mnt_id:"); is {
+			return strings.TrimSpace(mount)
 		}
-		if h, is := u.mounts[strings.TrimSpace(mount)]; is {
-			u.counted[file] = true
-			k := u.found[h]
-			u.found[h] = open{k.files + 1, k.bytes + st.Blocks*block}
-		}
-		return
 	}
+	return ""
 }

@@ -115,12 +115,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 }
 
 func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
-	found, whole, err := w.Members(path.Dir(m.File), patterns)
+	found, err := w.Members(path.Dir(m.File), patterns)
 	if err != nil {
 		return err
-	}
-	if !whole {
-		w.LeaveOut(m.File, 0, "", "its workspace's patterns lead to more directories than are looked at")
 	}
 	for _, dir := range found {
 		if _, err := w.Include(packageFormat(), path.Join(dir, packageName)); err != nil {

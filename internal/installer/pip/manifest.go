@@ -231,12 +231,9 @@ func (p pyprojectReader) workspace() error {
 	for _, out := range space.Exclude {
 		patterns = append(patterns, "!"+out)
 	}
-	members, whole, err := p.w.Members(path.Dir(p.m.File), patterns)
+	members, err := p.w.Members(path.Dir(p.m.File), patterns)
 	if err != nil {
 		return err
-	}
-	if !whole {
-		p.leaveOut("tool.uv.workspace", "members", "they lead to more directories than are looked at")
 	}
 	for _, dir := range members {
 		if err := readProject(p.w, dir); err != nil {

@@ -88,6 +88,7 @@ func (l LeftOut) String() string {
 // Bounds of a project's manifests.
 const (
 	maxFiles   = 2_000
+	maxLooks   = 20_000 // for files that may not be there
 	maxRoots   = 50_000
 	maxLeftOut = 10_000
 	maxSought  = 1 << 30 // bytes
@@ -104,7 +105,9 @@ type Wants struct {
 	told     map[LeftOut]bool // what is in leftOut
 	read     []string
 	sought   int
+	looks    int
 	own      map[string]bool // folded: names that are not to be asked for from a registry
+	ownAll   []string        // beginnings of such names, in small letters
 	included map[string]bool
 }
 
@@ -121,6 +124,9 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	}
 	if len(w.included) == maxFiles {
 		return false, fmt.Errorf("the project has more than %d manifests", maxFiles)
+	}
+	if w.looks++; w.looks > maxLooks {
+		return false, fmt.Errorf("the project includes more than %d files", maxLooks)
 	}
 	data, err := w.files.Read(file)
 	if err != nil || data == nil {
@@ -177,6 +183,13 @@ func (w *Wants) Keep(name string) {
 	}
 }
 
+// KeepAll is Keep for all names that begin so, in whatever letters.
+func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
+
+func (w *Wants) keeps(folded string) bool {
+	return w.own[folded] || slices.ContainsFunc(w.ownAll, func(b string) bool { return strings.HasPrefix(strings.ToLower(folded), b) })
+}
+
 // Roots are each root once, in the order in which they were found, without names that are to be kept. It is an error to ask for
 // more than is listed.
 func (w *Wants) Roots() ([]Root, error) {
@@ -188,7 +201,7 @@ func (w *Wants) Roots() ([]Root, error) {
 	}
 	var all []Root
 	for _, r := range w.roots {
-		if folded, _ := w.fold(r.Name); !w.own[folded] {
+		if folded, _ := w.fold(r.Name); !w.keeps(folded) {
 			all = append(all, r)
 		}
 	}

@@ -131,9 +131,12 @@ func (p projectFiles) Folders(name string) ([]string, error) {
 		return nil, err
 	}
 	defer listed.Close()
-	entries, err := listed.ReadDir(mostNames)
+	entries, err := listed.ReadDir(mostNames + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
+	}
+	if len(entries) > mostNames { // a member that nobody sees is one whose name is taken for a registry's
+		return nil, fault.Invalid("the directory %s has more than %d names, and the workspace's patterns lead through it", at, mostNames)
 	}
 	var names []string
 	for _, e := range entries {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -78,12 +79,37 @@ requires = ["setuptools >= 61.0","wheel"]
 		"a workspace of go": {map[string]string{
 			"go.work": "go 1.26\nuse (\n\t./a\n\t./b\n\t../c\n)\n", "a/go.mod": "module m.example/a\ngo 1.26\nrequire (\n\tx.example/x v1.0.0\n\tm.example/b v0.0.0\n)\n", "b/go.mod": "module m.example/b\ngo 1.26\nrequire y.example/y v1.0.0\n",
 		}, "x.example/x y.example/y", []string{"go.work:5: ../c: it is not in this directory"}},
-		"setup.cfg":              {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six", []string{"setup.py: it is a program"}},
-		"dynamic, from a file":   {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
-		"dynamic, by a program":  one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
-		"includes":               {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n-c none.txt\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", nil},
-		"an include out of it":   one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "six", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
-		"other people's formats": {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
+		"setup.cfg":             {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six", []string{"setup.py: it is a program"}},
+		"dynamic, from a file":  {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
+		"dynamic, by a program": one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
+		"includes":              {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n-c none.txt\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", []string{"requirements.txt:3: -e .: it has no pyproject.toml"}},
+		"an include out of it":  one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "six", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
+		"an override by a directory": {map[string]string{
+			"package.json": `{"workspaces":["a"],"overrides":{"own":"file:./own","p":{".":"link:./p"},"some@^1":"file:./some"}}`, "a/package.json": `{"dependencies":{"own":"1","p":"1","some":"1","ms":"2"}}`,
+		}, "ms", []string{"package.json:1: own file:./own: it is a file or directory"}},
+		"resolutions by directories": {map[string]string{
+			"package.json": `{"workspaces":["a"],"resolutions":{"own":"link:./own","x/**/@s/deep@^1":"link:./d"},"pnpm":{"overrides":{"x@1>below":"link:./b"}}}`, "a/package.json": `{"dependencies":{"own":"1","@s/deep":"1","below":"1","ms":"2"}}`,
+		}, "ms", []string{"own link:./own: it is a file or directory"}},
+		"files of npm in capitals":    one("package.json", `{"dependencies":{"own":"own.TGZ","two":".own","ms":"2"}}`, "ms", "own own.TGZ: it is a file", "two .own: it is a file"),
+		"go, one version a directory": one("go.mod", "module m.example/m\ngo 1.26\nrequire own.example/a v0.0.0\nreplace own.example/a v0.0.0 => ./a\n", "", "go.mod:4: own.example/a v0.0.0 => ./a: it is a directory of your own"),
+		"go, its version replaced":    one("go.mod", "module m.example/m\ngo 1.26\nrequire own.example/a v0.0.0\nreplace own.example/a v0.0.0 => b.example/b v1.0.0\n", "b.example/b"),
+		"names of repositories": {map[string]string{
+			"requirements.txt": "-e git+https://x.example/own.git#egg=Own.One\ngit+https://x.example/two.git@v1#subdirectory=a&egg=two[x]\n./dist/own_three-1.0-py3-none-any.whl\nhttps://x.example/own-four-1.0.tar.gz\n-e ./sub\n",
+			"sub/setup.cfg":    "[options]\ninstall_requires =\n  own-one\n  two>=1\n  own-three\n  own_four\n  six\n",
+		}, "six", []string{"requirements.txt:1: -e git+"}},
+		"a directory that is not editable": {map[string]string{
+			"requirements.txt": "./libs/own[x]\nsub/two\nown>=1\ntwo\n", "libs/own/pyproject.toml": "[project]\nname=\"own\"\ndependencies=[\"idna\"]\n[build-system]\nrequires=[\"hatchling\"]\n", "sub/two/setup.cfg": "[metadata]\nname = two\n[options]\ninstall_requires = six\n",
+		}, "hatchling idna six", nil},
+		"a constraint that is an address": {map[string]string{
+			"requirements.txt": "-c c.txt\nown\nsix\nlater\n", "c.txt": "own @ https://x.example/own.whl\nsix<2\nbad==1\n-c d.txt\n", "d.txt": "later @ git+https://x.example/later\n",
+		}, "six", []string{"c.txt:1: own @ https://x.example/own.whl: it comes from an address"}},
+		"constraints of uv":           one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\",\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv]\nconstraint-dependencies=[\"own @ git+https://x.example/own\",\"bad<2\"]\n", "hatchling six", "own @ git+https://x.example/own: it comes from an address"),
+		"sources of uv, as tables":    one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.sources.Own]]\ngit=\"https://x.example/own\"\n", "hatchling", "Own: it comes from a repository"),
+		"files outside of it":         one("requirements.txt", "-r ../r.txt\n-c ../c.txt\n-e ../lib\n../own\nsix\n", "six", "requirements.txt:1: -r ../r.txt: it lies outside", "requirements.txt:2: -c ../c.txt: it lies outside", "requirements.txt:3: -e ../lib: it lies outside", "requirements.txt:4: ../own: it lies outside"),
+		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "hatchling six", "pyproject.toml:6: tool.uv.index: another registry is named in the configuration file"),
+		"registries of yarn's scopes": {map[string]string{".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: https://npm.x.example\n  open:\n    npmAuthToken: x\n", "package.json": `{"dependencies":{"@corp/own":"1","@open/one":"1"}}`}, "@open/one", []string{".yarnrc.yml:2: @corp/*: another registry"}},
+		"registries of scopes":        {map[string]string{".npmrc": "@corp:registry=https://npm.x.example\n", "package.json": `{"dependencies":{"@corp/own":"1","@other/one":"1"}}`}, "@other/one", []string{".npmrc:1: @corp/*: another registry"}},
+		"other people's formats":      {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +146,41 @@ requires = ["setuptools >= 61.0","wheel"]
 			}
 			if len(c.leftOut) == 0 && len(c.roots) > 0 && len(lines) > 0 && !strings.Contains(name, "npm, from") && !strings.Contains(name, "repository") {
 				t.Errorf("more is left out than should be:\n%s", strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
+// TestAProjectThatMakesWorkIsRefused: whoever writes a project's files does not keep policy init busy. The control is a smaller one.
+func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	nested := func(n int) string {
+		return `{"overrides":` + strings.Repeat(`{"a":`, n) + `{"b":"1"}` + strings.Repeat("}", n) + `,"x":"` + strings.Repeat("x", 900_000) + `"}`
+	}
+	var anchors strings.Builder
+	anchors.WriteString("packages: []\nconfigDependencies:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 12 {
+		n, last := strconv.Itoa(i+1), "*a"+strconv.Itoa(i)
+		anchors.WriteString("  a" + n + ": &a" + n + " [" + strings.Join(slices.Repeat([]string{last}, 10), ", ") + "]\n")
+	}
+	for name, c := range map[string]struct {
+		file, text string
+		refused    bool
+	}{
+		"the control":        {"package.json", nested(50), false},
+		"overrides":          {"package.json", nested(9_000), true},
+		"files that are not": {"requirements.txt", strings.Repeat("-c x\n", 100_000), true},
+		"anchors":            {"pnpm-workspace.yaml", anchors.String(), true},
+		"itself":             {"requirements.txt", strings.Repeat("-r requirements.txt\n-c requirements.txt\n", 20_000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if p, err := wantsOf(dir); (err != nil) != c.refused {
+				t.Errorf("%d roots, %v", p.count(), err)
 			}
 		})
 	}

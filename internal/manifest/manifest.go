@@ -36,10 +36,18 @@ type Format struct {
 type Text struct {
 	File string // its name in the project, with slashes
 	Data []byte // UTF-8, without a byte order mark
+
+	sought *int // bytes that were looked at for lines, of all texts; nil: not counted
 }
 
-// LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there.
+// LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there, or
+// if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text.
 func (t Text) LineOf(words ...string) int {
+	if t.sought != nil {
+		if *t.sought += len(t.Data); *t.sought > maxSought {
+			return 0
+		}
+	}
 	at := 0
 	for _, word := range words {
 		next := bytes.Index(t.Data[at:], []byte(word))
@@ -79,8 +87,11 @@ func (l LeftOut) String() string {
 
 // Bounds of a project's manifests.
 const (
-	maxFiles = 2_000
-	maxRoots = 50_000
+	maxFiles   = 2_000
+	maxLooks   = 20_000 // for files that may not be there
+	maxRoots   = 50_000
+	maxLeftOut = 10_000
+	maxSought  = 1 << 30 // bytes
 )
 
 // Wants are what the manifests of one ecosystem ask for. Not safe for concurrent use.
@@ -89,16 +100,21 @@ type Wants struct {
 	fold  func(name string) (string, bool) // to the name that a registry has, without extras; false: it is none
 
 	roots    []Root
+	asked    map[string]bool // the roots' names
 	leftOut  []LeftOut
+	told     map[LeftOut]bool // what is in leftOut
 	read     []string
+	sought   int
+	looks    int
 	own      map[string]bool // folded: names that are not to be asked for from a registry
+	ownAll   []string        // beginnings of such names, in small letters
 	included map[string]bool
 }
 
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, own: map[string]bool{}, included: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -109,6 +125,9 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	if len(w.included) == maxFiles {
 		return false, fmt.Errorf("the project has more than %d manifests", maxFiles)
 	}
+	if w.looks++; w.looks > maxLooks {
+		return false, fmt.Errorf("the project includes more than %d files", maxLooks)
+	}
 	data, err := w.files.Read(file)
 	if err != nil || data == nil {
 		return false, err
@@ -116,7 +135,7 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	w.included[f.Name+"\x00"+file] = true
 	text, err := Decode(data)
 	if err == nil {
-		err = f.Read(w, Text{File: file, Data: text})
+		err = f.Read(w, Text{File: file, Data: text, sought: &w.sought})
 	}
 	if err != nil {
 		return true, fmt.Errorf("%s can't be read: %w", file, err)
@@ -139,14 +158,21 @@ func (w *Wants) Add(name, file string, line int) {
 		w.LeaveOut(file, line, name, "it is no name of a package")
 		return
 	}
+	if w.asked[name] || len(w.roots) > maxRoots { // Roots says that there are too many
+		return
+	}
+	w.asked[name] = true
 	w.roots = append(w.roots, Root{name, file, line})
 }
 
 // LeaveOut notes what is no root.
 func (w *Wants) LeaveOut(file string, line int, text, why string) {
-	if l := (LeftOut{file, line, text, why}); !slices.Contains(w.leftOut, l) {
-		w.leftOut = append(w.leftOut, l)
+	l := LeftOut{file, line, text, why}
+	if w.told[l] || len(w.leftOut) > maxLeftOut { // Roots says that there is too much
+		return
 	}
+	w.told[l] = true
+	w.leftOut = append(w.leftOut, l)
 }
 
 // Keep notes a name that is the project's own, or comes from elsewhere than the registry: it becomes no root, whoever asks
@@ -157,20 +183,27 @@ func (w *Wants) Keep(name string) {
 	}
 }
 
-// Roots are each root once, in the order in which they were found, without names that are to be kept.
+// KeepAll is Keep for all names that begin so, in whatever letters.
+func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
+
+func (w *Wants) keeps(folded string) bool {
+	return w.own[folded] || slices.ContainsFunc(w.ownAll, func(b string) bool { return strings.HasPrefix(strings.ToLower(folded), b) })
+}
+
+// Roots are each root once, in the order in which they were found, without names that are to be kept. It is an error to ask for
+// more than is listed.
 func (w *Wants) Roots() ([]Root, error) {
-	var all []Root
-	seen := map[string]bool{}
-	for _, r := range w.roots {
-		folded, _ := w.fold(r.Name)
-		if w.own[folded] || seen[r.Name] {
-			continue
-		}
-		seen[r.Name] = true
-		all = append(all, r)
-	}
-	if len(all) > maxRoots {
+	switch {
+	case len(w.roots) > maxRoots:
 		return nil, fmt.Errorf("the project asks for more than %d packages", maxRoots)
+	case len(w.leftOut) > maxLeftOut:
+		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
+	}
+	var all []Root
+	for _, r := range w.roots {
+		if folded, _ := w.fold(r.Name); !w.keeps(folded) {
+			all = append(all, r)
+		}
 	}
 	return all, nil
 }

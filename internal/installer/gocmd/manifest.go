@@ -23,42 +23,34 @@ func (client) Manifests() []manifest.Format {
 
 // readModule notes the direct requirements of a go.mod (with_dependencies brings the others), each as what replaces it.
 func readModule(w *manifest.Wants, m manifest.Text) error {
-	f, err := modfile.ParseLax(m.File, m.Data, nil)
+	f, err := modfile.Parse(m.File, m.Data, nil) // the lax one reads no replacements, and what is replaced would be allowed
 	if err != nil {
 		return err
-	}
-	full, err := modfile.Parse(m.File, m.Data, nil) // the lax one leaves out what only the main module says
-	if err != nil {
-		full = f
-		w.LeaveOut(m.File, 0, "", "its replacements are not read: "+err.Error())
 	}
 	if f.Module != nil {
 		w.Keep(f.Module.Mod.Path)
 	}
-	replaced := replacements(w, m.File, full.Replace)
+	replaced := replacements(w, m.File, f.Replace)
 	for _, r := range f.Require {
-		if !r.Indirect && !replaced[r.Mod.Path] {
+		if !r.Indirect && !replaced[r.Mod] && !replaced[module.Version{Path: r.Mod.Path}] {
 			w.Add(r.Mod.Path, m.File, r.Syntax.Start.Line)
 		}
 	}
 	return nil
 }
 
-// replacements notes what is asked for in the place of other modules. Those of which every version is replaced are asked for nowhere.
-func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[string]bool {
-	replaced := map[string]bool{}
+// replacements notes what is asked for in the place of other modules: these, without a version where every one is replaced. A
+// module that is a directory, if only in one version, may have nobody outside who owns its name.
+func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[module.Version]bool {
+	replaced := map[module.Version]bool{}
 	for _, r := range all {
-		if r.Old.Version == "" {
-			replaced[r.Old.Path] = true
-		}
+		replaced[r.Old] = true
 		if r.New.Version != "" {
 			w.Add(r.New.Path, file, r.Syntax.Start.Line)
 			continue
 		}
-		w.LeaveOut(file, r.Syntax.Start.Line, r.Old.Path+" => "+r.New.Path, "it is a directory of your own")
-		if r.Old.Version == "" {
-			w.Keep(r.Old.Path)
-		}
+		w.LeaveOut(file, r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, "it is a directory of your own")
+		w.Keep(r.Old.Path)
 	}
 	return replaced
 }
@@ -70,7 +62,9 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 		return err
 	}
 	for old := range replacements(w, m.File, f.Replace) {
-		w.Keep(old)
+		if old.Version == "" {
+			w.Keep(old.Path)
+		}
 	}
 	for _, use := range f.Use {
 		dir := path.Join(path.Dir(m.File), use.Path)

@@ -47,6 +47,11 @@ func readPackage(w *manifest.Wants, m manifest.Text) error {
 		return fmt.Errorf("it is no JSON object: %w", err)
 	}
 	w.Keep(document.Name)
+	for _, f := range []manifest.Format{npmrcFormat(), yarnrcFormat()} {
+		if _, err := w.Include(f, path.Join(path.Dir(m.File), f.Name)); err != nil {
+			return err
+		}
+	}
 	for name, meta := range document.PeersMeta {
 		if meta.Optional { // no client installs it by itself
 			delete(document.Peers, name)
@@ -68,30 +73,41 @@ func readPackage(w *manifest.Wants, m manifest.Text) error {
 			noteSpec(w, m, m.LineOf(`"`+list.section+`"`, `"`+name+`"`), name, list.wanted[name], replaces)
 		}
 	}
-	if err := overrides(w, m, document.Overrides); err != nil {
+	if err := overrides(w, m, nil, document.Overrides); err != nil {
 		return err
 	}
 	return workspaces(w, m, document.Workspaces)
 }
 
+// mostOverrides is how many may lie in each other: each is read again with all that is in it.
+const mostOverrides = 100
+
 // overrides are of npm: names to specs, or to objects of the same kind, in which "." is the outer one's.
-func overrides(w *manifest.Wants, m manifest.Text, text json.RawMessage) error {
+func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.RawMessage) error {
 	if len(text) == 0 {
 		return nil
+	}
+	if len(outer) > mostOverrides {
+		return fmt.Errorf("its overrides lie in each other more than %d times", mostOverrides)
 	}
 	var table map[string]json.RawMessage
 	if err := json.Unmarshal(text, &table); err != nil {
 		return fmt.Errorf("its overrides are no object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
+		number := m.LineOf(`"overrides"`, `"`+name+`"`)
+		of := name
+		if name == "." && len(outer) > 0 {
+			of = outer[len(outer)-1]
+		}
 		var spec string
 		if json.Unmarshal(table[name], &spec) != nil {
-			if err := overrides(w, m, table[name]); err != nil {
+			if err := overrides(w, m, append(outer, of), table[name]); err != nil {
 				return err
 			}
 			continue
 		}
-		noteSpec(w, m, m.LineOf(`"overrides"`, `"`+name+`"`), name, spec, true)
+		noteSpec(w, m, number, of, spec, true)
 	}
 	return nil
 }
@@ -115,12 +131,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 }
 
 func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
-	found, whole, err := w.Members(path.Dir(m.File), patterns)
+	found, err := w.Members(path.Dir(m.File), patterns)
 	if err != nil {
 		return err
-	}
-	if !whole {
-		w.LeaveOut(m.File, 0, "", "its workspace's patterns lead to more directories than are looked at")
 	}
 	for _, dir := range found {
 		if _, err := w.Include(packageFormat(), path.Join(dir, packageName)); err != nil {
@@ -166,15 +179,17 @@ func catalog(w *manifest.Wants, m manifest.Text, section string, names map[strin
 }
 
 // noteSpec notes what a package is asked for by. replaces: the spec takes the place of what others ask for under the name, so
-// that one which is from the registry too names nothing new.
+// that one which is from the registry too names nothing new; one that is from elsewhere, if only for some versions or parents,
+// keeps the name.
 func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) {
 	target, why := ofSpec(spec)
 	switch {
 	case why != "":
 		w.LeaveOut(m.File, number, name+" "+spec, why)
-		if !replaces {
-			w.Keep(name)
+		if replaces {
+			name = replacedBy(name)
 		}
+		w.Keep(name)
 	case target != "":
 		w.Add(target, m.File, number)
 	case !replaces && !strings.HasPrefix(spec, "catalog:"): // the catalog has the name
@@ -183,9 +198,24 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 }
 
 var (
+	// parents is how pnpm parts a package from what asks for it, as against ">" in a range.
+	parents = regexp.MustCompile(`^.*[^ |@]>`)
+	lastOf  = regexp.MustCompile(`((?:@[^/@\s]+/)?[^/@\s]+)(?:@.*)?$`)
+)
+
+// replacedBy is the name in the key of an override or a resolution: "a>b@1", "a/**/b", "b@npm:1".
+func replacedBy(key string) string {
+	if found := lastOf.FindStringSubmatch(parents.ReplaceAllString(key, "")); found != nil {
+		return found[1]
+	}
+	return key
+}
+
+var (
 	// hosted is "owner/repository", which means a repository of one host.
-	hosted = regexp.MustCompile(`^[^@\s:/]+/[^\s:/@]+(?:#.*)?$`)
-	scheme = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]*):`)
+	hosted  = regexp.MustCompile(`^[^@\s:/]+/[^\s:/@]+(?:#.*)?$`)
+	archive = regexp.MustCompile(`(?i)\.(?:tgz|tar\.gz|tar)$`)
+	scheme  = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]*):`)
 	// remote is git's way to write a place on a host: git@host:path.
 	remote = regexp.MustCompile(`^[^@\s/]+@[^:\s/]+[:/]`)
 )
@@ -225,9 +255,9 @@ func ofSpec(spec string) (target, why string) {
 		return "", repository
 	}
 	switch {
-	case spec == "." || spec == "..", strings.HasPrefix(spec, "./"), strings.HasPrefix(spec, "../"), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"), strings.HasPrefix(spec, `.\`), strings.HasPrefix(spec, `..\`), strings.HasPrefix(spec, `~\`):
+	case strings.HasPrefix(spec, "."), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"), strings.HasPrefix(spec, `\`), strings.HasPrefix(spec, `~\`):
 		return "", ownPlace
-	case strings.HasSuffix(spec, ".tgz"), strings.HasSuffix(spec, ".tar.gz"), strings.HasSuffix(spec, ".tar"):
+	case archive.MatchString(spec):
 		return "", ownPlace
 	case remote.MatchString(spec), hosted.MatchString(spec), strings.ContainsRune(spec, '/'):
 		return "", repository

@@ -70,13 +70,27 @@ func readRequirements(w *manifest.Wants, m manifest.Text) error {
 			note(w, m.File, l.number, text)
 			continue
 		}
+		if isDirectory(text) {
+			if err := readDirectory(w, m, l, text); err != nil {
+				return err
+			}
+			continue
+		}
 		if why := otherPlace(text); why != "" {
-			w.LeaveOut(m.File, l.number, text, why)
+			leaveOut(w, m.File, l.number, text, why)
 			continue
 		}
 		note(w, m.File, l.number, text)
 	}
 	return nil
+}
+
+// isDirectory tells of a line without a name whether pip takes it for a directory: an address without a host, or what has a slash.
+func isDirectory(text string) bool {
+	text, _, _ = strings.Cut(strings.ToLower(text), ";")
+	text = strings.Trim(text, blanks)
+	return !isAddress(text) && !packed.MatchString(text) && !strings.Contains(text, "${") &&
+		(strings.HasPrefix(text, "file:") || strings.HasPrefix(text, ".") || strings.Contains(text, "/"))
 }
 
 // otherPlace tells why a line of a requirements file without a name asks for nothing of a registry.
@@ -87,7 +101,7 @@ func otherPlace(text string) string {
 		return "it is a file or directory of your own"
 	case isAddress(lower):
 		return "it is an address, and nothing is allowed by one"
-	case strings.HasSuffix(lower, ".whl"), strings.HasSuffix(lower, ".tar.gz"), strings.HasSuffix(lower, ".zip"):
+	case packed.MatchString(lower):
 		return "it is a file of your own"
 	case strings.Contains(text, "${"):
 		return "it has a variable, whose value is not known here"
@@ -99,12 +113,29 @@ var address = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://|(?:git|hg|svn|bzr)\+)
 
 func isAddress(lower string) bool { return address.MatchString(lower) }
 
+var (
+	packed = regexp.MustCompile(`\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz|tar)(?:\[[^\]]*\])?$`)
+	egg    = regexp.MustCompile(`[#&]egg=([A-Za-z0-9][A-Za-z0-9._-]*)`)
+	// ofFile is the name in that of a wheel or of a source archive.
+	ofFile = regexp.MustCompile(`(?:^|[/\s])([A-Za-z0-9][A-Za-z0-9._-]*?)-[0-9][^/]*\.(?i:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz|tar)(?:$|[#?\[;\s])`)
+)
+
+// leaveOut leaves out what comes from elsewhere, and keeps the name that it says it has: other lines may ask for it by that.
+func leaveOut(w *manifest.Wants, file string, number int, text, why string) {
+	for _, form := range []*regexp.Regexp{egg, ofFile} {
+		if found := form.FindStringSubmatch(text); found != nil {
+			w.Keep(found[1])
+		}
+	}
+	w.LeaveOut(file, number, text, why)
+}
+
 // note notes a requirement.
 func note(w *manifest.Wants, file string, number int, text string) {
 	r, ok := parseRequirement(text)
 	switch {
 	case !ok:
-		w.LeaveOut(file, number, text, "it is no requirement that this version can read")
+		leaveOut(w, file, number, text, "it is no requirement that this version can read")
 	case r.url != "":
 		w.LeaveOut(file, number, text, "it comes from an address, so its name is not allowed from the registry")
 		w.Keep(r.name)
@@ -116,7 +147,7 @@ func note(w *manifest.Wants, file string, number int, text string) {
 // silent are options that name no package and no place of one.
 func silent() []string {
 	return []string{
-		"-c", "--constraint", "--build-constraint", "--no-binary", "--only-binary", "--prefer-binary", "--require-hashes", "--pre", "--all-releases", "--only-final", "--use-feature", "--use-pep517", "--trusted-host",
+		"--no-binary", "--only-binary", "--prefer-binary", "--require-hashes", "--pre", "--all-releases", "--only-final", "--use-feature", "--use-pep517", "--trusted-host",
 		"--config-settings", "-C", "--global-option", "--hash",
 	}
 }
@@ -126,25 +157,65 @@ func readOption(w *manifest.Wants, m manifest.Text, l line) error {
 	name, value := cutOption(l.text)
 	switch {
 	case slices.Contains([]string{"-r", "--requirement", "--requirements"}, name):
-		if isAddress(strings.ToLower(value)) || path.IsAbs(value) {
-			w.LeaveOut(m.File, l.number, l.text, "it is not a file of the project")
-			return nil
-		}
-		file := path.Join(path.Dir(m.File), value)
-		found, err := w.Include(requirementsFormat(), file)
-		if err == nil && !found {
-			w.LeaveOut(m.File, l.number, l.text, "there is no such file")
-		}
-		return err
+		return include(w, m, l, requirementsFormat(), value)
+	case slices.Contains([]string{"-c", "--constraint", "--build-constraint"}, name):
+		return include(w, m, l, constraintsFormat(), value)
 	case slices.Contains([]string{"-e", "--editable"}, name):
-		return editable(w, m, l, value)
+		return readDirectory(w, m, l, value)
 	case slices.Contains(silent(), name):
 	case slices.Contains([]string{"-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--no-index"}, name):
-		w.LeaveOut(m.File, l.number, name, "another registry is named in the configuration file, not here")
+		w.LeaveOut(m.File, l.number, name, otherRegistry)
 	default:
 		w.LeaveOut(m.File, l.number, l.text, "this option is not known here")
 	}
 	return nil
+}
+
+const otherRegistry = "another registry is named in the configuration file, not here; take out names that only it has"
+
+// include reads another file of the project.
+func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, value string) error {
+	file := path.Join(path.Dir(m.File), value)
+	switch {
+	case isAddress(strings.ToLower(value)), path.IsAbs(value):
+		w.LeaveOut(m.File, l.number, l.text, "it is not a file of the project")
+		return nil
+	case isOutside(file):
+		w.LeaveOut(m.File, l.number, l.text, "it lies outside of the project")
+		return nil
+	}
+	found, err := w.Include(f, file)
+	if err == nil && !found && f.Name == RequirementsFile { // a constraint asks for nothing
+		w.LeaveOut(m.File, l.number, l.text, "there is no such file")
+	}
+	return err
+}
+
+func isOutside(file string) bool { return file == ".." || strings.HasPrefix(file, "../") }
+
+// constraintsFormat reads what pip has for constraints: they ask for nothing, but say of names that they come from an address.
+func constraintsFormat() manifest.Format {
+	return manifest.Format{Name: "constraints.txt", Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, l := range joined(string(m.Data)) {
+			if name, value := cutOption(l.text); slices.Contains([]string{"-r", "--requirement", "--requirements", "-c", "--constraint"}, name) {
+				if err := include(w, m, l, constraintsFormat(), value); err != nil {
+					return err
+				}
+				continue
+			}
+			noteAddress(w, m.File, l.number, l.text)
+		}
+		return nil
+	}}
+}
+
+// noteAddress notes a constraint if it says where a package comes from.
+func noteAddress(w *manifest.Wants, file string, number int, text string) {
+	if r, _ := parseRequirement(text); r.url != "" {
+		note(w, file, number, text)
+	} else if why := otherPlace(text); why != "" {
+		leaveOut(w, file, number, text, why)
+	}
 }
 
 // cutOption parts an option from its value: -rfile, -r file, --requirement=file.
@@ -170,23 +241,35 @@ func unquoted(value string) string {
 	return value
 }
 
-// editable reads what a project of its own requires.
-func editable(w *manifest.Wants, m manifest.Text, l line, value string) error {
+// readDirectory reads what a project in a directory of this one requires.
+func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) error {
+	value, _, _ = strings.Cut(value, ";")
 	value, _, _ = strings.Cut(value, "[") // its extras: all are read
-	value = strings.TrimPrefix(value, "file:")
-	if isAddress(strings.ToLower(value)) || path.IsAbs(value) {
-		w.LeaveOut(m.File, l.number, l.text, "it is not a directory of the project")
+	value = strings.TrimPrefix(strings.Trim(value, blanks), "file:")
+	dir := path.Join(path.Dir(m.File), value)
+	switch {
+	case isAddress(strings.ToLower(value)), path.IsAbs(value), strings.HasPrefix(value, "~"):
+		leaveOut(w, m.File, l.number, l.text, "it is not a directory of the project")
+		return nil
+	case isOutside(dir):
+		w.LeaveOut(m.File, l.number, l.text, "it lies outside of the project")
 		return nil
 	}
-	return readProject(w, path.Join(path.Dir(m.File), value))
+	found, err := readProject(w, dir)
+	if err == nil && !found {
+		w.LeaveOut(m.File, l.number, l.text, "it has no pyproject.toml and no setup.cfg, so neither its name nor what it asks for is known")
+	}
+	return err
 }
 
-// readProject reads what a directory's own project requires.
-func readProject(w *manifest.Wants, dir string) error {
+// readProject reads what a directory's own project requires. found is false where no file says that.
+func readProject(w *manifest.Wants, dir string) (found bool, err error) {
 	for _, f := range []manifest.Format{pyprojectFormat(), setupFormat()} {
-		if _, err := w.Include(f, path.Join(dir, f.Name)); err != nil {
-			return err
+		has, err := w.Include(f, path.Join(dir, f.Name))
+		if err != nil {
+			return found, err
 		}
+		found = found || has
 	}
-	return nil
+	return found, nil
 }

@@ -43,6 +43,7 @@ type pyproject struct {
 			} `toml:"dynamic"`
 		} `toml:"setuptools"`
 		PDM struct {
+			Source      any                 `toml:"source"`
 			Development map[string][]string `toml:"dev-dependencies"`
 		} `toml:"pdm"`
 		Hatch struct {
@@ -55,6 +56,11 @@ type pyproject struct {
 }
 
 type uvTable struct {
+	Constraints []string       `toml:"constraint-dependencies"`
+	BuildLimits []string       `toml:"build-constraint-dependencies"`
+	Index       any            `toml:"index"`
+	IndexURL    any            `toml:"index-url"`
+	ExtraURL    any            `toml:"extra-index-url"`
 	Development []string       `toml:"dev-dependencies"`
 	Overrides   []string       `toml:"override-dependencies"`
 	Sources     map[string]any `toml:"sources"`
@@ -71,6 +77,7 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	}
 	p := pyprojectReader{w, m, document}
 	p.sources()
+	p.registries()
 	p.project()
 	p.groups()
 	p.build()
@@ -120,6 +127,9 @@ func (p pyprojectReader) groups() {
 		}
 	}
 	tool := p.document.Tool
+	for _, l := range slices.Concat(tool.UV.Constraints, tool.UV.BuildLimits) {
+		noteAddress(p.w, p.m.File, p.m.LineOf(l), l)
+	}
 	p.add(slices.Concat(tool.UV.Development, tool.UV.Overrides)...)
 	for _, name := range slices.Sorted(maps.Keys(tool.PDM.Development)) {
 		p.add(tool.PDM.Development[name]...)
@@ -145,6 +155,25 @@ func (p pyprojectReader) sources() {
 		if why := ofSource(p.document.Tool.UV.Sources[name]); why != "" {
 			p.w.Keep(name)
 			p.w.LeaveOut(p.m.File, p.m.LineOf("tool.uv.sources", name), name, why)
+		}
+	}
+}
+
+// registries tells of those that the project names.
+func (p pyprojectReader) registries() {
+	tool := p.document.Tool
+	for _, one := range []struct {
+		key   string
+		value any
+	}{
+		{"tool.uv.index", tool.UV.Index},
+		{"index-url", tool.UV.IndexURL},
+		{"extra-index-url", tool.UV.ExtraURL},
+		{"tool.poetry.source", tool.Poetry.Source},
+		{"tool.pdm.source", tool.PDM.Source},
+	} {
+		if one.value != nil {
+			p.leaveOut(one.key, one.key, otherRegistry)
 		}
 	}
 }
@@ -231,15 +260,12 @@ func (p pyprojectReader) workspace() error {
 	for _, out := range space.Exclude {
 		patterns = append(patterns, "!"+out)
 	}
-	members, whole, err := p.w.Members(path.Dir(p.m.File), patterns)
+	members, err := p.w.Members(path.Dir(p.m.File), patterns)
 	if err != nil {
 		return err
 	}
-	if !whole {
-		p.leaveOut("tool.uv.workspace", "members", "they lead to more directories than are looked at")
-	}
 	for _, dir := range members {
-		if err := readProject(p.w, dir); err != nil {
+		if _, err := readProject(p.w, dir); err != nil {
 			return err
 		}
 	}
@@ -248,6 +274,7 @@ func (p pyprojectReader) workspace() error {
 
 // poetryTable is what Poetry had before the standard, and what its newer releases still read.
 type poetryTable struct {
+	Source       any            `toml:"source"`
 	Name         string         `toml:"name"`
 	Dependencies map[string]any `toml:"dependencies"`
 	Development  map[string]any `toml:"dev-dependencies"`

@@ -1,0 +1,117 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// deep is a project whose every directory has the same two, for some levels.
+type deep struct{ levels int }
+
+func (d deep) Read(string) ([]byte, error) { return nil, nil }
+
+func (d deep) Folders(name string) ([]string, error) {
+	if name == "." {
+		return []string{"a"}, nil
+	}
+	if strings.Count(name, "/")+1 >= d.levels {
+		return nil, nil
+	}
+	return []string{"a"}, nil
+}
+
+func lower(name string) (string, bool) { return strings.ToLower(name), name != "" }
+
+// within fails a test that does not end in time: each of these took hours.
+func within(t *testing.T, work func()) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() { defer close(ended); work() }()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on and on")
+	}
+}
+
+// TestPatternsTakeBoundedWork: whoever writes a project's patterns decides neither how long they are followed nor that
+// members are left unread.
+func TestPatternsTakeBoundedWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		patterns []string
+		members  int // -1: an error
+	}{
+		"the control":                  {[]string{"**/a", "!a/a"}, 60},
+		"a hidden one, taken away":     {[]string{".b/c", "!.b/c"}, 0},
+		"many **":                      {[]string{"**", "!" + strings.Repeat("**/a/", 25) + "x"}, 61},
+		"many ** that lead":            {[]string{strings.Repeat("**/a/", 25) + "**"}, 61},
+		"** upon **":                   {[]string{strings.Repeat("**/", 100_000) + "a"}, 61},
+		"alternatives of alternatives": {[]string{strings.Repeat("{a,a}", 40) + "x"}, -1},
+		"too many parts":               {[]string{strings.Repeat("a/", 1000)}, -1},
+		"too many patterns":            {make([]string, 100_000), -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			within(t, func() {
+				found, err := NewWants(deep{60}, lower).Members(".", c.patterns)
+				if got := len(found); c.members < 0 != (err != nil) || err == nil && got != c.members {
+					t.Errorf("%d members, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// wide is a project with more directories than are looked at.
+type wide struct{ deep }
+
+func (wide) Folders(name string) (all []string, _ error) {
+	if name == "." {
+		for i := range mostFolders + 1 {
+			all = append(all, fmt.Sprint("d", i))
+		}
+	}
+	return all, nil
+}
+
+// TestMembersThatAreNotReadAreAnError, since the names of these would be taken for a registry's.
+func TestMembersThatAreNotReadAreAnError(t *testing.T) {
+	t.Parallel()
+	if found, err := NewWants(wide{}, lower).Members(".", []string{"*"}); err == nil {
+		t.Errorf("%d members are all that there are", len(found))
+	}
+}
+
+// TestWhatIsNotedIsBounded: neither many lines nor large texts take time that grows with their square.
+func TestWhatIsNotedIsBounded(t *testing.T) {
+	t.Parallel()
+	within(t, func() {
+		w := NewWants(deep{}, lower)
+		for i := range 400_000 {
+			w.LeaveOut("f", i, "-", "it is odd")
+		}
+		if _, err := w.Roots(); err == nil || len(w.LeftOut()) > maxLeftOut+1 {
+			t.Errorf("%d lines: %v", len(w.LeftOut()), err)
+		}
+		w = NewWants(deep{}, lower)
+		for i := range 400_000 {
+			w.Add(fmt.Sprint("p", i), "f", i)
+			w.Add("p", "f", i)
+		}
+		if _, err := w.Roots(); err == nil || len(w.roots) > maxRoots+1 {
+			t.Errorf("%d roots: %v", len(w.roots), err)
+		}
+	})
+	within(t, func() {
+		text := Text{Data: []byte(strings.Repeat("x\n", 1<<20)), sought: new(int)}
+		for range 400_000 {
+			text.LineOf("x\ny")
+		}
+		if n := (Text{Data: []byte("a\nb\n"), sought: new(int)}).LineOf("b"); n != 2 {
+			t.Errorf("line %d", n)
+		}
+	})
+}

@@ -92,9 +92,14 @@ func (e *Exchange) Incoming(a *http.Response) error {
 	if err := e.hear(contextOf(a)); err != nil {
 		return err
 	}
-	sought, why := e.sought(), ""
+	sought, why, part := e.sought(), "", ""
 	if e.seeks {
-		why = unreadable(a, asked.parts && !e.runs.knows(e.run, asked.known))
+		if why = unreadable(a, asked.parts); why == "" && asked.parts {
+			part = unreadable(a, false)
+		}
+	}
+	if part != "" && e.runs.knows(e.run, asked.known) {
+		return unreadableAnswer(part)
 	}
 	if e.seeks && len(sought.all) > 0 {
 		if why != "" {
@@ -108,7 +113,7 @@ func (e *Exchange) Incoming(a *http.Response) error {
 		a.Body = e.messages(a, both)
 		return nil
 	}
-	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, scan: e.scanOf(framingOf(a))}
+	a.Body = &incoming{from: a.Body, arrivals: arrivals{from: a.Body, patience: asked.patience()}, answer: a, exchange: e, unreadable: why, part: part, scan: e.scanOf(framingOf(a))}
 	return nil
 }
 

@@ -82,16 +82,24 @@ func (l *lines) take(more []byte) (end int) {
 
 func (*lines) within(needles *needles) bool { return needles.hasBreak }
 
-// events are messages that a blank line ends, as server-sent events are. Lines end with LF, CR, or both.
+// events are messages that a blank line ends, as server-sent events are. Lines end with LF, CR, or both. What is encoded
+// may go on behind blank lines, so none ends a message behind many letters of base64, however many lines these are on.
 type events struct {
-	begins bool // a line does
-	cr     bool // the last byte was a CR
-	ended  bool // a message has, with it
+	begins  bool // a line does
+	cr      bool // the last byte was a CR
+	ended   bool // a message has, with it
+	broken  bool // a line has ended behind the last letters, and blanks alone have come since
+	letters int  // of base64, at the end of what has come
 }
+
+// fewLetters are as many letters of base64 as may stand at the end of an event: fewer than the shortest text that is
+// looked for takes.
+const fewLetters = shortest * 4 / 3
 
 func (e *events) take(more []byte) (end int) {
 	end = -1
 	for i, c := range more {
+		e.count(c)
 		switch {
 		case c == '\n' && e.cr: // of the line's end that has begun
 			if e.ended {
@@ -100,7 +108,7 @@ func (e *events) take(more []byte) (end int) {
 			e.cr = false
 			continue
 		case c == '\n' || c == '\r':
-			if e.ended = e.begins; e.ended {
+			if e.ended = e.begins && e.letters <= fewLetters; e.ended {
 				end = i + 1
 			}
 			e.begins = true
@@ -110,6 +118,18 @@ func (e *events) take(more []byte) (end int) {
 		e.cr = c == '\r'
 	}
 	return end
+}
+
+// count counts letters of base64 as a decoder would, which takes a line's end and the blanks behind it for nothing.
+func (e *events) count(c byte) {
+	switch {
+	case sextets[c] != endOfRun:
+		e.letters, e.broken = min(e.letters+1, fewLetters+1), false
+	case c == '\n' || c == '\r':
+		e.broken = true
+	case !e.broken || c != ' ' && c != '\t':
+		e.letters = 0
+	}
 }
 
 func (*events) within(needles *needles) bool { return needles.hasBlankLine }

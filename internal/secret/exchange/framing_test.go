@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"net/http"
 	"slices"
@@ -15,7 +16,7 @@ func TestFramingFindsEnds(t *testing.T) {
 		says string
 		ends []int
 	}{
-		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\n", []int{9, 20, 29}},
+		"text/event-stream":                  {"data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: YWJjZGVm\n \r\nZGVm\n\ndata: 0123456789a.\n\ndata: d\n", []int{9, 20, 29, 73}},
 		"application/x-ndjson":               {"{}\n{}\r\n12\n{", []int{3, 7}},
 		"application/grpc":                   {envelope("abc", true) + envelope("", true) + envelope("d", false), []int{8, 13}},
 		"application/vnd.amazon.eventstream": {awsMessage("ab") + awsMessage("") + awsMessage("c")[:9], []int{18, 34}},
@@ -81,8 +82,12 @@ func TestAMessageThatEndsWithinASecret(t *testing.T) {
 		"Connect, asked for other": {http.MethodPost, "application/connect+json", "application/grpc", grpc, plain},
 		"no head of gRPC":          {http.MethodPost, "application/grpc", "application/grpc", func(n int) string { return "\x04" + grpc(n)[1:] }, plain},
 		"AWS's events":             {http.MethodPost, "application/vnd.amazon.eventstream", "application/json", aws, plain},
-		"lines":                    {http.MethodPost, "application/x-ndjson", "", func(int) string { return "" }, func(s string) string { return inLines(encode(s), 16) }},
-		"soft lines":               {http.MethodPost, "application/x-ndjson", "", func(int) string { return "" }, func(s string) string { return strings.ReplaceAll(inLines(s, 10), "\n", "=\n") }},
+		"events, double-spaced":    {http.MethodGet, "text/event-stream", "", func(int) string { return "data: a\n\ndata: " }, func(s string) string { return strings.ReplaceAll(inLines(encode(s), 16), "\n", "\n\n") }},
+		"events, CR CR LF": {http.MethodGet, "text/event-stream", "", func(int) string { return ": " }, func(s string) string {
+			return strings.ReplaceAll(inLines(hex.EncodeToString([]byte(s)), 20), "\n", "\r\r\n")
+		}},
+		"lines":      {http.MethodPost, "application/x-ndjson", "", func(int) string { return "" }, func(s string) string { return inLines(encode(s), 16) }},
+		"soft lines": {http.MethodPost, "application/x-ndjson", "", func(int) string { return "" }, func(s string) string { return strings.ReplaceAll(inLines(s, 10), "\n", "=\n") }},
 	} {
 		written := c.write(secret)
 		for at := range len(written) {

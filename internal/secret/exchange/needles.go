@@ -23,15 +23,16 @@ type needle struct{ text, of string }
 // three bytes how far the next place is at which a needle's first bytes can end. It is
 // not changed once it is made.
 type needles struct {
-	all         []needle
-	least, most int  // bytes of the shortest, and of the longest
-	foreign     bool // one has other letters than ASCII
+	all         []needle // sorted
+	parent      []int    // of each of all, the one before it whose text it begins with; -1: there is none
+	least, most int      // bytes of the shortest, and of the longest
+	foreign     bool     // one has other letters than ASCII
 	// One has a byte in it that ends a piece of structured text elsewhere, a line's end, or a blank line: see tail.
 	hasEnding, hasBreak, hasBlankLine bool
 
 	skip  []uint8          // by a hash; 0: a needle's first bytes may end here
-	ends  map[uint32][]int // which of all, by a hash
-	first [256][]int       // which of all, by the first byte
+	ends  map[uint32][]int // which of all, by a hash, in their order
+	first [256][]int       // which of all, by the first byte, in their order
 }
 
 const (
@@ -57,8 +58,6 @@ func newNeedles(texts map[string][]string) *needles {
 	if len(n.all) == 0 {
 		return n
 	}
-	slices.SortFunc(n.all, func(a, b needle) int { return strings.Compare(a.text+"\x00"+a.of, b.text+"\x00"+b.of) })
-	n.all = slices.Compact(n.all)
 	n.index()
 	return n
 }
@@ -248,68 +247,6 @@ func charsets(text string) []string {
 		}
 	}
 	return []string{string(latin), string(misread), string(printable), string([]rune(text)), string(little), string(big)}
-}
-
-func (n *needles) index() {
-	if len(n.all) == 0 {
-		return
-	}
-	n.least = len(n.all[0].text)
-	for i, one := range n.all {
-		n.least, n.most = min(n.least, len(one.text)), max(n.most, len(one.text))
-		n.first[one.text[0]] = append(n.first[one.text[0]], i)
-		n.hasEnding = n.hasEnding || strings.ContainsFunc(one.text, func(c rune) bool { return c < utf8.RuneSelf && ending[c] })
-		n.hasBreak = n.hasBreak || strings.ContainsAny(one.text, "\r\n")
-		n.hasBlankLine = n.hasBlankLine || blankLine.MatchString(one.text)
-		n.foreign = n.foreign || strings.ContainsFunc(one.text, func(c rune) bool { return c >= utf8.RuneSelf })
-	}
-	n.skip, n.ends = make([]uint8, hashed), map[uint32][]int{}
-	farthest := min(n.least-block+1, 255)
-	for h := range n.skip {
-		n.skip[h] = uint8(farthest)
-	}
-	for i, one := range n.all {
-		for end := block; end <= n.least; end++ {
-			h := hash([]byte(one.text[end-block : end]))
-			n.skip[h] = uint8(min(int(n.skip[h]), n.least-end))
-			if end == n.least {
-				n.ends[h] = append(n.ends[h], i)
-			}
-		}
-	}
-}
-
-// find visits each place of b that has a needle.
-func (n *needles) find(b []byte, visit func(from, to int, of string)) {
-	for end := n.least; end <= len(b); {
-		h := hash(b[end-block:])
-		if by := n.skip[h]; by > 0 {
-			end += int(by)
-			continue
-		}
-		from := end - n.least
-		for _, i := range n.ends[h] {
-			if one := n.all[i]; len(b)-from >= len(one.text) && string(b[from:from+len(one.text)]) == one.text {
-				visit(from, from+len(one.text), one.of)
-			}
-		}
-		end++
-	}
-}
-
-// shortest implements finder.
-func (n *needles) shortest() int { return n.least }
-
-// begun is the length of the longest end of b with which a needle begins.
-func (n *needles) begun(b []byte) int {
-	for at := max(0, len(b)-n.most+1); at < len(b); at++ {
-		for _, i := range n.first[b[at]] {
-			if text, rest := n.all[i].text, b[at:]; len(rest) < len(text) && text[:len(rest)] == string(rest) {
-				return len(rest)
-			}
-		}
-	}
-	return 0
 }
 
 // named are those of one name.

@@ -64,7 +64,7 @@ func forms() map[string]form {
 	same := func(text string) string { return text }
 	return map[string]form{
 		"text":   {kind: "text/plain", part: same},
-		"events": {kind: "text/event-stream; charset=utf-8", part: func(s string) string { return "data: " + s }, whole: func(s string) string { return "data: " + s + "\n\n" }},
+		"events": {kind: "text/event-stream; charset=utf-8", part: func(s string) string { return "data: " + s }, whole: func(s string) string { return "data: " + s + ".\n\n" }},
 		"lines":  {kind: "application/x-ndjson", part: same, whole: func(s string) string { return "\"" + s + "\"\n" }},
 		"gRPC": {kind: "application/grpc+proto", part: func(s string) string { return envelope(s, false) }, whole: func(s string) string {
 			return envelope(s, true)

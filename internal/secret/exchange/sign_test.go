@@ -205,3 +205,32 @@ func TestAPartIsAskedForOnlyWhereAHostGetsNoText(t *testing.T) {
 		}
 	}
 }
+
+// TestAPartEndsOnceTheHostHasAText: the host gets the text of a secret while it sends a part of what it has, by another request, or for
+// another run. The control: nobody brings it one.
+func TestAPartEndsOnceTheHostHasAText(t *testing.T) {
+	key := Credential{Secret: "key", Placeholder: fake, Manner: Manner{Sign: SigV4}}
+	for _, brought := range []bool{false, true} {
+		keeper := &signer{}
+		e := New([]Credential{key}, map[string]string{"key": fake}, keeper)
+		r := signed(t, "/a", signature, "")
+		r.Header.Set("Range", "bytes=0-2")
+		if err := e.Outgoing(r); err != nil {
+			t.Fatal(err)
+		}
+		in, out := io.Pipe()
+		a := &http.Response{StatusCode: http.StatusPartialContent, Request: r, Header: http.Header{"Content-Type": {"text/plain"}}, Body: in, ContentLength: 3, ProtoMajor: 1}
+		if err := e.Incoming(a); err != nil {
+			t.Fatal(err)
+		}
+		keeper.session = brought
+		if err := e.Outgoing(signed(t, "/b", signature, "")); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(out, token[:3]); _ = out.Close() }()
+		b, err := io.ReadAll(a.Body)
+		if brought && (err == nil || len(b) > 0) || !brought && (err != nil || string(b) != token[:3]) {
+			t.Errorf("brought %t: %q, %v", brought, b, err)
+		}
+	}
+}

@@ -80,6 +80,7 @@ type incoming struct {
 	// unreadable is why nothing could be found in it; "": it could be. It matters once there is
 	// something to look for.
 	unreadable string
+	part       string // the same of a part, where it matters once the host may have the text of a secret
 	scan       scan
 	ready      []byte
 	err        error
@@ -111,8 +112,12 @@ func (i *incoming) Read(p []byte) (int, error) {
 func (i *incoming) take(b []byte, err error) {
 	end := endOf(i.answer, err)
 	i.ready, _ = i.scan.take(b, end == wholeEnd)
-	if i.unreadable != "" && len(i.scan.needles.all) > 0 {
-		i.ready, i.err = nil, unreadableAnswer(i.unreadable)
+	why := i.unreadable
+	if i.part != "" && i.exchange.runs.knows(i.exchange.run, gotOf(i.answer).known) {
+		why = i.part
+	}
+	if why != "" && len(i.scan.needles.all) > 0 {
+		i.ready, i.err = nil, unreadableAnswer(why)
 		return
 	}
 	if end == openEnd {

@@ -73,6 +73,7 @@ func TestOneTokensReadersOfTheLog(t *testing.T) {
 
 // readersOfTheLog asks for something very many times at once.
 func readersOfTheLog(t *testing.T, method, path, body string, status int) {
+	t.Helper()
 	const requests, most = 200, 16
 	log := &longLog{goOn: make(chan struct{})}
 	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)

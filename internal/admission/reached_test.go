@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
@@ -65,6 +66,31 @@ func TestAnotherRunsSecretIsLookedForAtItsHost(t *testing.T) {
 		}
 		if slices.ContainsFunc(uses(log), func(u string) bool { return !strings.Contains(u, " one ") }) {
 			t.Errorf("on record are %v", uses(log))
+		}
+	}
+}
+
+// TestAHeldNameOfASecretsHostIsAskedFor: a run asks for a name that waits for a person, and for which the configuration has a secret. Its
+// request is told what to look for and goes on to where a person is asked; one that is to get the secret is refused, and so is any request
+// to a name that is denied (the controls).
+func TestAHeldNameOfASecretsHostIsAskedFor(t *testing.T) {
+	for text, ok := range map[string]bool{"network_unlisted: hold\n": true, "network_unlisted: deny\n": false} {
+		log := &approvaltest.Log{}
+		queue, err := approval.Open(t.Context(), approval.Config{Store: approvaltest.NewMemory(), Log: log})
+		must(t, err)
+		t.Cleanup(queue.Close)
+		declared := secret.Declared{Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-one", Format: "{secret}"}, Source: place(canary), Keep: time.Hour}
+		c := New(Config{Log: log, Approvals: queue, Holder: newHolder(), Secrets: secret.NewBroker([]secret.Declared{declared}, time.Now)})
+		p, err := policy.Parse("q", []byte(text))
+		must(t, err)
+		must(t, c.Register(Run{Sandbox: "sb2", Run: "run-sb2", Policy: p}))
+		ask := door.SecretsAsk{HostPort: door.HostPort{Sandbox: "sb2", Name: "api.example", Port: 80}, Request: exchange.Request{Method: "GET", Path: "/c"}}
+		if _, err := c.Secrets(t.Context(), ask); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+		ask.Uses = []exchange.Use{{Secret: "one", Where: "header"}}
+		if _, err := c.Secrets(t.Context(), ask); err == nil {
+			t.Errorf("%s: it gets the secret", text)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (r *Room) Enter(ctx context.Context, owner string) (within context.Context,
 }
 
 // Take takes n bytes for the request of ctx until it is over; fault.ErrExhausted if
-// there is no room. A request that has not entered a room takes none: it is of the
+// there is no room, or n is negative. A request that has not entered a room takes none: it is of the
 // installation's own user.
 func Take(ctx context.Context, n int) error {
 	s, ok := ctx.Value(roomKey{}).(*share)
@@ -103,7 +103,7 @@ func Give(ctx context.Context, n int) {
 func (s *share) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n = min(n, s.taken) // who has left has nothing to give
+	n = max(min(n, s.taken), 0) // who has left has nothing to give
 	s.taken -= n
 	s.room.give(s.owner, n)
 }
@@ -124,13 +124,17 @@ func (s *share) take(n int64) error {
 	r := s.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	used := r.used[s.owner] + n
-	switch sure := used <= RoomSure && r.all+n <= RoomMost; {
+	asked := n
+	if asked < 0 || asked > RoomEach { // a sum that ran over, which would give room, is more than there is
+		asked = RoomEach + 1
+	}
+	used := r.used[s.owner] + asked
+	switch sure := used <= RoomSure && r.all+asked <= RoomMost; {
 	case s.left:
 		return fault.New(fault.ErrExhausted, "the request is over")
 	case used > RoomEach:
 		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less, or ask for less, at one time", RoomEach>>20)
-	case r.all+n > RoomAll && !sure:
+	case r.all+asked > RoomAll && !sure:
 		return fault.New(fault.ErrExhausted, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
 	}
 	r.used[s.owner] += n

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,26 @@ func TestRoom(t *testing.T) {
 	}
 	if err := backend.Take(t.Context(), 1<<40); err != nil {
 		t.Errorf("who is in no room: %v", err)
+	}
+}
+
+// TestNoSumGivesRoom: what is taken or given back by a number that ran over leaves the bounds as they are.
+func TestNoSumGivesRoom(t *testing.T) {
+	t.Parallel()
+	room := backend.NewRoom()
+	wrong, leave := room.Enter(t.Context(), "ann")
+	defer leave()
+	for _, n := range []int{-1, math.MinInt, math.MaxInt, math.MaxInt - backend.RoomEach, backend.RoomEach + 1} {
+		if err := backend.Take(wrong, n); !errors.Is(err, fault.ErrExhausted) {
+			t.Errorf("%d bytes are taken: %v", n, err)
+		}
+		backend.Give(wrong, -n)
+	}
+	if err := backend.Take(wrong, backend.RoomEach); err != nil {
+		t.Errorf("all of a token's room: %v", err)
+	}
+	if err := backend.Take(wrong, 1); !errors.Is(err, fault.ErrExhausted) {
+		t.Errorf("a byte more: %v", err)
 	}
 }
 

@@ -131,8 +131,8 @@ func (s *Scanner) File(ctx context.Context, conn net.Conn, sandbox, path string,
 	}
 	keep := 0
 	if rules.Files.Secrets == scan.Block || rules.Files.Personal == scan.Block {
-		keep = int(min(2*max(size, 0)+4<<10, maxWhole))     // with what is around the frames
-		if err := s.hold(ctx, keep+lastFrame); err != nil { // a guest that sends slowly has it kept for long
+		keep = int(min(2*min(max(size, 0), maxWhole)+4<<10, maxWhole)) // with what is around the frames; the guest says the size
+		if err := s.hold(ctx, keep+lastFrame); err != nil {            // a guest that sends slowly has it kept for long
 			return nil, err
 		}
 	}

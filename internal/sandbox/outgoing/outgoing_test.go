@@ -305,3 +305,29 @@ func TestWhatIsKeptOfAFileIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestTheSizeOfAFileIsWhatItsGuestSays: one that is wrong gives nobody room, and lets nothing out of what is blocked. The control is the
+// true size.
+func TestTheSizeOfAFileIsWhatItsGuestSays(t *testing.T) {
+	content := strings.Repeat("begin\n", 3_000) + "key = " + token + "\nmore\n"
+	for _, size := range []int64{int64(len(content)), 0, -1, 1 << 61, 1 << 62, 1<<62 - 1<<11, 1<<63 - 1, -1 << 63} {
+		held := 0
+		d := &door{plan: scan.Plan{Secrets: scan.Block}}
+		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) error {
+			held += n
+			return nil
+		})
+		conn, err := s.File(t.Context(), file(content[:18_000], content[18_000:]), "box", "/a", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(channel.NewFileReader(channel.NewConn(conn), int64(len(content))))
+		if held < 0 || held > 2<<20 {
+			t.Errorf("size %d: %d bytes are taken", size, held)
+		}
+		if size >= int64(len(content)) && (len(got) > 0 || !errors.Is(err, fault.ErrForbidden)) {
+			t.Errorf("size %d: %d bytes went out, %v", size, len(got), err)
+		}
+		_ = conn.Close()
+	}
+}

@@ -95,6 +95,9 @@ func checkRequest(req Request) error {
 	if len(req.Task) > maxTask {
 		return fault.Invalid("the task is %d bytes long; at most %d", len(req.Task), maxTask)
 	}
+	if len(req.Workdir) > commands.MaxDir {
+		return fault.Invalid("the working directory is a path of %d bytes; at most %d", len(req.Workdir), commands.MaxDir)
+	}
 	if req.Workdir != "" && !strings.HasPrefix(req.Workdir, "/") {
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", req.Workdir)
 	}

@@ -37,3 +37,13 @@ func TestOfALongCommandLittleIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestAWorkingDirectoryIsAPath that Linux would take: it is in the list as well.
+func TestAWorkingDirectoryIsAPath(t *testing.T) {
+	for length, taken := range map[int]bool{1: true, MaxDir: true, MaxDir + 1: false, 200_000: false} {
+		dir := "/" + strings.Repeat("./", length)[:length-1]
+		if err := checkCommand(Command{Argv: []string{"true"}, Dir: dir}); (err == nil) != taken {
+			t.Errorf("a directory of %d bytes: %v", len(dir), err)
+		}
+	}
+}

@@ -121,6 +121,9 @@ func brief(argv []string, env map[string]string) ([]string, map[string]string) {
 	return argv, env
 }
 
+// MaxDir is the longest path that Linux takes, in bytes. It is kept for as long as the command runs.
+const MaxDir = 4095
+
 func checkCommand(c Command) error {
 	size := 0
 	for _, a := range c.Argv {
@@ -131,6 +134,8 @@ func checkCommand(c Command) error {
 		return fault.Invalid("there is no command to start")
 	case size > maxArgv:
 		return fault.Invalid("the command is %d bytes long; at most %d", size, maxArgv)
+	case len(c.Dir) > MaxDir:
+		return fault.Invalid("the working directory is a path of %d bytes; at most %d", len(c.Dir), MaxDir)
 	case c.Dir != "" && c.Dir[0] != '/':
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", c.Dir)
 	}

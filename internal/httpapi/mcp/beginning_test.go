@@ -2,8 +2,10 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -19,8 +21,7 @@ func TestASessionBeginsWithLittle(t *testing.T) {
 	})
 	t.Cleanup(s.Close)
 	handler := s.Handler(&tokens{revoked: map[string]bool{}}, func(context.Context) {})
-	begin := func(length int, session string) *httptest.ResponseRecorder {
-		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"` + strings.Repeat("n", length) + `","version":"1"}}}`
+	say := func(body, session string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
 		for name, value := range map[string]string{"Authorization": "Bearer one", "Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
 			if value != "" {
@@ -30,6 +31,9 @@ func TestASessionBeginsWithLittle(t *testing.T) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		return w
+	}
+	begin := func(length int, session string) *httptest.ResponseRecorder {
+		return say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+strings.Repeat("n", length)+`","version":"1"}}}`, session)
 	}
 	short := begin(100, "")
 	session := short.Header().Get("Mcp-Session-Id")
@@ -42,4 +46,38 @@ func TestASessionBeginsWithLittle(t *testing.T) {
 	if w := begin(100_000, session); w.Code == http.StatusOK && !strings.Contains(w.Body.String(), "longer than it may be") {
 		t.Errorf("a long one of a session that there is: %d %.200s", w.Code, w.Body)
 	}
+	// So are the other messages that the library keeps.
+	const long, sessions = 3_000_000, 8
+	for name, message := range map[string]string{
+		"that it has begun": `{"jsonrpc":"2.0","method":"notifications/initialized","params":{"_meta":{"a":"%s"}}}`,
+		"a level":           `{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"%s"}}`,
+	} {
+		var all []string
+		for range sessions {
+			all = append(all, begin(100, "").Header().Get("Mcp-Session-Id"))
+		}
+		before := heapBytes()
+		for _, session := range all {
+			if session == "" {
+				t.Fatal("no session has begun")
+			}
+			say(fmt.Sprintf(message, strings.Repeat("n", long)), session)
+		}
+		for _, session := range all {
+			say(fmt.Sprintf(message, "short"), session) // the library has the last message until the next one comes
+		}
+		if kept := heapBytes() - before; kept > sessions*long/4 {
+			t.Errorf("%s: %d sessions keep %d bytes", name, sessions, kept)
+		}
+	}
+	runtime.KeepAlive(s)
+}
+
+// heapBytes is what is in use of the heap.
+func heapBytes() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -104,19 +105,24 @@ func shielded(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// admits counts peers in as they begin.
+// admits counts peers in as they begin, and bounds what the library keeps of their messages.
 func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if keeps(method) && backend.SizeOf(req.GetParams()) > maxBeginning {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "what a session begins with is longer than it may be"}
+		}
 		if session, ok := req.GetSession().(*sdk.ServerSession); ok && method == "initialize" {
-			if backend.SizeOf(req.GetParams()) > maxBeginning { // of a session that begins once more
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "what a session begins with is longer than it may be"}
-			}
 			if _, err := s.peerOf(session, req.GetExtra()); err != nil {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 			}
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// keeps tells whether the library keeps what such a message says for as long as its session lives.
+func keeps(method string) bool {
+	return slices.Contains([]string{"initialize", "notifications/initialized", "logging/setLevel"}, method)
 }
 
 // peerOf is the peer of a session, which is new with its first message.

@@ -5,51 +5,58 @@ import (
 	"strings"
 )
 
-// jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form. It
-// reads what lenient servers read as well, keys in single quotes and in none, an equals sign for a colon, and comments:
-// where these stand, strict ones read nothing at all.
+// jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form. Servers read alike what is JSON by the
+// letter, and there only a key of the outermost object can be the method's. Whatever else they take for JSON (comments, other quotes,
+// words without any, YAML) each of them reads in its own way, so in that no word may be such a key, wherever it stands. In a body that
+// does not say that it is JSON a colon or an equals sign has to stand behind the word: there are texts that begin like it.
 type jsonKeys struct {
 	framed  bool // messages have lengths before them, which may have zero bytes in them
-	depth   int
-	quote   byte   // by which the string ends that this is inside of; 0: inside of none
-	bare    bool   // a word without quotes is read
-	comment []byte // how a comment begins, and the last bytes of it, which tell where it ends
-	escaped []byte // of an escape, from its backslash on
+	sniffed bool // it does not say that it is JSON
+	over    bool // nothing more is read of it
+
+	open    []byte // brackets that are open, from the outermost on
+	within  bool   // inside of a string
+	escaped []byte // of an escape in it, from its backslash on
+	token   bool   // inside of a number, true, false or null
+	done    bool   // a value has ended, and nothing came behind it
 	key     key    // the last string
-	was     bool   // a string has ended, and nothing came behind it
+	was     bool   // the value that has ended was a string
+
+	loose bool // what came is no JSON by the letter
+	words words
 }
 
 func (j *jsonKeys) read(p []byte) string {
 	for _, c := range p {
-		switch {
-		case c == 0 && !j.framed: // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
+		if j.over = j.over || c == 0 && j.sniffed; j.over {
+			return "" // bytes of something else; a server that ends there has read what comes before
+		}
+		if c == 0 && !j.framed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
 			return wrongText
-		case j.quote != 0:
-			j.take(c)
-		case len(j.comment) > 0:
-			if wrong := j.pass(c); wrong != "" {
-				return wrong
-			}
-		case c == '"' || c == '\'':
-			j.quote, j.was, j.bare = c, false, false
-			j.key.ends()
-		case c == '/':
-			j.comment = append(j.comment, c)
-		case c == '#' && !j.bare: // as YAML and some readers of JSON have comments
-			j.comment = append(j.comment, "//"...)
-		case c <= ' ':
-			j.bare = false
-		case c == ':' || c == '=':
-			if j.was && j.depth == 1 && j.overrides() {
-				return wrongField
-			}
-			j.was, j.bare = false, false
-		default:
-			j.sign(c)
+		}
+		j.words.take(c)
+		if j.loose = j.loose || !j.strict(c); j.loose && j.mentions() {
+			return wrongLoose
+		}
+		if c == ':' && !j.within && j.was && len(j.open) == 1 && j.overrides() {
+			return wrongField
+		}
+		if c == ':' && !j.within {
+			j.was = false
 		}
 	}
 	return ""
 }
+
+func (j *jsonKeys) end() string {
+	if j.words.take(' '); j.loose && j.mentions() {
+		return wrongLoose
+	}
+	return ""
+}
+
+// mentions tells whether a word of the text may be the method's key.
+func (j *jsonKeys) mentions() bool { return j.words.named || j.words.found && !j.sniffed }
 
 // dataKey is a key that many services have in what they are told of requests. In JSON no server takes it for the
 // request's own method.
@@ -61,102 +68,175 @@ func (j *jsonKeys) overrides() bool {
 	return j.key.ends() && !data
 }
 
-// sign takes a byte that is in no string and no comment.
-func (j *jsonKeys) sign(c byte) {
-	switch c {
-	case '{', '[':
-		j.depth++
-	case '}', ']':
-		j.depth--
-	case ',':
-	default:
-		if !j.bare {
-			j.bare, j.was = true, true
-			j.key.ends()
-		}
-		j.add(rune(c))
-		return
-	}
-	j.was, j.bare = false, false
-}
+// maxOpen is how many brackets may be open in what is read by the letter. Servers differ from some hundreds on.
+const maxOpen = 100
 
-// pass takes one byte of what may be a comment: to the end of its line, or to an asterisk and a
-// slash. Behind a slash that begins none, what comes is read as if it was not there. There are ends of lines that are
-// one to some servers alone, so a comment must not have them.
-func (j *jsonKeys) pass(c byte) string {
-	j.comment = append(j.comment, c)
-	switch n := len(j.comment); {
-	case n == 2 && c != '/' && c != '*':
-		j.comment = j.comment[:0]
-		return j.read([]byte{c})
-	case j.comment[1] == '/':
-		return j.passLine(c)
-	case n == 4 && j.comment[2] == '*' && c == '/':
-		j.comment = j.comment[:0]
-	case n == 4:
-		j.comment = append(j.comment[:2], c)
-	}
-	return ""
-}
-
-// passLine takes one byte of a comment that ends with its line, which is the last of j.comment.
-func (j *jsonKeys) passLine(c byte) string {
-	const begin = len("//")
-	if c == '\n' || c == '\r' {
-		j.comment = j.comment[:0]
-		return ""
-	}
-	last := j.comment[begin:]
+// strict takes one byte of JSON by the letter; false: it is none.
+func (j *jsonKeys) strict(c byte) bool {
 	switch {
-	case string(last) == "\u2028" || string(last) == "\u2029":
-		return wrongComment
-	case len(last) == len("\u2028"):
-		j.comment = append(j.comment[:begin], last[1:]...)
+	case j.within:
+		return j.inString(c)
+	case strings.IndexByte(" \t\r\n", c) >= 0:
+		j.token = false
+		return true
+	case c == ',' || c == ':':
+		ok := j.done && (c == ',' || j.was)
+		j.token, j.done = false, false
+		return ok && len(j.open) > 0
+	case c == '}' || c == ']':
+		return j.close(c)
+	case j.token && isToken(c):
+		return true
+	case j.token || j.done && len(j.open) > 0:
+		return false // two values with nothing between them
+	case c == '"':
+		j.within, j.was = true, false
+		j.key.ends()
+		return true
+	case c == '{' || c == '[':
+		j.open, j.done = append(j.open, c), false
+		return len(j.open) <= maxOpen
 	}
-	return ""
+	j.token, j.done, j.was = true, true, false
+	return isToken(c)
 }
 
-func (j *jsonKeys) end() string { return "" }
+// isToken tells whether a byte may be one of a number, true, false or null.
+func isToken(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'E'
+}
 
-// take takes one byte of a string.
-func (j *jsonKeys) take(c byte) {
+// close takes a closing bracket.
+func (j *jsonKeys) close(c byte) bool {
+	last := len(j.open) - 1
+	if last < 0 || j.open[last] != map[byte]byte{'}': '{', ']': '['}[c] {
+		return false
+	}
+	j.open, j.token, j.done, j.was = j.open[:last], false, true, false
+	return true
+}
+
+// inString takes one byte of a string; false: no string has it as it stands.
+func (j *jsonKeys) inString(c byte) bool {
 	switch {
 	case len(j.escaped) > 0:
-		j.escape(c)
+		return j.escape(c)
 	case c == '\\':
 		j.escaped = append(j.escaped, c)
-	case c == j.quote:
-		j.quote, j.was = 0, true
+	case c == '"':
+		j.within, j.done, j.was = false, true, true
 	default:
-		j.add(rune(c))
+		j.key.add(min(c, 0x7f)) // no other letter is in a key that is looked for
+		return c >= ' '
 	}
+	return true
 }
 
-// escape takes one byte of an escape: \u0041, or \x41 as lenient servers have it.
-func (j *jsonKeys) escape(c byte) {
+// escape takes one byte of an escape: \n, or \u0041.
+func (j *jsonKeys) escape(c byte) bool {
 	j.escaped = append(j.escaped, c)
-	length := map[byte]int{'u': len(`\u0041`), 'x': len(`\x41`)}[j.escaped[1]]
-	if length == 0 {
+	if j.escaped[1] != 'u' {
 		j.escaped = j.escaped[:0]
-		if strings.IndexByte("bfnrtv", c) >= 0 {
-			c = ' '
+		if strings.IndexByte("bfnrt", c) >= 0 {
+			j.key.add(' ')
+			return true
 		}
-		j.add(rune(c))
-		return
+		j.key.add(min(c, 0x7f))
+		return strings.IndexByte(`"\/`, c) >= 0
+	}
+	if len(j.escaped) < len(`\u0041`) {
+		return len(j.escaped) == 2 || unhex(c) >= 0
 	}
 	meant := rune(0)
 	for _, d := range j.escaped[2:] {
 		meant = meant<<4 | rune(max(unhex(d), 0))
 	}
-	if len(j.escaped) == length {
-		j.escaped = j.escaped[:0]
-		j.key.add(byte(min(meant, 0x7f)))
+	j.escaped = j.escaped[:0]
+	j.key.add(byte(min(meant, 0x7f)))
+	return unhex(c) >= 0
+}
+
+// words looks for the method's keys among the words of a text of which nobody knows how it is read. The zero value is ready.
+type words struct {
+	found   bool // one of them is there
+	named   bool // and what stands behind a key comes behind it
+	word    key
+	was     bool   // the last word was one
+	hidden  bool   // a letter of the word is written in a way that hides it
+	escaped bool   // behind a backslash
+	digits  []byte // of an escape, from its letter on
+	braced  bool   // they stand in braces
+}
+
+// take takes one byte.
+func (w *words) take(c byte) {
+	switch {
+	case len(w.digits) > 0:
+		w.digit(c)
+	case w.escaped:
+		w.escape(c)
+	case c == '\\':
+		w.escaped = true
+	case c == 0 || c == '_' || c == '-' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+		w.add(c)
+	default:
+		w.end()
+		w.named = w.named || w.was && (c == ':' || c == '=')
 	}
 }
 
-// add takes a character of a string or word. An end of a line is in none, or is left out of it.
-func (j *jsonKeys) add(c rune) {
-	if c != '\r' && c != '\n' {
-		j.key.add(byte(min(c, 0x7f))) // no other letter is in a key that is looked for
+func (w *words) add(c byte) {
+	w.was = false
+	w.word.add(c)
+}
+
+// end takes the end of a word, if there is one.
+func (w *words) end() {
+	if len(w.word.text) == 0 && !w.hidden {
+		return
 	}
+	data := dataKey.Match(w.word.text)
+	w.was = w.word.ends() && !data || w.hidden
+	w.found, w.hidden = w.found || w.was, false
+}
+
+// escape takes the byte behind a backslash. At the end of a line both are nothing.
+func (w *words) escape(c byte) {
+	w.escaped = false
+	switch {
+	case c == '\r' || c == '\n':
+	case strings.IndexByte("abefnrtv", c) >= 0:
+		w.end()
+	case strings.IndexByte("uUxX", c) >= 0:
+		w.digits = append(w.digits, c)
+	case '0' <= c && c <= '9' || c == 'N': // a letter by a number of another base, or by its name
+		w.hidden = true
+	default:
+		w.add(min(c, 0x7f))
+	}
+}
+
+// digit takes a byte of an escape with digits. One of a letter of ASCII, which nobody has to write so, hides a word.
+func (w *words) digit(c byte) {
+	switch {
+	case c == '{' && len(w.digits) == 1: // \u{41}
+		w.braced = true
+		return
+	case w.braced && unhex(c) >= 0:
+		return
+	case unhex(c) < 0:
+		w.hidden, w.braced, w.digits = true, false, w.digits[:0]
+		return
+	}
+	w.digits = append(w.digits, c)
+	length := map[byte]int{'u': 4, 'U': 8, 'x': 2, 'X': 2}[w.digits[0]]
+	if len(w.digits) <= length {
+		return
+	}
+	if strings.Trim(string(w.digits[1:length-1]), "0") == "" && unhex(w.digits[length-1]) < 8 {
+		w.hidden = true
+	} else {
+		w.end()
+	}
+	w.digits = w.digits[:0]
 }

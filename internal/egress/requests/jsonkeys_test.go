@@ -1,8 +1,9 @@
 package requests
 
 import (
-	"encoding/json"
+	encoding "encoding/json"
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -18,7 +19,7 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		if form := (&formKeys{}).read([]byte(url.QueryEscape(key) + "=DELETE")); (form != "") != refused {
 			t.Errorf("the control: %q in a form is %q", key, form)
 		}
-		body, err := json.Marshal(map[string]any{"a": map[string]string{"_method": "b"}, key: "DELETE"})
+		body, err := encoding.Marshal(map[string]any{"a": map[string]string{"_method": "b"}, key: "DELETE"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,15 +31,36 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 			}
 		}
 	}
-	for body, refused := range map[string]bool{
-		`{"http_method":"GET"}`: false, `{"httpMethod":"GET"}`: false, // which services have as data
-		`{"_method"="DELETE"}`: true, `{"_method" => "DELETE"}`: true, `{"a"="_method"}`: false,
-		"{ # '\n\"_method\":\"DELETE\"}": true, "{\"a\": \"#\", \"b\": 1} # _method": false, "{ # _method: it's\n\"a\": 1}": false,
-		"{\"a\":1, //\u2028 \"_method\":\"DELETE\"}": true, "{\"a\":1, // b \u2029 c\n}": true, "{\"a\":1, // \u2027\u20ac b\n}": false, "{\"a\":\"\u2028\"}": false, "{\"a\":1, /* \u2028 */ \"b\":1}": false,
+	const (
+		none = 0
+		json = 1 // in what says that it is JSON
+		both = 2 // in what only looks like it, too
+	)
+	for body, refused := range map[string]int{
+		`{"http_method":"GET"}`: none, `{"httpMethod":"GET"}`: none, // which services have as data
+		`{"a":"_method"}`: none, `[{"_method":"DELETE"}]`: none, `{"a":[1,-2.5E+3,true,null],"b":{"_method":1},"c":"\u00e9\n\/"}`: none, "{\"a\":\"\u2028\"}": none, "{\"a\":1}\n{\"b\":\"_method\"}": none,
+
+		// By the letter no JSON, each with a word that is the method's somewhere.
+		`{"_method"="DELETE"}`: both, `{"_method" => "DELETE"}`: both, `{"a"="_method"}`: json, `{'_method':1}`: both, `{_method:1}`: both, `{a:1;_method:"DELETE"}`: both,
+		"{ # '\n\"_method\":\"DELETE\"}": both, "{\"a\": \"#\", \"b\": 1} # _method": json, "{ # _method: it's\n\"a\": 1}": both,
+		"{\"a\":1, //\u2028 \"_method\":\"DELETE\"}": both, "{\"a\":1, /* */ \"_method\":1}": both,
+		"{\"a\":1, # \r\"x\":{\n\"_method\":\"DELETE\"}": both, "{\"a\":1, // \r\"x\":{\n\"_method\":\"DELETE\"}": both, "{\"a\": 1, # \u0085 \"_method\": \"DELETE\"\n}": both,
+		"{\"a\":1#\"x\":{\n,\"_method\":\"DELETE\"}": both, "{\"a\":true#\"x\":{\n,\"_method\":\"DELETE\"}": both, "{\"a\":1#\"\n,\"_method\":\"DELETE\"}": both, "{#,\"_method\":\"DELETE\"}": both,
+		"{\"a\":{]},\"_method\":1}": both, "{\"a\":1 \"_method\":1}": both, "{\"a\":{\"_method\":1},}\v": both, "{\"a\":\"\n\",\"b\":{\"_method\":1}}": both,
+		`{"a":` + strings.Repeat("[", 100) + `{"_method":1}` + strings.Repeat("]", 100) + "}": both, `{"a":` + strings.Repeat("[", 98) + `{"_method":1}` + strings.Repeat("]", 98) + "}": none,
+		"{a: _method": json, "{a: _method}": json, "{'_me\\\nthod':1}": both, `{"\_method"=1}`: both, `{'\x5fmethod':1}`: both, `{'\137method':1}`: both, `{'\u{5f}method':1}`: both, `{'\u005fmethod':1}`: both, `{"\U0000005fmethod":1}`: both, "{_method\x7f :1}": both,
+
+		// Behind comments.
+		"#\n{\"_method\":\"DELETE\"}": both, "// a\n/* { */ # b\n {\"_method\":1}": both, "# a \r {_method:1}": both, "# a \u0085{_method:1}": both, "// \u2028 {_method:1}": both, "/**/{_method:1}": both, "#": none,
+		"# a\nb\n{ _method: 1 }": json, "/* sends _method: */ function f() { return { _method: /a/ } }": json, "#!/bin/sh\n_method=1": json, "/ {_method:1}": json,
+
+		// By the letter no JSON, and without one.
+		"{\"a\":1, // b \u2029 c\n}": none, "{\"a\":1, /* \u2028 */ \"b\":1}": none, "{a:1}": none, "{a:1; b:'http_method'}": none, `{a:"\u00e9", b: a_method, c: methods}`: none, "# A heading\n\nA method.": none, "{ user { method } }": none,
+		"{{ form }} <input name=\"_method\" value=\"PUT\">": json, "{\x00\"_method\":1}": json, "{\"_method\":1}\x00": both,
 	} {
-		for _, kind := range kinds[:2] {
+		for at, kind := range kinds[:2] {
 			for _, cut := range []int{1, 2, len(body)} {
-				if wrong := verdict(kind, []byte(body), cut); (wrong != "") != refused {
+				if wrong := verdict(kind, []byte(body), cut); (wrong != "") != (refused > at) {
 					t.Errorf("%s by %d: %q is %q", kind, cut, body, wrong)
 				}
 			}

@@ -108,10 +108,10 @@ func (k *keyed) Read(p []byte) (int, error) {
 
 // Sentences about what a key reader has found.
 const (
-	wrongField   = "the form's field _method"
-	wrongText    = "JSON that some servers read in another charset than UTF-8"
-	wrongComment = "a comment in JSON that to some servers ends within its line"
-	wrongParts   = "a part of its form whose name servers do not read alike"
+	wrongField = "the form's field _method"
+	wrongText  = "JSON that some servers read in another charset than UTF-8"
+	wrongLoose = "a word like _method in what is no JSON by the letter, and what servers read in different ways"
+	wrongParts = "a part of its form whose name servers do not read alike"
 )
 
 // methodKey tells whether frameworks take a key of a query or form for the method: _method, as

@@ -17,6 +17,7 @@ type sniffedKeys struct {
 	low   int    // which of them has its lowest bits
 	part  []byte // of a letter
 	begun bool   // what is behind blanks has come
+	lead  *leadIn
 	json  *jsonKeys
 	form  *quotedKeys
 }
@@ -58,6 +59,11 @@ func (s *sniffedKeys) read(p []byte) string {
 func (s *sniffedKeys) end() string {
 	if s.unit == 0 {
 		if wrong := s.written(s.know()); wrong != "" {
+			return wrong
+		}
+	}
+	if s.json != nil {
+		if wrong := s.json.end(); wrong != "" {
 			return wrong
 		}
 	}
@@ -116,8 +122,12 @@ func (s *sniffedKeys) text(p []byte) string {
 		}
 		s.begin(p[0])
 	}
+	text := p
+	if s.lead != nil {
+		text = s.led(p)
+	}
 	if s.json != nil {
-		if wrong := s.json.read(p); wrong != "" {
+		if wrong := s.json.read(text); wrong != "" {
 			return wrong
 		}
 	}
@@ -127,18 +137,71 @@ func (s *sniffedKeys) text(p []byte) string {
 	return ""
 }
 
+// led passes over the comments before JSON, which lenient servers do as well. It gives what is behind them.
+func (s *sniffedKeys) led(p []byte) []byte {
+	for i, c := range p {
+		begins, over := s.lead.take(c)
+		if begins {
+			s.json = &jsonKeys{sniffed: true, loose: true}
+		}
+		if begins || over {
+			s.lead = nil
+			return p[i:]
+		}
+	}
+	return nil
+}
+
 // begin takes the first byte behind blanks.
 func (s *sniffedKeys) begin(c byte) {
 	s.begun, s.head = true, nil
 	if strings.IndexByte(s.begins, c) >= 0 {
 		return
 	}
-	if c == '{' || c == '/' { // of a comment, which lenient servers pass over
-		s.json = &jsonKeys{framed: true} // what only looks like JSON may have zero bytes in it
+	switch c {
+	case '{':
+		s.json = &jsonKeys{sniffed: true}
+	case '/', '#':
+		s.lead = &leadIn{starts: true}
 	}
 	if s.unit == 1 {
 		s.form = &quotedKeys{within: true}
 	}
+}
+
+// leadIn passes over comments: from # or // to the end of a line, or from /* to */. Which bytes end a line servers do not agree on.
+type leadIn struct {
+	starts bool // blanks came since the last comment, and nothing else
+	slash  bool // a slash came that begins one
+	block  bool // inside of one that has an end of its own
+	soft   bool // blanks came since what ends a line for some
+	last   byte
+}
+
+// take takes one byte. An object may begin with it, or something that is neither that nor a comment.
+func (l *leadIn) take(c byte) (begins, over bool) {
+	last := l.last
+	l.last = c
+	switch {
+	case l.block:
+		if last == '*' && c == '/' {
+			l.block, l.starts, l.last = false, true, 0
+		}
+	case l.slash:
+		l.slash, l.block, l.last = false, c == '*', 0
+		return false, c != '*' && c != '/'
+	case l.starts && strings.IndexByte(" \t\r\n\v\f", c) >= 0:
+	case l.starts:
+		l.starts, l.slash = false, c == '/'
+		return c == '{', c != '{' && c != '/' && c != '#'
+	case c == '\n':
+		l.starts, l.soft = true, false
+	case l.soft && c == '{':
+		return true, false
+	default:
+		l.soft = l.soft && (c == ' ' || c == '\t') || strings.IndexByte("\r\v\f\x7f\x85\xa8\xa9", c) >= 0
+	}
+	return false, false
 }
 
 // quotedKeys reads the keys of a form in a body that need not be one: a key has no blank in it, and

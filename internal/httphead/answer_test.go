@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,5 +122,65 @@ func TestHalvesOfConnections(t *testing.T) {
 	}
 	if said, err := bufio.NewReader(conn).ReadString('\n'); err != nil || said != "question\n" {
 		t.Errorf("%q %v", said, err)
+	}
+}
+
+// TestAConnectionThatIsTakenOverHasTheAnswersTime: without one it waits as long as its client does.
+func TestAConnectionThatIsTakenOverHasTheAnswersTime(t *testing.T) {
+	for _, within := range []time.Duration{0, time.Hour} {
+		url, _ := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := (&httphead.Answer{ResponseWriter: w, Within: within}).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, "HTTP/1.0 200 OK\r\n\r\nsaid"); err != nil {
+				t.Errorf("within %v: %v", within, err)
+			}
+		})
+		answer, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || string(said) != "said" {
+			t.Errorf("within %v: %q %v", within, said, err)
+		}
+	}
+	over := &httphead.Answer{ResponseWriter: httptest.NewRecorder(), Within: time.Hour}
+	if conn, _, err := over.Hijack(); err == nil || conn != nil {
+		t.Errorf("of no connection: %v %v", conn, err)
+	}
+}
+
+// ample is an account that has room for everything.
+type ample struct{}
+
+func (ample) Take(int64) bool { return true }
+func (ample) Give(int64)      {}
+
+// TestFieldsBehindABodyAreBounded over HTTP/2, where each counts its name, its text and 32 bytes.
+func TestFieldsBehindABodyAreBounded(t *testing.T) {
+	const most = 8 << 10
+	for size, whole := range map[int]bool{100: true, most: true, most + 1: false, 3 * most: false} {
+		url, framed := serving(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "body")
+			w.Header().Set(http.TrailerPrefix+"Behind", strings.Repeat("x", size-len("Behind")-32))
+		})
+		r, err := http.NewRequestWithContext(httphead.With(t.Context(), ample{}), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&httphead.Transport{To: framed.Transport}).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if (err == nil) != whole || (len(answer.Trailer) > 0) != whole {
+			t.Errorf("%d bytes: %v, and %d fields are there", size, err, len(answer.Trailer))
+		}
 	}
 }

@@ -155,12 +155,8 @@ func (w *walker) enter(ctx context.Context, in int, base, at string, d fs.DirEnt
 		part, err := dir.ReadDir(readAtOnce)
 		slices.SortFunc(part, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 		for _, one := range part {
-			err := w.entry(ctx, fd, at, one, depth)
-			if errors.Is(err, fs.SkipDir) { // of something that is no directory: the rest of this one
-				return nil
-			}
-			if err != nil {
-				return err
+			if err := w.entry(ctx, fd, at, one, depth); err != nil {
+				return err // fs.SkipDir of something that is no directory: the rest of this one
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -71,9 +71,16 @@ func TestWalkVisitsAsWalkDir(t *testing.T) {
 			}
 		}
 	}
-	for _, begin := range []string{"absent", "link/b", "link"} {
-		if err := Walk(t.Context(), opened(t, dir), begin, Usual(), func(_ string, _ fs.DirEntry, err error) error { return err }); err == nil {
-			t.Errorf("%s was looked through", begin)
+	inner, err := os.OpenRoot(filepath.Join(dir, "a"))
+	check(t, err)
+	defer inner.Close()
+	for _, begin := range []string{"absent", "link/b", "link", "..", "../z", "b/../../z", filepath.Join(dir, "z")} {
+		visit := func(_ string, _ fs.DirEntry, err error) error { return err }
+		if err := Walk(t.Context(), opened(t, dir), begin, Usual(), visit); err == nil {
+			t.Errorf("%q was looked through", begin)
+		}
+		if err := WalkRootAt(t.Context(), inner, begin, Usual(), visit); err == nil {
+			t.Errorf("%q was looked through by a root", begin)
 		}
 	}
 }

@@ -215,9 +215,12 @@ func TestManyHiddenPartsAreLookedThroughTogether(t *testing.T) {
 // neither does what it is mounted in. The control is the same directory from which nothing is mounted.
 func TestIgnoreFilesAboveOtherNames(t *testing.T) {
 	t.Parallel()
-	at := laidOut(t, map[string]string{"p/" + IgnoreFile: "/data/key.pem\n", "p/data/key.pem": "s", "p/data/main": "", "alias": "-", "q/in": "-", "r/key.pem": ""})
-	for _, place := range []string{"alias", "q/in"} {
-		if err := unix.Mount(at("p/data"), at(place), "", unix.MS_BIND, ""); err != nil {
+	at := laidOut(t, map[string]string{
+		"p/" + IgnoreFile: "/data/key.pem\n/vault/\n", "p/data/key.pem": "s", "p/data/main": "", "p/vault/x": "s",
+		"alias": "-", "q/in": "-", "q/vault": "-", "r/key.pem": "", "r/vault/x": "",
+	})
+	for place, source := range map[string]string{"alias": "p/data", "q/in": "p/data", "q/vault": "p/vault"} {
+		if err := unix.Mount(at(source), at(place), "", unix.MS_BIND, ""); err != nil {
 			processtest.NeedRoot(t, err)
 		}
 		t.Cleanup(func() {
@@ -226,7 +229,7 @@ func TestIgnoreFilesAboveOtherNames(t *testing.T) {
 			}
 		})
 	}
-	for source, want := range map[string][]string{"alias": {"/w/key.pem"}, "q": {"/w/in/key.pem"}, "q/in": {"/w/key.pem"}, "r": nil} {
+	for source, want := range map[string][]string{"alias": {"/w/key.pem"}, "q": {"/w/in/key.pem", "/w/vault"}, "q/in": {"/w/key.pem"}, "r": nil} {
 		all, err := Rules{EmptyFile: "/empty"}.Lay(t.Context(), []Mount{{Source: at(source), Destination: "/w"}}, nil)
 		if got := covers(all); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q are hidden, %v; want %q", source, got, err, want)

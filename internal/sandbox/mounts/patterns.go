@@ -24,7 +24,8 @@ const (
 )
 
 // patterns are those of an ignore file, with gitignore's syntax, but for these: one that hides and has a slash in it holds in directories
-// below as well, unless it begins with one or ends in a suffix of any name ("conf/*.pem"); and blanks at a line's begin are none.
+// below as well, unless it begins with one or ends in a suffix of any name ("conf/*.pem"); and one that hides and has blanks at its line's
+// begin is also meant without them. As in git's, ? and a class such as [a-z] stand for one byte.
 type patterns struct {
 	all   []pattern
 	bytes int // of their lines
@@ -47,28 +48,38 @@ func parsePatterns(file string, text []byte) (patterns, error) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		line = trimBlanks(line)
-		if line == "" {
-			continue
+		for _, line := range meantBy(trimBlanks(line)) {
+			if len(p.all) == ignoreMaxPatterns {
+				return p, fault.Invalid("the ignore file %s has more than %d patterns, from line %d on; ignore directories rather than files", file, ignoreMaxPatterns, number)
+			}
+			if len(line) > ignoreMaxLine {
+				return p, fault.Invalid("line %d of the ignore file %s has more than %d bytes; write a shorter pattern", number, file, ignoreMaxLine)
+			}
+			one, err := parsePattern(line)
+			if err != nil {
+				return p, fault.Invalid("line %d of the ignore file %s is no pattern: %v; mend it, or nobody knows what it hides", number, file, err)
+			}
+			p.all, p.bytes = append(p.all, one), p.bytes+len(line)
 		}
-		if len(p.all) == ignoreMaxPatterns {
-			return p, fault.Invalid("the ignore file %s has more than %d patterns, from line %d on; ignore directories rather than files", file, ignoreMaxPatterns, number)
-		}
-		if len(line) > ignoreMaxLine {
-			return p, fault.Invalid("line %d of the ignore file %s has more than %d bytes; write a shorter pattern", number, file, ignoreMaxLine)
-		}
-		one, err := parsePattern(line)
-		if err != nil {
-			return p, fault.Invalid("line %d of the ignore file %s is no pattern: %v; mend it, or nobody knows what it hides", number, file, err)
-		}
-		p.all, p.bytes = append(p.all, one), p.bytes+len(line)
 	}
 	return p, nil
 }
 
-// trimBlanks takes off a line's blanks, but for one at the end behind a backslash.
+// meantBy are the patterns of a line. Blanks at its begin are of the name, as git has it, and most who write some mean the rest alone; but
+// one that takes back begins with its mark.
+func meantBy(line string) []string {
+	bare := strings.TrimLeft(line, " ")
+	switch {
+	case bare == "":
+		return nil
+	case bare == line || bare[0] == '!':
+		return []string{line}
+	}
+	return []string{line, bare}
+}
+
+// trimBlanks takes off the blanks at a line's end, but for one behind a backslash.
 func trimBlanks(line string) string {
-	line = strings.TrimLeft(line, " ")
 	short := strings.TrimRight(line, " ")
 	behind := len(short) - len(strings.TrimRight(short, `\`))
 	if behind%2 == 1 && len(short) < len(line) {
@@ -80,13 +91,25 @@ func trimBlanks(line string) string {
 // hide tells whether the patterns hide a path itself. One with a slash at its end is a directory's. That a hidden directory hides what is in
 // it, whatever the patterns say of that, is the caller's to see to, who comes to the directory first.
 func (p patterns) hide(name string) bool {
-	hidden := false
+	hidden, name := false, byBytes(name)
 	for _, one := range p.all {
 		if hidden == one.negates && one.MatchString(name) {
 			hidden = !one.negates
 		}
 	}
 	return hidden
+}
+
+// byBytes is a text with a character for each of its bytes: expressions are of characters, and patterns of bytes.
+func byBytes(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for i := range len(text) {
+		out.WriteRune(rune(text[i]))
+	}
+	return out.String()
 }
 
 // inDirectory is of a pattern that ends in a suffix of any name in some directory, and holds in that one alone.
@@ -102,6 +125,7 @@ func parsePattern(line string) (pattern, error) {
 	case strings.Trim(line, "/") == "":
 		return pattern{}, errors.New("it names nothing")
 	}
+	line = byBytes(line)
 	read := readHiding
 	if negates {
 		read = readShowing
@@ -137,6 +161,9 @@ func readHiding(line string) (string, error) {
 
 // readShowing reads a pattern that takes back what others hide: gitignore's and no more, since more would be shown.
 func readShowing(line string) (string, error) {
+	if !closed(line) || strings.Contains(line, `\/`) {
+		return noName, nil // as git has it
+	}
 	if !strings.Contains(strings.TrimSuffix(line, "/"), "/") {
 		expression, err := translate(line, exactWildcard)
 		return "(|.*/)" + expression, err
@@ -187,7 +214,10 @@ func translate(line string, wildcard func(string) (n int, expression string)) (s
 			expression = regexp.QuoteMeta(line[1 : 1+n])
 			n++
 		case line[0] == '[':
-			n, expression = class(line)
+			var err error
+			if n, expression, err = class(line); err != nil {
+				return "", err
+			}
 		default:
 			_, n = utf8.DecodeRuneInString(line)
 			expression = regexp.QuoteMeta(line[:n])
@@ -198,14 +228,25 @@ func translate(line string, wildcard func(string) (n int, expression string)) (s
 	return out.String(), nil
 }
 
-// wildcard is the one at a pattern's begin, and how long it is; 0: there is none.
+// wildcard is the one at a pattern's begin, with the slashes around it, and how long it is; 0: there is none. More than two stars are as two.
 func wildcard(line string) (n int, expression string) {
-	for _, w := range [][2]string{{"/**/", "(/|/.+/)"}, {"**/", "(|.*/)"}, {"/**", "(|/.*)"}, {"*", "[^/]*"}, {"?", "[^/]"}} {
-		if strings.HasPrefix(line, w[0]) {
-			return len(w[0]), w[1]
-		}
+	stars := strings.TrimPrefix(line, "/")
+	behind := strings.TrimLeft(stars, "*")
+	n, many := len(line)-len(behind), len(stars)-len(behind) > 1
+	begins, ends := stars != line, strings.HasPrefix(behind, "/")
+	switch {
+	case many && begins && ends:
+		return n + 1, "(/|/.+/)"
+	case many && begins:
+		return n, "(|/.*)"
+	case many && ends:
+		return n + 1, "(|.*/)"
+	case many:
+		return n, ".*"
+	case begins:
+		return 0, ""
 	}
-	return 0, ""
+	return exactWildcard(line)
 }
 
 // exactWildcard is wildcard within a name.
@@ -219,40 +260,110 @@ func exactWildcard(line string) (n int, expression string) {
 	return 0, ""
 }
 
-// class is the class of characters at a pattern's begin, such as [a-z] or [!0-9]; a bracket that nothing closes is itself.
-func class(line string) (n int, expression string) {
-	in, not := line[1:], ""
+// noName is the expression of what no name is.
+const noName = `[^\x00-\x{10ffff}]`
+
+// class is the class of bytes at a pattern's begin, such as [a-z] or [!0-9], in which no slash is; a bracket that nothing closes is itself.
+func class(line string) (n int, expression string, err error) {
+	in, not := line[1:], false
 	if in != "" && (in[0] == '!' || in[0] == '^') {
-		in, not = in[1:], "^/"
+		in, not = in[1:], true
 	}
-	var out strings.Builder
+	var has byteSet
 	for first := true; in != ""; first = false {
-		_, n := utf8.DecodeRuneInString(in)
-		named := strings.Index(in, ":]")
+		name, behind, named := strings.Cut(strings.TrimPrefix(in, "[:"), ":]")
 		switch {
 		case in[0] == ']' && !first:
-			return len(line) - len(in) + 1, "[" + not + out.String() + "]"
-		case strings.HasPrefix(in, "[:") && named > 1:
-			n = named + len(":]")
-			out.WriteString(in[:n])
-		case in[0] == '-':
-			out.WriteByte('-')
-		case in[0] == '\\' && len(in) > 1:
-			in = in[1:]
-			_, n = utf8.DecodeRuneInString(in)
-			fallthrough
+			return len(line) - len(in) + 1, has.expression(not), nil
+		case strings.HasPrefix(in, "[:") && named && name != "":
+			of, known := namedClasses()[name]
+			if !known {
+				return 0, "", fmt.Errorf("there is no class [:%s:]", name)
+			}
+			for c := range has {
+				has[c] = has[c] || of(rune(c))
+			}
+			in = behind
 		default:
-			out.WriteString(quoteInClass(in[:n]))
+			var from, to rune
+			from, in = oneOf(in)
+			to = from
+			if len(in) > 1 && in[0] == '-' && in[1] != ']' {
+				to, in = oneOf(in[1:])
+			}
+			if to < from {
+				return 0, "", fmt.Errorf("nothing is from %q to %q", from, to)
+			}
+			for c := from; c <= to; c++ {
+				has[c] = true
+			}
 		}
-		in = in[n:]
 	}
-	return 1, `\[`
+	return 1, `\[`, nil
 }
 
-// quoteInClass is a character of a class as itself.
-func quoteInClass(c string) string {
-	if strings.ContainsAny(c, `\]^-[&~`) {
-		return `\` + c
+// oneOf is the byte, as a character, with which what is left of a class begins, perhaps behind a backslash.
+func oneOf(in string) (c rune, behind string) {
+	if in[0] == '\\' && len(in) > 1 {
+		in = in[1:]
 	}
-	return c
+	c, n := utf8.DecodeRuneInString(in)
+	return c, in[n:]
+}
+
+// closed tells whether each class of a pattern has an end.
+func closed(line string) bool {
+	for line != "" {
+		n := 1
+		switch line[0] {
+		case '\\':
+			n = min(2, len(line))
+		case '[':
+			var err error
+			if n, _, err = class(line); err == nil && n == 1 {
+				return false
+			}
+			n = max(n, 1)
+		}
+		line = line[n:]
+	}
+	return true
+}
+
+// byteSet is a set of them.
+type byteSet [256]bool
+
+// expression is of one of the bytes, or of one that is none of them.
+func (b *byteSet) expression(not bool) string {
+	var out strings.Builder
+	in := func(c int) bool { return c < len(b) && c != '/' && b[c] != not }
+	for c := 0; c < len(b); c++ {
+		if from := c; in(c) {
+			for in(c + 1) {
+				c++
+			}
+			fmt.Fprintf(&out, `\x{%x}-\x{%x}`, from, c)
+		}
+	}
+	if out.Len() == 0 {
+		return noName
+	}
+	return "[" + out.String() + "]"
+}
+
+// namedClasses are those that git knows, all of ASCII.
+func namedClasses() map[string]func(rune) bool {
+	between := func(low, high rune) func(rune) bool { return func(c rune) bool { return low <= c && c <= high } }
+	digit, lower, upper := between('0', '9'), between('a', 'z'), between('A', 'Z')
+	alpha := func(c rune) bool { return lower(c) || upper(c) }
+	alnum := func(c rune) bool { return alpha(c) || digit(c) }
+	graph := between('!', '~')
+	return map[string]func(rune) bool{
+		"alnum": alnum, "alpha": alpha, "digit": digit, "graph": graph, "lower": lower, "print": between(' ', '~'), "upper": upper,
+		"blank":  func(c rune) bool { return c == ' ' || c == '\t' },
+		"cntrl":  func(c rune) bool { return c < ' ' || c == 0x7f },
+		"punct":  func(c rune) bool { return graph(c) && !alnum(c) },
+		"space":  func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) },
+		"xdigit": func(c rune) bool { return digit(c) || between('a', 'f')(c) || between('A', 'F')(c) },
+	}
 }

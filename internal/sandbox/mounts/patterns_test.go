@@ -19,7 +19,7 @@ func TestPatterns(t *testing.T) {
 		"a/**":                 {"a/": true, "a/b/c": true, "b/a/c": true},
 		"a/**/b":               {"a/b": true, "a/x/y/b": true, "ab": false},
 		"?at":                  {"cat": true, "at": false, "/at": false},
-		"*.pem\n!open.pem":     {"a.pem": true, "open.pem": false},
+		"*.pem\n!open.pem":     {"a.pem": true, "open.pem": false, "a/b/open.pem": false},
 		"!a\na":                {"a": true},
 		"# no\n\\#yes\n\\!yes": {"# no": false, "#yes": true, "!yes": true},
 		"notes++.txt":          {"notes++.txt": true, "notess.txt": false},
@@ -37,11 +37,24 @@ func TestPatterns(t *testing.T) {
 		"[a":                   {"[a": true, "a": false},
 		`[\]]x`:                {"]x": true, `\x`: false},
 		"[[:digit:]]x":         {"1x": true, "ax": false},
-		"  a b  ":              {"a b": true, "a b ": false},
+		"  a b  ":              {"a b": true, "  a b": true, "a b ": false},
+		" #a\n #b":             {"#a": true, " #a": true, "a": false},
 		`a\ `:                  {"a ": true, "a": false},
 		"crlf\r\nb":            {"crlf": true, "b": true},
 		"café":                 {"café": true},
 		"[[:]x":                {"[x": true, ":x": true, "ax": false},
+		"?":                    {"a": true, "\u00e9": false},
+		"??":                   {"\u00e9": true},
+		"[\u00e9][\u00e9]":     {"\u00e9": true},
+		"a/foo**\\/bar":        {"a/foox/y/bar": true},
+
+		// A class has no slash in it, whatever lies between its ends, and nothing is taken back by half of one.
+		"b\n!a[+-9]b":           {"a/b": true, "a1b": false},
+		"x\n!v[[:punct:]]x":     {"v/x": true},
+		"pub\n!*[[:print:]]pub": {"keys/pub": true},
+		"*\n![x":                {"[x": true, "x": true},
+		"*\n!?":                 {"\u00e9": true, "a": false},
+		"x\n !x":                {"x": true, " !x": true},
 
 		// A mark at the file's begin is no part of the first pattern.
 		"\ufeff.env":       {".env": true},
@@ -89,7 +102,7 @@ func hidesWithWay(p patterns, name string) bool {
 
 // TestPatternsRefuse: what would hide nothing, without a word, is refused.
 func TestPatternsRefuse(t *testing.T) {
-	for _, line := range []string{"!", "/", "!/", "//", "s\x00e\x00", "\xff\xfes", `a\`, "[z-a]", "[[:none:]]"} {
+	for _, line := range []string{"!", "/", "!/", "//", "s\x00e\x00", "\xff\xfes", `a\`, "[z-a]", "[[:none:]]", "![z-a]", "![[:^digit:]]", "![[:word:]]"} {
 		if _, err := parsePatterns("file", []byte("ok\n"+line)); !strings.Contains(fmt.Sprint(err), "line 2") {
 			t.Errorf("%q: %v", line, err)
 		}

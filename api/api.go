@@ -122,7 +122,7 @@ type Sandbox struct {
 	Engine   string    `json:"engine"`
 	Policy   string    `json:"policy_digest"`
 	Created  time.Time `json:"created"`
-	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, a line each
+	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, and what lockfiles leave out, a line each
 	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
 	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
 	// Stuck tells that it could not be taken away; not there: nobody failed to.

@@ -34,11 +34,14 @@ type File struct {
 	Digest    string    `json:"digest,omitempty"`
 	Size      int64     `json:"size,omitempty"`      // bytes; 0 is unknown
 	URL       string    `json:"url"`                 // where the upstream keeps it: absolute, without fragment and credentials
-	Path      string    `json:"path"`                // PathOf its URL
+	Path      string    `json:"path"`                // by which clients ask for it: PathOf its URL, or of Shown
 	Published time.Time `json:"published,omitzero"`  // zero: unknown
 	FirstSeen time.Time `json:"first_seen,omitzero"` // by this installation; the gateway's to set
 	Yanked    bool      `json:"yanked,omitempty"`    // by its publisher
 	Requires  string    `json:"requires,omitempty"`  // the runtime constraint in the protocol's own syntax, harmless to print
+	// Shown is the URL that clients are given, if URL has a form of the upstream's own of which a
+	// request would not say what it is for; "": they are given URL's.
+	Shown string `json:"shown,omitempty"`
 	// Sidecar is the digest that the index gives for the file's sidecar,
 	// "sha256:<hex>" or "".
 	Sidecar string `json:"sidecar,omitempty"`
@@ -76,6 +79,9 @@ type LeftOut struct {
 // one port that the gateway answers. For an upstream on https and its default
 // port that is the URL itself, so nothing is rewritten.
 func (f File) ClientURL() string {
+	if f.Shown != "" {
+		return f.Shown
+	}
 	u, err := url.Parse(f.URL)
 	if err != nil {
 		return "" // not reached: URL was made by ResolveFile

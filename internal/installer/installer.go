@@ -189,11 +189,12 @@ func (r Resolver) WriteLock(docs Documents, result Result) ([]byte, error) {
 	} else if !given {
 		return nil, fault.Invalid("the resolver left no %s", r.LockName)
 	}
-	if _, err := lockfile.Parse(r.LockName, data); err != nil {
-		if _, unpinned, loose := lockfile.ParseResolved(r.LockName, data); loose == nil && len(unpinned) > 0 {
-			return nil, fault.Invalid("no lockfile can hold %s %s: what is served of it is made in a sandbox of its own when it is first installed, and has no hash before that", unpinned[0].Name, unpinned[0].Version)
-		}
+	_, unpinned, err := lockfile.ParseResolved(r.LockName, data)
+	if err != nil {
 		return nil, err
+	}
+	if len(unpinned) > 0 {
+		return nil, fault.Invalid("no lockfile can hold %s %s: what is served of it is made in a sandbox of its own when it is first installed, and has no hash before that", unpinned[0].Name, unpinned[0].Version)
 	}
 	return data, nil
 }

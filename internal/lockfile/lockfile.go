@@ -6,9 +6,10 @@
 // their files; a *pin* is one release in it; a digest is *strong* if nobody can
 // forge it (sha256 and up, Go's h1); a *set* is all lockfiles of a run.
 //
-// A lockfile is read strictly and whole: what is malformed, pins nothing
-// strongly, or gives a package another package's file is an error with the
-// file's name and the line, before anything runs.
+// A lockfile is read strictly and whole: what is malformed or gives a package another
+// package's file is an error with the file's name and the line, before anything runs. An entry
+// that pins nothing strongly (it has no hash, or comes from a repository) refuses the name that
+// it has, and the others stay pinned.
 package lockfile
 
 import (
@@ -22,6 +23,10 @@ type Lockfile struct {
 	Digest    string // "sha256:<hex>" of its bytes
 	Ecosystem pkgref.Ecosystem
 	Pins      map[string][]policy.Pin // by canonical package name
+	// Unpinned are entries that can be held to no file, by canonical package name. Requests for
+	// these names are refused, but for the releases in Pins.
+	Unpinned map[string][]policy.Unpinned
+	Skipped  []Skipped // entries that no client asks a registry for, in the order of their lines
 	// Requires are what its releases require, where the format says so
 	// (package-lock.json, pnpm-lock.yaml, uv.lock, pylock.toml).
 	Requires map[pkgref.Ref][]Requirement

@@ -35,16 +35,37 @@ func readPackageLock(b *builder, data []byte) error {
 	if packages == nil {
 		return b.wrong(root.line, "the file has no packages")
 	}
-	for i, place := range packages.keys {
-		entry := packages.values[i]
+	for _, entry := range packages.values {
 		if err := b.object(entry, "a package"); err != nil {
 			return err
 		}
-		if err := b.npmPackage(place, entry); err != nil {
+	}
+	elsewhere := askedElsewhere(packages)
+	for i, place := range packages.keys {
+		if err := b.npmPackage(place, packages.values[i], elsewhere); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// askedElsewhere are the names that some package or the project asks for by a repository, a file or a URL, and not by a range.
+func askedElsewhere(packages *value) map[string]bool {
+	names := map[string]bool{}
+	for _, entry := range packages.values {
+		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies", "peerDependencies"} {
+			wanted := entry.get(key)
+			if wanted == nil || wanted.kind != mapping {
+				continue
+			}
+			for i, name := range wanted.keys {
+				if spec := wanted.values[i].text; strings.ContainsAny(spec, "/:") && !strings.HasPrefix(spec, "npm:") {
+					names[name] = true
+				}
+			}
+		}
+	}
+	return names
 }
 
 // installedAs is the name under which a package is installed, "" if the place is
@@ -58,8 +79,9 @@ func installedAs(place string) string {
 	return place[at+len(folder):]
 }
 
-func (b *builder) npmPackage(place string, entry *value) error {
+func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bool) error {
 	name := installedAs(place)
+	asked := elsewhere[name]
 	if name == "" || entry.isTrue("link") || entry.isTrue("inBundle") {
 		return nil
 	}
@@ -77,8 +99,15 @@ func (b *builder) npmPackage(place string, entry *value) error {
 	if line == 0 {
 		line = entry.line
 	}
-	if err := b.npmSource(entry, name); err != nil {
+	from, err := b.npmSource(entry, asked)
+	switch {
+	case err != nil:
 		return err
+	case from != "":
+		return b.unpinnable(line, name, version, from)
+	case version == "" && entry.isTrue("optional"):
+		b.skip(line, name, "is optional and for another system")
+		return nil
 	}
 	ref, err := b.ref(line, name, version)
 	if err != nil {
@@ -88,38 +117,54 @@ func (b *builder) npmPackage(place string, entry *value) error {
 		return err
 	}
 	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
-	sri, line, err := b.string(entry, "integrity")
-	if err != nil {
-		return err
-	}
-	if line == 0 {
-		return b.pin(entry.line, ref, nil)
-	}
-	digests, err := b.integrity(line, ref.Name+" "+ref.Version, sri)
-	if err != nil {
-		return err
-	}
-	return b.pin(entry.line, ref, digests)
+	return b.pinIntegrity(entry.line, ref, entry)
 }
 
-// npmSource refuses what does not come from a registry.
-func (b *builder) npmSource(entry *value, name string) error {
+// pinIntegrity adds a release by the integrity that is in an entry; one that can be forged pins nothing.
+func (b *builder) pinIntegrity(line int, ref pkgref.Ref, in *value) error {
+	sri, at, err := b.string(in, "integrity")
+	if err != nil {
+		return err
+	}
+	if at == 0 {
+		return b.pin(line, ref, nil)
+	}
+	digests, err := b.integrity(at, sri)
+	if err != nil {
+		return err
+	}
+	if len(digests) == 0 {
+		return b.unpinnable(line, ref.Name, ref.Version, hasWeakHash)
+	}
+	return b.pin(line, ref, digests)
+}
+
+// npmSource is why what does not come from a registry pins nothing; "": it does. A registry may have its tarballs wherever it likes, so a
+// URL tells that only if somebody asked for it. Then no release of the registry's is meant.
+func (b *builder) npmSource(entry *value, asked bool) (reason string, err error) {
 	resolved, line, err := b.string(entry, "resolved")
 	if err != nil || line == 0 {
-		return err
+		return "", err
 	}
-	if u, err := url.Parse(resolved); err != nil || (u.Scheme != "https" && u.Scheme != "http") || !strings.Contains(u.Path, "/-/") {
-		return b.wrong(line, "%s comes from a repository, a file or a URL of its own; only releases of a registry can be locked", excerpt.Of(name, maxQuoted))
+	u, err := url.Parse(resolved)
+	switch {
+	case err != nil || (u.Scheme != "https" && u.Scheme != "http"):
+		return "comes from a repository or a file", nil
+	case asked && !strings.Contains(u.Path, "/-/"):
+		return "comes from a URL of its own", nil
 	}
-	return nil
+	return "", nil
 }
 
-// npmTarball checks that a URL is that of the release's own tarball. Otherwise
+// npmTarball checks a URL that a registry's usual ones look like: it must be that of the release's own tarball. Otherwise
 // the lockfile gives a package another one's file under a hash that is right.
 func (b *builder) npmTarball(entry *value, key string, ref pkgref.Ref) error {
 	location, line, err := b.string(entry, key)
 	if err != nil || line == 0 {
 		return err
+	}
+	if u, err := url.Parse(location); err == nil && !strings.Contains(u.Path, "/-/") {
+		return nil // a registry's with names of its own, whose file is held to the hash
 	}
 	if !isTarballOf(location, ref) {
 		return b.wrong(line, "%q is not the tarball of %s %s", excerpt.Of(location, maxQuoted), ref.Name, ref.Version)

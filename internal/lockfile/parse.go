@@ -57,9 +57,9 @@ func Parse(name string, data []byte) (*Lockfile, error) {
 	return parse(name, data, &builder{})
 }
 
-// ParseResolved reads what a resolver left in a lockfile's format. What it could not pin is no
-// error but named: a file that is made only when somebody wants it has no digest before. What
-// has such entries can hold no run.
+// ParseResolved reads what a resolver left in a lockfile's format. What it could not pin is
+// named: a file that is made only when somebody wants it has no digest before. Other entries
+// that pin nothing are errors, since a resolver was asked for releases alone.
 func ParseResolved(name string, data []byte) (lock *Lockfile, unpinned []pkgref.Ref, err error) {
 	b := &builder{resolved: true}
 	lock, err = parse(name, data, b)
@@ -74,15 +74,19 @@ func parse(name string, data []byte, b *builder) (*Lockfile, error) {
 	case len(data) > MaxBytes:
 		return nil, fault.Invalid("%s has %d bytes; a lockfile may have %d", name, len(data), MaxBytes)
 	}
-	b.name, b.ecosystem, b.pins, b.requires = name, ecosystem, map[string][]policy.Pin{}, map[pkgref.Ref][]Requirement{}
-	if err := b.text(data); err != nil {
+	b.name, b.ecosystem, b.pins, b.requires, b.unpinnables = name, ecosystem, map[string][]policy.Pin{}, map[pkgref.Ref][]Requirement{}, map[string][]policy.Unpinned{}
+	bare := bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with a mark, which their tools ignore
+	if err := b.text(bare); err != nil {
 		return nil, err
 	}
-	if err := read(b, data); err != nil {
+	if err := read(b, bare); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	return &Lockfile{Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem, Pins: b.pins, Requires: b.requires}, nil
+	return &Lockfile{
+		Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem,
+		Pins: b.pins, Requires: b.requires, Unpinned: b.unpinnables, Skipped: b.skipped,
+	}, nil
 }
 
 // builder collects the pins of one lockfile.
@@ -91,8 +95,11 @@ type builder struct {
 	ecosystem pkgref.Ecosystem
 	pins      map[string][]policy.Pin
 	requires  map[pkgref.Ref][]Requirement
-	count     int // of pins
+	count     int // of pins, and of entries that pin nothing
 	values    int // of a document
+
+	unpinnables map[string][]policy.Unpinned
+	skipped     []Skipped
 
 	resolved bool         // unpinned releases are no error
 	unpinned []pkgref.Ref // those
@@ -112,7 +119,7 @@ func (b *builder) text(data []byte) error {
 		case r == utf8.RuneError && n == 1:
 			return b.wrong(line, "the file is not UTF-8 text")
 		case r == '\ufeff':
-			return b.wrong(line, "the file has a byte order mark; save it without one")
+			return b.wrong(line, "the file has a byte order mark in it; take it out")
 		case r == '\n':
 			line++
 		case (r < ' ' && r != '\t' && r != '\r') || r == 0x7f:
@@ -146,15 +153,15 @@ func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
 	return ref, nil
 }
 
-// pin adds a release. It must have a digest, since one without would let any
-// file of the release in, or none.
+// pin adds a release. One without a digest would let any file of the release in,
+// or none: its name is refused.
 func (b *builder) pin(line int, ref pkgref.Ref, digests []string) error {
 	if len(digests) == 0 && b.resolved && len(b.unpinned) < maxPins {
 		b.unpinned = append(b.unpinned, ref)
 		return nil
 	}
 	if len(digests) == 0 {
-		return b.wrong(line, "%s has no hash; %s", ref.Name+" "+ref.Version, lockAgain)
+		return b.unpinnable(line, ref.Name, ref.Version, hasNoHash)
 	}
 	return b.add(ref, policy.Pin{Version: ref.Version, Digests: digests, Lockfile: b.name, Line: line})
 }
@@ -166,9 +173,6 @@ func (b *builder) add(ref pkgref.Ref, pin policy.Pin) error {
 	b.pins[ref.Name] = append(b.pins[ref.Name], pin)
 	return nil
 }
-
-// lockAgain tells how to get strong hashes; the tool is the one that wrote the file.
-const lockAgain = "write the file again with a tool that puts sha256 or stronger hashes in"
 
 // maxQuoted bounds others' text in a sentence.
 const maxQuoted = 100

@@ -8,12 +8,41 @@ import (
 )
 
 // readPnpm reads pnpm-lock.yaml of versions 6 and 9. Directories are the
-// project's own and are left out.
+// project's own and are left out. Before the project's document there may be one of the
+// tools that pnpm is run by, which it gets from the registry as well.
 func readPnpm(b *builder, data []byte) error {
-	root, err := b.readYAML(data)
+	documents, err := b.readYAML(data, 2)
 	if err != nil {
 		return err
 	}
+	if len(documents) > 1 && !isOfTools(documents[0]) {
+		return b.wrong(documents[1].line, "the file has more than one YAML document, and the first is not that of the tools by which pnpm is run")
+	}
+	for _, root := range documents {
+		if err := b.pnpmDocument(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOfTools tells whether a document names what pnpm itself is run by, and nothing that a project depends on.
+func isOfTools(root *value) bool {
+	importers := root.get("importers")
+	if importers == nil || importers.kind != mapping || len(importers.values) == 0 {
+		return false
+	}
+	for _, project := range importers.values {
+		for _, key := range project.keys {
+			if key != "packageManagerDependencies" && key != "configDependencies" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (b *builder) pnpmDocument(root *value) error {
 	if err := b.object(root, "the document"); err != nil {
 		return err
 	}
@@ -75,33 +104,51 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	if resolution.get("directory") != nil {
 		return nil
 	}
-	sri, at, err := b.string(resolution, "integrity")
+	name, version, err := b.pnpmKey(line, key, entry)
 	if err != nil {
 		return err
 	}
-	made := b.resolved && at == 0 && resolution.get("tarball") != nil // whose URL is no published tarball's
-	if (at == 0 && !made) || resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil {
-		return b.wrong(resolution.line, "%q comes from a repository or a URL, or has no hash; only releases of a registry can be locked", excerpt.Of(key, maxQuoted))
+	hashed, linked := resolution.get("integrity") != nil, resolution.get("tarball") != nil
+	switch {
+	case strings.HasPrefix(version, "runtime:"):
+		b.skip(line, name+"@"+version, "is a runtime, which pnpm downloads from elsewhere")
+		return nil
+	case resolution.get("type") != nil || resolution.get("repo") != nil || resolution.get("commit") != nil:
+		return b.unpinnable(line, name, "", "comes from a repository")
+	case strings.ContainsAny(version, "/:"):
+		return b.unpinnable(line, name, "", "comes from a URL of its own or a file")
+	case !hashed && linked && !b.resolved: // a resolver has it of what is made when somebody wants it
+		return b.unpinnable(line, name, version, hasNoHash)
 	}
-	bare, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "(")
-	cut := strings.LastIndexByte(bare, '@')
-	if cut <= 0 {
-		return b.wrong(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
-	}
-	ref, err := b.ref(line, bare[:cut], bare[cut+1:])
+	ref, err := b.ref(line, name, version)
 	if err != nil {
 		return err
 	}
-	if made {
+	if !hashed {
 		return b.pin(line, ref, nil)
 	}
 	if err := b.npmTarball(resolution, "tarball", ref); err != nil {
 		return err
 	}
 	b.requirePins(ref, entry) // of version 6; version 9 has snapshots
-	digests, err := b.integrity(at, ref.Name+" "+ref.Version, sri)
+	return b.pinIntegrity(line, ref, resolution)
+}
+
+// pnpmKey reads the key of an entry: its name and version, behind whose first @ a URL may stand. What comes from a repository has
+// the name beside it in version 6.
+func (b *builder) pnpmKey(line int, key string, entry *value) (name, version string, err error) {
+	own, _, err := b.string(entry, "name")
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	return b.pin(line, ref, digests)
+	bare, _, _ := strings.Cut(strings.TrimPrefix(key, "/"), "(")
+	if own != "" {
+		return own, strings.TrimPrefix(bare, own+"@"), nil
+	}
+	scoped := strings.TrimPrefix(bare, "@")
+	name, version, ok := strings.Cut(scoped, "@")
+	if !ok || name == "" {
+		return "", "", b.wrong(line, "%q is not name@version", excerpt.Of(key, maxQuoted))
+	}
+	return bare[:len(bare)-len(scoped)] + name, version, nil
 }

@@ -44,14 +44,14 @@ func (b *builder) pylockPackage(p *value) error {
 	if p.get("directory") != nil {
 		return nil
 	}
-	for _, other := range []string{"vcs", "archive"} {
-		if f := p.get(other); f != nil {
-			return b.wrong(f.line, "the package %q comes from a %s; only releases of an index can be locked", excerpt.Of(name, maxQuoted), other)
-		}
-	}
 	version, _, err := b.string(p, "version")
 	if err != nil {
 		return err
+	}
+	for key, from := range map[string]string{"vcs": "repository", "archive": "file or a URL of its own"} {
+		if p.get(key) != nil {
+			return b.unpinnable(p.line, name, version, "comes from a "+from+", not from an index")
+		}
 	}
 	ref, err := b.ref(p.line, name, version)
 	if err != nil {
@@ -64,9 +64,12 @@ func (b *builder) pylockPackage(p *value) error {
 	}
 	var digests []string
 	for _, f := range files {
-		found, err := b.pylockFile(f, ref)
+		found, lacks, err := b.pylockFile(f, ref)
 		if err != nil {
 			return err
+		}
+		if lacks != "" {
+			return b.pinFiles(p.line, ref, nil, lacks)
 		}
 		digests = append(digests, found...)
 	}
@@ -92,38 +95,38 @@ func (b *builder) pylockFiles(p *value) (files []*value, err error) {
 	return files, nil
 }
 
-func (b *builder) pylockFile(f *value, ref pkgref.Ref) ([]string, error) {
+// pylockFile are the digests of a file; lacks is what is wrong with its hash.
+func (b *builder) pylockFile(f *value, ref pkgref.Ref) (digests []string, lacks string, err error) {
 	if err := b.object(f, "a file"); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := b.fileName(f, ref, "url", "path", "name"); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	hashes, err := b.child(f, "hashes", mapping)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if hashes == nil || len(hashes.keys) == 0 {
-		return nil, b.wrong(f.line, "a file of %s %s has no hash; %s", ref.Name, ref.Version, lockAgain)
+		return nil, hasNoHash, nil
 	}
-	var digests []string
 	for i, algorithm := range hashes.keys {
 		v := hashes.values[i]
 		if v.kind != text {
-			return nil, b.wrong(v.line, "a hash must be a string")
+			return nil, "", b.wrong(v.line, "a hash must be a string")
 		}
 		digest, strong, err := b.hexDigest(v.line, algorithm, v.text)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if strong {
 			digests = append(digests, digest)
 		}
 	}
 	if len(digests) == 0 {
-		return nil, b.wrong(hashes.line, "a file of %s %s has only a weak hash, which can be forged; %s", ref.Name, ref.Version, lockAgain)
+		return nil, hasWeakHash, nil
 	}
-	return strongest(digests), nil
+	return strongest(digests), "", nil
 }
 
 // strongest keeps the digests of the strongest algorithm.

@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Written once; regexps are constant.
 var (
 	// comment is where pip finds one.
 	comment = regexp.MustCompile(`(^|\s)#.*$`)
+	// begins is the name at a requirement's begin.
+	begins = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[A-Za-z0-9._,\s-]*\])?\s*(?:[<>=!~(@]|$)`)
 	// pinned is "name [extras] == version", before the marker.
 	pinned = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[A-Za-z0-9._,\s-]*\])?\s*={2,3}\s*([^\s,;=]+)$`)
 )
@@ -35,8 +36,8 @@ type word struct {
 	line int
 }
 
-// readRequirements reads pip's requirements with hashes. Every line must be a
-// pin with its hashes; what would bring packages from elsewhere is refused.
+// readRequirements reads pip's requirements with hashes. What is no pin with its hashes refuses its
+// name; options that would bring packages from elsewhere are errors. The project's own directories are left out.
 func readRequirements(b *builder, data []byte) error {
 	if err := b.lines(data, maxLine); err != nil {
 		return err
@@ -78,10 +79,17 @@ func (b *builder) requirement(words []word) error {
 	}
 	line := words[0].line
 	if strings.HasPrefix(words[0].text, "-") {
-		if harmless(words[0].text) {
+		option, of, _ := strings.Cut(words[0].text, "=")
+		if of == "" && len(words) > 1 {
+			of = words[1].text
+		}
+		switch {
+		case harmless(words[0].text):
+			return nil
+		case (option == "-e" || option == "--editable") && isDirectory(of):
+			b.skip(line, of, "is a directory of the project's own")
 			return nil
 		}
-		option, _, _ := strings.Cut(words[0].text, "=")
 		return b.wrong(line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
 	}
 	end := 0
@@ -90,36 +98,49 @@ func (b *builder) requirement(words []word) error {
 		spec = append(spec, words[end].text)
 		end++
 	}
-	ref, err := b.requirementRef(line, strings.Join(spec, " "))
+	return b.requirementPin(line, strings.Join(spec, " "), words[end:])
+}
+
+// isDirectory tells whether a requirement is a path, such as tools write for the project itself and its members.
+func isDirectory(of string) bool {
+	return strings.HasPrefix(of, ".") || strings.HasPrefix(of, "/") || strings.HasPrefix(of, "file:")
+}
+
+// requirementPin reads a requirement and its hashes.
+func (b *builder) requirementPin(line int, spec string, hashes []word) error {
+	if strings.Contains(spec, "${") {
+		return b.wrong(line, "variables are not read in a lockfile")
+	}
+	before, _, _ := strings.Cut(spec, ";")
+	before = strings.TrimSpace(before)
+	if isDirectory(before) {
+		b.skip(line, before, "is a path of the project's own")
+		return nil
+	}
+	digests, weak, err := b.requirementHashes(hashes)
 	if err != nil {
 		return err
 	}
-	digests, err := b.requirementHashes(ref, words[end:])
+	named, m := begins.FindStringSubmatch(before), pinned.FindStringSubmatch(before)
+	switch {
+	case named == nil:
+		return b.wrong(line, "%q has no name of a package; write name==version with its --hash", excerpt.Of(before, maxQuoted))
+	case strings.ContainsAny(before, "@:"):
+		return b.unpinnable(line, named[1], "", "comes from a URL or a repository, not from an index")
+	case m == nil || strings.Contains(m[2], "*"):
+		return b.unpinnable(line, named[1], "", "is not pinned to one version")
+	case weak:
+		return b.unpinnable(line, m[1], m[2], hasWeakHash)
+	}
+	ref, err := b.ref(line, m[1], m[2])
 	if err != nil {
 		return err
 	}
 	return b.pin(line, ref, digests)
 }
 
-func (b *builder) requirementRef(line int, spec string) (pkgref.Ref, error) {
-	if strings.Contains(spec, "${") {
-		return pkgref.Ref{}, b.wrong(line, "variables are not read in a lockfile")
-	}
-	before, _, _ := strings.Cut(spec, ";")
-	before = strings.TrimSpace(before)
-	if strings.Contains(before, "://") || strings.Contains(before, "@") {
-		return pkgref.Ref{}, b.wrong(line, "%q names a URL or a repository; only releases of an index can be locked", excerpt.Of(before, maxQuoted))
-	}
-	m := pinned.FindStringSubmatch(before)
-	if m == nil || strings.Contains(m[2], "*") {
-		return pkgref.Ref{}, b.wrong(line, "%q is not pinned; write name==version with its --hash", excerpt.Of(before, maxQuoted))
-	}
-	return b.ref(line, m[1], m[2])
-}
-
-// requirementHashes reads "--hash=algorithm:hex" and "--hash algorithm:hex".
-func (b *builder) requirementHashes(ref pkgref.Ref, words []word) ([]string, error) {
-	var digests []string
+// requirementHashes reads "--hash=algorithm:hex" and "--hash algorithm:hex"; weak: one of them can be forged.
+func (b *builder) requirementHashes(words []word) (digests []string, weak bool, err error) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		hash, ok := strings.CutPrefix(w.text, "--hash=")
@@ -128,16 +149,16 @@ func (b *builder) requirementHashes(ref pkgref.Ref, words []word) ([]string, err
 			hash, ok = words[i].text, true
 		}
 		if !ok {
-			return nil, b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
+			return nil, false, b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
 		}
 		digest, strong, err := b.colonDigest(w.line, hash)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if !strong {
-			return nil, b.wrong(w.line, "%s %s has a weak hash, which can be forged; %s", ref.Name, ref.Version, lockAgain)
+		if strong {
+			digests = append(digests, digest)
 		}
-		digests = append(digests, digest)
+		weak = weak || !strong
 	}
-	return digests, nil
+	return digests, weak, nil
 }

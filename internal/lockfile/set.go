@@ -74,6 +74,20 @@ func (s *Set) Trusted() bool { return s.trust }
 // Files are the set's lockfiles.
 func (s *Set) Files() []*Lockfile { return slices.Clone(s.files) }
 
+// mostRemarks bounds those of a set.
+const mostRemarks = 16
+
+// Remarks are those of its lockfiles.
+func (s *Set) Remarks() (remarks []string) {
+	for _, f := range s.files {
+		remarks = append(remarks, f.Remarks()...)
+	}
+	if more := len(remarks) - mostRemarks; more > 0 {
+		remarks = append(remarks[:mostRemarks], fmt.Sprintf("%d more remarks about lockfiles are left out", more))
+	}
+	return remarks
+}
+
 // For says what the set has about a package; nil if no lockfile of its
 // ecosystem is in it.
 func (s *Set) For(pkg pkgref.Ref) *policy.Lock {
@@ -86,6 +100,7 @@ func (s *Set) For(pkg pkgref.Ref) *policy.Lock {
 			lock = &policy.Lock{Mode: s.mode, Trusted: s.trust}
 		}
 		lock.Pins = append(lock.Pins, f.Pins[pkg.Name]...)
+		lock.Unpinned = append(lock.Unpinned, f.Unpinned[pkg.Name]...)
 	}
 	return lock
 }

@@ -42,6 +42,10 @@ func (b *builder) uvPackage(p *value) error {
 	if err != nil {
 		return err
 	}
+	version, _, err := b.string(p, "version")
+	if err != nil {
+		return err
+	}
 	source, err := b.child(p, "source", mapping)
 	if err != nil {
 		return err
@@ -55,11 +59,7 @@ func (b *builder) uvPackage(p *value) error {
 		}
 	}
 	if source.get("registry") == nil {
-		return b.wrong(source.line, "the package %q comes from a %s; only releases of an index can be locked", excerpt.Of(name, maxQuoted), excerpt.Of(source.keys[0], maxQuoted))
-	}
-	version, _, err := b.string(p, "version")
-	if err != nil {
-		return err
+		return b.unpinnable(p.line, name, version, "comes from a "+uvSource(source.keys[0])+", not from an index")
 	}
 	ref, err := b.ref(p.line, name, version)
 	if err != nil {
@@ -71,21 +71,43 @@ func (b *builder) uvPackage(p *value) error {
 			b.requireNames(ref, names)
 		}
 	}
-	digests, err := b.uvFiles(p, ref)
+	digests, lacks, err := b.uvFiles(p, ref)
 	if err != nil {
 		return err
 	}
-	return b.pin(p.line, ref, digests)
+	return b.pinFiles(p.line, ref, digests, lacks)
 }
 
-func (b *builder) uvFiles(p *value, ref pkgref.Ref) ([]string, error) {
+// pinFiles adds a release by the digests of its files; lacks is what is wrong with the hash of one of them: then it pins nothing.
+func (b *builder) pinFiles(line int, ref pkgref.Ref, digests []string, lacks string) error {
+	if lacks != "" {
+		return b.unpinnable(line, ref.Name, ref.Version, "has a file that "+lacks)
+	}
+	return b.pin(line, ref, digests)
+}
+
+// uvSource is a kind of source in words.
+func uvSource(kind string) string {
+	switch kind {
+	case "git":
+		return "repository"
+	case "url":
+		return "URL"
+	case "path":
+		return "file"
+	}
+	return "source that is not known here"
+}
+
+// uvFiles are the digests of a release's files; lacks is what is wrong with the hash of one of them.
+func (b *builder) uvFiles(p *value, ref pkgref.Ref) (digests []string, lacks string, err error) {
 	sdist, err := b.child(p, "sdist", mapping)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	wheels, err := b.child(p, "wheels", list)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	var files []*value
 	if sdist != nil {
@@ -94,31 +116,30 @@ func (b *builder) uvFiles(p *value, ref pkgref.Ref) ([]string, error) {
 	if wheels != nil {
 		files = append(files, wheels.values...)
 	}
-	var digests []string
 	for _, f := range files {
 		if err := b.object(f, "a file"); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if err := b.fileName(f, ref, "url", "path", "filename"); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		hash, line, err := b.string(f, "hash")
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if hash == "" {
-			return nil, b.wrong(f.line, "a file of %s %s has no hash; %s", ref.Name, ref.Version, lockAgain)
+			return nil, hasNoHash, nil
 		}
 		digest, strong, err := b.colonDigest(line, hash)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if !strong {
-			return nil, b.wrong(line, "a file of %s %s has a weak hash, which can be forged; %s", ref.Name, ref.Version, lockAgain)
+			return nil, hasWeakHash, nil
 		}
 		digests = append(digests, digest)
 	}
-	return digests, nil
+	return digests, "", nil
 }
 
 // fileName checks the names that a file has at some of its keys; it must have one.

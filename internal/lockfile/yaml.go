@@ -19,9 +19,9 @@ const (
 	maxYAMLNodes = 160_000
 )
 
-// readYAML reads one YAML document of plain mappings, lists and scalars;
+// readYAML reads at most so many YAML documents of plain mappings, lists and scalars, and one at least;
 // anchors, aliases, tags and merged keys make it mean what it does not show.
-func (b *builder) readYAML(data []byte) (*value, error) {
+func (b *builder) readYAML(data []byte, most int) (documents []*value, err error) {
 	if len(data) > maxYAML {
 		return nil, b.wrong(1, "the file has %d bytes; a lockfile in YAML may have %d", len(data), maxYAML)
 	}
@@ -36,17 +36,25 @@ func (b *builder) readYAML(data []byte) (*value, error) {
 	if err != nil {
 		return nil, b.wrong(1, "the file is not YAML")
 	}
-	var document, second yaml.Node
-	if err := loader.Load(&document); err != nil {
-		return nil, b.badYAML(err)
+	for {
+		var document yaml.Node
+		err := loader.Load(&document)
+		switch {
+		case errors.Is(err, io.EOF) && len(documents) > 0:
+			return documents, nil
+		case err != nil:
+			return nil, b.badYAML(err)
+		case len(documents) == most:
+			return nil, b.wrong(max(document.Line, 1), "the file has more than %d YAML documents", most)
+		case document.Kind != yaml.DocumentNode || len(document.Content) != 1:
+			return nil, b.wrong(1, "the file is empty")
+		}
+		root, err := b.fromYAML(document.Content[0], 0)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, root)
 	}
-	if err := loader.Load(&second); !errors.Is(err, io.EOF) {
-		return nil, b.wrong(max(second.Line, 1), "the file has more than one YAML document")
-	}
-	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
-		return nil, b.wrong(1, "the file is empty")
-	}
-	return b.fromYAML(document.Content[0], 0)
 }
 
 // mostNodes is at least how many values the library makes of a document, by what YAML has between them:

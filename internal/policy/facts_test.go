@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,48 @@ func TestLockfiles(t *testing.T) {
 	}
 	if d := p.Judge(clock(), policy.Subject{Package: node("b", ""), Lock: lockOf(frozen, true)}).Name(); d.Allowed() {
 		t.Errorf("a name that is outside: %+v", d)
+	}
+}
+
+// TestUnpinnedEntriesRefuseTheirNames in each mode, with and without trust, the name's page and its files; and they refuse nothing that
+// another entry pins. The control is the same question without the entry.
+func TestUnpinnedEntriesRefuseTheirNames(t *testing.T) {
+	p := mustParse(t, "packages: { default: allow }")
+	entry := policy.Unpinned{Version: "1.0.0", Reason: "comes from a repository", Lockfile: "app/package-lock.json", Line: 12}
+	held := policy.Pin{Version: "2.0.0", Digests: []string{"sha512:aa"}, Lockfile: "app/package-lock.json", Line: 7}
+	const why = "package-lock.json line 12 comes from a repository"
+	for _, mode := range []policy.LockMode{policy.LockFrozen, policy.LockPrefer} {
+		for _, trusted := range []bool{false, true} {
+			ask := func(version string, unpinned []policy.Unpinned, pins ...policy.Pin) (name, file policy.Decision) {
+				lock := &policy.Lock{Mode: mode, Trusted: trusted, Pins: pins, Unpinned: unpinned}
+				in := archive(node("b", version))
+				in.Lock, in.Digests, in.Complete = lock, []string{"sha512:aa"}, true
+				return p.Judge(clock(), policy.Subject{Package: node("b", ""), Lock: lock}).Name(), p.Decide(clock(), in)
+			}
+			without := entry
+			without.Version = ""
+			for version, entries := range map[string][]policy.Unpinned{"1.0.0": {entry}, "3.0.0": {entry}, "2.0.0": {without}} {
+				name, file := ask(version, entries)
+				for _, d := range []policy.Decision{name, file} {
+					expect(t, fmt.Sprint(mode, trusted, version), d, policy.Deny, "packages.lockfile")
+					if !strings.Contains(d.Reason, why) {
+						t.Errorf("%s: %s", version, d.Reason)
+					}
+				}
+			}
+			if name, file := ask("1.0.0", nil); name.Allowed() != (mode == policy.LockPrefer) || file.Allowed() != name.Allowed() {
+				t.Errorf("%s without the entry: %+v", mode, file)
+			}
+			if name, file := ask("2.0.0", []policy.Unpinned{entry}, held); !name.Allowed() || !file.Allowed() {
+				t.Errorf("%s: what another entry pins: %+v %+v", mode, name, file)
+			}
+			if _, file := ask("1.0.0", []policy.Unpinned{entry}, held); file.Allowed() || !strings.Contains(file.Reason, why) {
+				t.Errorf("%s: beside a pin: %+v", mode, file)
+			}
+			if _, file := ask("3.0.0", []policy.Unpinned{entry}, held); file.Allowed() || strings.Contains(file.Reason, why) {
+				t.Errorf("%s: a version of neither: %+v", mode, file)
+			}
+		}
 	}
 }
 

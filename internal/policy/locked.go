@@ -71,13 +71,20 @@ func (j *Judge) pinnedVersionOf(r pkgref.Version) string {
 	return ""
 }
 
-// where is "package-lock.json line 12".
-func (p Pin) where() string {
-	where := plain(p.Lockfile[strings.LastIndexByte(p.Lockfile, '/')+1:], 40)
-	if p.Line > 0 {
-		where += " line " + strconv.Itoa(p.Line)
+func (p Pin) where() string { return lineOf(p.Lockfile, p.Line) }
+
+// lineOf is "package-lock.json line 12".
+func lineOf(lockfile string, line int) string {
+	where := plain(lockfile[strings.LastIndexByte(lockfile, '/')+1:], 40)
+	if line > 0 {
+		where += " line " + strconv.Itoa(line)
 	}
 	return where
+}
+
+// unpinned is the refusal of what an entry names that can be held to no file.
+func (j *Judge) unpinned(u Unpinned) *Decision {
+	return j.lockRefusal("%s in %s %s, so nothing says which file is meant", short(j.name), lineOf(u.Lockfile, u.Line), plain(u.Reason, 80))
 }
 
 func (j *Judge) lockRefusal(format string, args ...any) *Decision {
@@ -89,7 +96,11 @@ func (j *Judge) lockedName() *Decision {
 	switch {
 	case j.about.Lock == nil && j.policy.packages.locked[j.ecosystem]:
 		return j.lockRefusal("packages.lockfile names a lockfile of %s, and this run was given none", j.ecosystem)
-	case j.about.Lock == nil || len(j.pins) > 0 || j.about.Lock.Mode == LockPrefer:
+	case j.about.Lock == nil || len(j.pins) > 0:
+		return nil
+	case len(j.about.Lock.Unpinned) > 0:
+		return j.unpinned(j.about.Lock.Unpinned[0])
+	case j.about.Lock.Mode == LockPrefer:
 		return nil
 	}
 	return j.lockRefusal("%s is in none of this run's lockfiles, and they are frozen", short(j.name))
@@ -102,6 +113,11 @@ func (j *Judge) lockedRelease(r pkgref.Version) *Decision {
 	}
 	if len(j.pins) == 0 || len(j.pinned(r, false)) > 0 {
 		return nil
+	}
+	for _, u := range j.about.Lock.Unpinned {
+		if version, ok := pkgref.ParseVersion(j.ecosystem, u.Version); ok && r.Same(version) {
+			return j.unpinned(u)
+		}
 	}
 	if versions := j.pinnedVersions(); versions != "" {
 		return j.lockRefusal("this version of %s is not the one in %s (%s)", short(j.name), j.pins[0].where(), versions)

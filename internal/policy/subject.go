@@ -109,6 +109,17 @@ type Lock struct {
 	Mode    LockMode
 	Trusted bool  // it stands for the allowlist
 	Pins    []Pin // of this package; none: it is outside
+	// Unpinned are entries of this package that can be held to no file: nothing of it is let in
+	// but what Pins has.
+	Unpinned []Unpinned
+}
+
+// Unpinned is an entry of a lockfile that can be held to no file.
+type Unpinned struct {
+	Version  string // canonical; "": it has none
+	Reason   string // "comes from a repository", as it follows the entry's name
+	Lockfile string // its name, as given
+	Line     int
 }
 
 // Pin is one release in a lockfile. Any file with one of the digests is in.

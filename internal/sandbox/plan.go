@@ -130,6 +130,7 @@ func (p *plan) newInfo(req Request, caps engine.Capabilities) Info {
 	req.from.Name(&info)
 	if p.lock != nil {
 		info.LockDigest, info.LockBytes = p.lock.Digest(), req.Lock.KeptBytes()
+		info.Notes = append(info.Notes, p.lock.Remarks()...)
 	}
 	if info.Run == "" {
 		info.Run = journal.NewID("run-", 6)

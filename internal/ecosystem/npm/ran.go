@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,14 +22,14 @@ var _ ecosystem.Builder = Protocol{}
 // the same without that.
 func (Protocol) Built(source ecosystem.File) (ecosystem.File, bool) {
 	path, okPath := strings.CutSuffix(source.Path, tarballSuffix)
-	url, okURL := strings.CutSuffix(source.URL, tarballSuffix)
+	url, okURL := strings.CutSuffix(cmp.Or(source.Shown, source.URL), tarballSuffix)
 	name, okName := strings.CutSuffix(source.Name, tarballSuffix)
 	if source.Kind != policy.KindPackage || !source.Scripts || !okPath || !okURL || !okName {
 		return ecosystem.File{}, false
 	}
 	ran := source
 	ran.Kind, ran.Scripts, ran.Size = policy.KindRan, false, 0
-	ran.Name, ran.Path, ran.URL = name+ranSuffix, path+ranSuffix, url+ranSuffix
+	ran.Name, ran.Path, ran.URL, ran.Shown = name+ranSuffix, path+ranSuffix, url+ranSuffix, ""
 	return ran, true
 }
 

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -226,16 +227,31 @@ func (p *packument) digestText(r *release, v jsontext.Value) string {
 	return s
 }
 
-// resolve takes a tarball's link apart and gives the URL for clients.
+// resolve takes a tarball's link apart and gives the URL for clients. Some registries have tarballs at paths that
+// name no release. Clients are given one that does; the tarball itself says whose it is (Inspect).
 func (p *packument) resolve(r *release, link string) string {
 	location, path, _, reason := ecosystem.ResolveFile(p.base, openScopes(link))
 	if reason != "" {
 		r.refuse(reason)
 		return ""
 	}
-	t, ok := tarballOf(path)
-	if !ok || t.ran || t.project != p.index.Project || t.version != r.version {
-		r.refuse("its tarball's path is not that of this release")
+	t, dashed, err := tarballAt(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	named := dashed && err == nil
+	switch {
+	case link == "":
+		r.refuse("the registry gives no URL of its tarball")
+		return ""
+	case !dashed, !named && strings.Contains(path, "/"+p.index.Project+"/-/"):
+		u, err := url.Parse(location)
+		if err != nil {
+			r.refuse("its URL can't be read")
+			return ""
+		}
+		t.file = bareName(p.index.Project) + "-" + r.version + tarballSuffix
+		path = "/" + p.index.Project + "/-/" + t.file
+		r.file.Shown = "https://" + u.Hostname() + path
+	case !named || t.ran || t.project != p.index.Project || t.version != r.version:
+		r.refuse("its tarball's path is that of another release")
 		return ""
 	}
 	r.dist = true

@@ -20,7 +20,7 @@ const distTags = "-/dist-tags"
 
 // Route reads a request: BASE is the root, BASE/-/ has the registry's own
 // services, BASE/PROJECT is a packument and BASE/PROJECT/RELEASE a manifest; any
-// other path that ends in PROJECT/-/FILE is a tarball. A scope's slash may be
+// other path that ends in PROJECT/-/FILE, or has PROJECT/VERSION/ in it, is a tarball. A scope's slash may be
 // encoded: clients follow no redirect reliably, so all spellings are served.
 func (Protocol) Route(place ecosystem.Place, r ecosystem.Request) (ecosystem.Route, error) {
 	path := openScopes(r.Path)
@@ -55,10 +55,40 @@ func (Protocol) Route(place ecosystem.Place, r ecosystem.Request) (ecosystem.Rou
 			}, nil
 		}
 	}
-	if !isIndex {
-		return ecosystem.Route{}, fault.New(fault.ErrNotFound, "the path names no tarball of a package")
+	route, err := ecosystem.Route{}, fault.New(fault.ErrNotFound, "the path names no tarball of a package")
+	if isIndex {
+		route, err = pageRoute(below)
 	}
-	return pageRoute(below)
+	if err != nil && place.Files && !slash {
+		if named, ok := releaseIn(segments); ok {
+			return named, nil
+		}
+	}
+	return route, err
+}
+
+// releaseIn reads a path in which a project's name stands before a version, with something before and behind the two, as some registries have their
+// tarballs, and lockfiles that were made without the gateway. Whether it is one of that release the project's page says.
+func releaseIn(segments []string) (ecosystem.Route, bool) {
+	for i := 1; i < len(segments)-1; i++ {
+		version, err := pkgref.CanonicalVersion(pkgref.Node, segments[i])
+		if err != nil {
+			continue
+		}
+		from := i - 1
+		if from > 0 && strings.HasPrefix(segments[from-1], "@") {
+			from--
+		}
+		project, rest, err := splitName(segments[from:])
+		if from == 0 || err != nil || len(rest) != len(segments)-i {
+			continue
+		}
+		return ecosystem.Route{
+			Kind: ecosystem.RouteFile, Project: project, Version: version,
+			File: segments[len(segments)-1], Path: "/" + strings.Join(segments, "/"),
+		}, true
+	}
+	return ecosystem.Route{}, false
 }
 
 // belowBase is what of an escaped path is below the index's base.

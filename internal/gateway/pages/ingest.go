@@ -82,7 +82,7 @@ func newPage(s Source, ix *ecosystem.Index, stored cache.Page) *Page {
 	p := &Page{
 		Index: ix, stored: stored.Rows, source: stored.Digest, known: s.knownHosts(),
 		URL: stored.URL, contentType: stored.ContentType, etag: stored.ETag, fetched: stored.Fetched,
-		Hosts: map[string]bool{}, byPath: make(map[string]int, len(ix.Files)), gone: new(atomic.Bool),
+		Hosts: map[string]bool{}, byPath: make(places, len(ix.Files)), gone: new(atomic.Bool),
 	}
 	p.Digest = pageDigest(stored.Digest, stored.URL, p.known, ix.Files)
 	permitted := map[string]bool{} // by scheme and host
@@ -94,7 +94,7 @@ func newPage(s Source, ix *ecosystem.Index, stored cache.Page) *Page {
 			})
 			continue
 		}
-		p.byPath[f.Path] = len(listed)
+		p.byPath.put(&f, len(listed))
 		listed = append(listed, f)
 	}
 	clear(ix.Files[len(listed):])

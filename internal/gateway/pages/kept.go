@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -92,7 +93,8 @@ func compact(ix *ecosystem.Index) {
 	for i := range ix.Files {
 		f := &ix.Files[i]
 		f.URL = strings.Clone(f.URL)
-		f.Path = within(f.URL, f.Path)
+		f.Shown = strings.Clone(f.Shown)
+		f.Path = within(cmp.Or(f.Shown, f.URL), f.Path)
 		f.Name = within(f.Path, f.Name)
 		f.Version = within(f.Name, f.Version)
 		f.Digest, f.Sidecar = strings.Clone(f.Digest), strings.Clone(f.Sidecar)
@@ -134,9 +136,10 @@ func sizeOf(ix *ecosystem.Index) int64 {
 		f := &ix.Files[i]
 		size += place + extent*int64(len(f.Rows))
 		text("", f.URL)
+		text("", f.Shown)
 		text("", f.Digest)
 		text("", f.Sidecar)
-		text(f.URL, f.Path)
+		text(cmp.Or(f.Shown, f.URL), f.Path)
 		text(f.Path, f.Name)
 		text(f.Name, f.Version)
 	}

@@ -42,9 +42,9 @@ func (p *Page) offering(s Source) *Page {
 	}
 	with, index := *p, *p.Index
 	index.Files = files
-	with.Index, with.byPath = &index, make(map[string]int, len(files))
+	with.Index, with.byPath = &index, make(places, len(files))
 	for i, f := range files {
-		with.byPath[f.Path] = i
+		with.byPath.put(&f, i)
 	}
 	sum := sha256.Sum256([]byte(p.Digest + " with what is built"))
 	with.Digest = "sha256:" + hex.EncodeToString(sum[:])

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"errors"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type Page struct {
 	Digest string           // over the bytes, the known hosts and the files' times
 	URL    string
 
-	byPath      map[string]int // of Index.Files
+	byPath      places
 	stored      *cache.Rows
 	source      string // digest of the upstream's bytes
 	known       string // the file hosts that were known when it was read
@@ -34,6 +35,25 @@ type Page struct {
 	// gone is set once the rows can't be had, or not be understood: the page is
 	// then good for nothing but its files' times. Copies share it.
 	gone *atomic.Bool
+}
+
+// places are the indexes of a page's files by the paths at which they are asked for.
+type places map[string]int
+
+// put notes a file's path, and the upstream's own if clients are given another: older lockfiles have that one.
+func (p places) put(f *ecosystem.File, i int) {
+	p[f.Path] = i
+	if f.Shown == "" {
+		return
+	}
+	u, err := url.Parse(f.URL)
+	if err != nil {
+		return
+	}
+	path, err := ecosystem.PathOf(u.EscapedPath())
+	if _, taken := p[path]; err == nil && !taken {
+		p[path] = i
+	}
 }
 
 // At is the file at a path, with its time if anybody knows it.

@@ -46,17 +46,19 @@ func Faults(read Read, name string, ecosystem pkgref.Ecosystem, f Format) (fault
 	s := &suite{read: read, name: "folder/" + name, ecosystem: ecosystem, format: f}
 	s.pins(f.Version, f.Hashes, f.Pinned)
 	s.pins(f.Version, f.OtherHashes, f.OtherPinned)
-	s.refuses("a release without a digest", s.sample(f.Version, f.None))
+	s.unpinned("a release without a digest", s.sample(f.Version, f.None))
 	if f.Weak != "" {
-		s.refuses("a digest that can be forged", s.sample(f.Version, f.Weak))
+		s.unpinned("a digest that can be forged", s.sample(f.Version, f.Weak))
 	}
 	whole := s.sample(f.Version, f.Hashes)
 	s.refuses("a digest that is cut off", whole[:strings.Index(whole, f.Hashes)+len(f.Hashes)/2])
-	s.refuses("a release without a version", s.sample("", f.Hashes))
-	s.refuses("a version that is none", s.sample("../1.0", f.Hashes))
+	s.unpinned("a release without a version", s.sample("", f.Hashes))
+	s.unpinned("a version that is none", s.sample("../1.0", f.Hashes))
 	s.refuses("bytes that are no text", whole+"\xff")
 	s.refuses("a control character", whole+"\x00")
-	s.refuses("a byte order mark", "\ufeff"+whole)
+	s.refuses("a byte order mark within", whole+"\ufeff")
+	s.mark = "\ufeff"
+	s.pins(f.Version, f.Hashes, f.Pinned)
 	return s.faults
 }
 
@@ -65,6 +67,7 @@ type suite struct {
 	name      string
 	ecosystem pkgref.Ecosystem
 	format    Format
+	mark      string // before the text
 	faults    []string
 }
 
@@ -73,7 +76,7 @@ func (s *suite) wrong(format string, args ...any) {
 }
 
 func (s *suite) sample(version, hashes string) string {
-	return strings.NewReplacer("{version}", version, "{hashes}", hashes).Replace(s.format.Sample)
+	return s.mark + strings.NewReplacer("{version}", version, "{hashes}", hashes).Replace(s.format.Sample)
 }
 
 // pins: the release is pinned to the digest, once, with the line where that is said, and
@@ -98,6 +101,19 @@ func (s *suite) pins(version, hashes, digest string) {
 	}
 	if p := pins[0]; p.Lockfile != s.name || p.Line < 1 || p.Line > strings.Count(text, "\n")+1 {
 		s.wrong("the pin is said to be at %s:%d", p.Lockfile, p.Line)
+	}
+}
+
+// unpinned: nothing is pinned. Either the package's name is noted as one that can be held to no file, or it is an error.
+func (s *suite) unpinned(what, text string) {
+	got, err := s.read(s.name, []byte(text))
+	if err != nil {
+		s.refuses(what, text)
+		return
+	}
+	noted := got.Unpinned[s.format.Package]
+	if len(got.Pins) > 0 || len(noted) != 1 || noted[0].Lockfile != s.name || noted[0].Line < 1 || noted[0].Reason == "" {
+		s.wrong("%s pins %v, and %+v is noted; want no pin and a reason", what, got.Pins, got.Unpinned)
 	}
 }
 

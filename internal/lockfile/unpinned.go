@@ -1,0 +1,90 @@
+package lockfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// Reasons for which an entry pins nothing, as they follow its name.
+const (
+	hasNoHash   = "has no hash"
+	hasWeakHash = "has only a weak hash, which can be forged"
+)
+
+// Skipped is an entry of a lockfile that no client asks a registry for: it says nothing about any package.
+type Skipped struct {
+	Name   string // as it stands there
+	Line   int
+	Reason string // "is a runtime, which ..."
+}
+
+// unpinnable notes a package's entry that can be held to no file. Requests for that name alone are refused, but for the releases that other
+// entries pin. version is "" where the entry has none that a registry could have. A resolver's answer must not have such
+// an entry, unless it has no hash.
+func (b *builder) unpinnable(line int, name, version, reason string) error {
+	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
+	if err != nil {
+		return b.wrong(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
+	}
+	if b.resolved {
+		return b.wrong(line, "%s %s", canonical, reason)
+	}
+	if v, err := pkgref.CanonicalVersion(b.ecosystem, version); err == nil {
+		version = v
+	} else {
+		version = ""
+	}
+	if b.count++; b.count > maxPins {
+		return b.wrong(line, "the file has more than %d entries", maxPins)
+	}
+	b.unpinnables[canonical] = append(b.unpinnables[canonical], policy.Unpinned{Version: version, Reason: reason, Lockfile: b.name, Line: line})
+	return nil
+}
+
+// skip notes an entry that is no registry's.
+func (b *builder) skip(line int, name, reason string) {
+	if len(b.skipped) < maxPins {
+		b.skipped = append(b.skipped, Skipped{excerpt.Of(name, maxQuoted), line, reason})
+	}
+}
+
+// mostRemarked is how many entries a remark names.
+const mostRemarked = 5
+
+// Remarks say, a sentence each, which entries pin nothing and what follows from that; there are none if all do.
+func (l *Lockfile) Remarks() (remarks []string) {
+	var entries []Skipped
+	for name, all := range l.Unpinned {
+		for _, u := range all {
+			entries = append(entries, Skipped{name, u.Line, u.Reason})
+		}
+	}
+	if len(entries) > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s pins nothing of %s; these names are refused", l.Name, listEntries(entries)))
+	}
+	if len(l.Skipped) > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s has entries that are of no registry, and are left out: %s", l.Name, listEntries(l.Skipped)))
+	}
+	return remarks
+}
+
+// listEntries names some entries, in the order of their lines.
+func listEntries(entries []Skipped) string {
+	slices.SortStableFunc(entries, func(a, b Skipped) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name))
+	})
+	var said []string
+	for _, e := range entries[:min(len(entries), mostRemarked)] {
+		said = append(said, fmt.Sprintf("%s (line %d %s)", e.Name, e.Line, e.Reason))
+	}
+	if more := len(entries) - mostRemarked; more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(said, ", ")
+}

@@ -1,0 +1,157 @@
+package lockfile_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// entry is a whole lockfile with a release "good" that is pinned, and beside it one entry.
+func entryOf(name, entry string) (file, text string) {
+	switch name {
+	case "uv.lock":
+		return name, "version = 1\n[[package]]\nname = \"good\"\nversion = \"1.0\"\nsource = { registry = \"https://index.example/simple\" }\nsdist = { url = \"https://files.example/good-1.0.zip\", hash = \"sha256:{a256}\" }\n[[package]]\nname = \"a\"\nversion = \"1.0\"\n" + entry
+	case "pylock.toml":
+		return name, "lock-version = \"1.0\"\n[[packages]]\nname = \"good\"\nversion = \"1.0\"\nsdist = { name = \"good-1.0.zip\", hashes = { sha256 = \"{a256}\" } }\n[[packages]]\nname = \"a\"\n" + entry
+	case "package-lock.json":
+		return name, "{\"lockfileVersion\": 3, \"packages\": {\"\": {\"dependencies\": {\"good\": \"^1\", \"b\": \"https://files.example/b.tgz\"}},\n\"node_modules/good\": {\"version\": \"1.0.0\", \"integrity\": \"{a512}\"},\n" + entry + "}}"
+	case "pnpm-lock.yaml":
+		return name, "lockfileVersion: '9.0'\npackages:\n  good@1.0.0:\n    resolution: {integrity: {a512}}\n" + entry
+	}
+	return name, "good==1.0 --hash=sha256:{a256}\n" + entry
+}
+
+// TestEntriesThatPinNothing: one such entry refuses its own name and leaves the pins of all others; an entry of no registry says nothing.
+func TestEntriesThatPinNothing(t *testing.T) {
+	const registry = "source = { registry = \"https://index.example/simple\" }\n"
+	for file, cases := range map[string]map[string]struct {
+		entry   string
+		name    string // that is refused; "": none
+		version string
+		line    int
+		reason  string
+	}{
+		"requirements.txt": {
+			"no hash":            {"b==1\n", "b", "1", 2, "has no hash"},
+			"no version":         {"a --hash=sha256:{a256}", "a", "", 2, "not pinned"},
+			"extras":             {"a[x] --hash=sha256:{a256}", "a", "", 2, "not pinned"},
+			"a range":            {"a>=1 --hash=sha256:{a256}", "a", "", 2, "not pinned"},
+			"two specifiers":     {"a==1,<2 --hash=sha256:{a256}", "a", "", 2, "not pinned"},
+			"a wildcard":         {"a==1.* --hash=sha256:{a256}", "a", "", 2, "not pinned"},
+			"md5":                {"a==1 --hash=md5:61616161616161616161616161616161", "a", "1", 2, "weak hash"},
+			"sha1 beside":        {"a==1 \\\n  --hash=sha256:{a256} \\\n  --hash=sha1:6161", "a", "1", 2, "weak hash"},
+			"a URL":              {"A_b @ https://files.example/a-1.zip --hash=sha256:{a256}", "a-b", "", 2, "a URL"},
+			"a repository":       {"a @ git+ssh://git@code.example/a", "a", "", 2, "a URL or a repository"},
+			"a repository, old":  {"a@git+ssh://git@code.example/a", "a", "", 2, "a URL or a repository"},
+			"itself":             {"-e .", "", "", 2, "project's own"},
+			"itself with extras": {"--editable=.[dev]", "", "", 2, "project's own"},
+			"a member":           {"-e file:///workspace/member", "", "", 2, "project's own"},
+			"a path":             {"./a-1-py3-none-any.whl", "", "", 2, "project's own"},
+		},
+		"uv.lock": {
+			"a repository":   {"source = { git = \"https://code.example/a?rev=1\" }\n", "a", "1.0", 7, "from a repository"},
+			"a URL":          {"source = { url = \"https://files.example/a.whl\" }\n", "a", "1.0", 7, "from a URL"},
+			"a file":         {"source = { path = \"a.whl\" }\n", "a", "1.0", 7, "from a file"},
+			"another source": {"source = { dream = \"a\" }\n", "a", "1.0", 7, "not known here"},
+			"no files":       {registry, "a", "1.0", 7, "has no hash"},
+			"no hash":        {registry + "wheels = [\n{ url = \"https://files.example/a-1.0-py3-none-any.whl\" },\n]", "a", "1.0", 7, "a file that has no hash"},
+			"a weak hash":    {registry + "sdist = { url = \"https://files.example/a-1.0.zip\", hash = \"md5:6161\" }", "a", "1.0", 7, "weak hash"},
+			"a weak second":  {registry + "sdist = { url = \"https://files.example/a-1.0.zip\", hash = \"sha256:{a256}\" }\nwheels = [{ url = \"https://files.example/a-1.0-py3-none-any.whl\", hash = \"md5:6161\" }]", "a", "1.0", 7, "weak hash"},
+		},
+		"pylock.toml": {
+			"a repository": {"[packages.vcs]\ntype = \"git\"\n", "a", "", 6, "from a repository"},
+			"an archive":   {"version = \"1\"\narchive = { url = \"https://files.example/a.zip\" }\n", "a", "1", 6, "a URL of its own"},
+			"no hash":      {"version = \"1\"\nsdist = { name = \"a-1.zip\" }", "a", "1", 6, "has no hash"},
+			"empty hashes": {"version = \"1\"\nsdist = { name = \"a-1.zip\", hashes = {} }", "a", "1", 6, "has no hash"},
+			"only md5":     {"version = \"1\"\nsdist = { name = \"a-1.zip\", hashes = { md5 = \"6161\" } }", "a", "1", 6, "weak hash"},
+			"no files":     {"version = \"1\"", "a", "1", 6, "has no hash"},
+		},
+		"package-lock.json": {
+			"no hash":        {"\"node_modules/a\": {\"version\": \"1.0.0\"}", "a", "1.0.0", 3, "has no hash"},
+			"sha1":           {"\"node_modules/a\": {\"version\": \"1.0.0\", \"integrity\": \"{a1}\"}", "a", "1.0.0", 3, "weak hash"},
+			"a repository":   {"\"node_modules/a\": {\"version\": \"1.0.0\", \"resolved\": \"git+ssh://git@code.example/a.git#abc\"}", "a", "1.0.0", 3, "from a repository"},
+			"a file":         {"\"node_modules/a\": {\"version\": \"file:a.tgz\", \"resolved\": \"file:a.tgz\", \"integrity\": \"{a512}\"}", "a", "", 3, "a file"},
+			"a URL":          {"\"node_modules/b\": {\"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "b", "1.0.0", 3, "a URL of its own"},
+			"an alias":       {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"},
+			"another system": {"\"node_modules/@esbuild/aix-ppc64\": {\"dev\": true, \"optional\": true}", "", "", 3, "another system"},
+		},
+		"pnpm-lock.yaml": {
+			"no hash":          {"  a@1.0.0:\n    resolution: {}\n", "a", "1.0.0", 5, "has no hash"},
+			"no hash, a URL":   {"  a@1.0.0:\n    resolution: {tarball: https://files.example/a.tgz}\n", "a", "1.0.0", 5, "has no hash"},
+			"a weak hash":      {"  '@s/a@1.0.0':\n    resolution: {integrity: {a1}}\n", "@s/a", "1.0.0", 5, "weak hash"},
+			"a URL":            {"  a@https://user@files.example/a.tgz:\n    resolution: {integrity: {a512}, tarball: https://files.example/a.tgz}\n", "a", "", 5, "a URL of its own"},
+			"a file":           {"  a@file:a.tgz:\n    resolution: {integrity: {a512}, tarball: file:a.tgz}\n", "a", "", 5, "a file"},
+			"a repository":     {"  '@s/a@git+ssh://git@code.example/a.git#abc':\n    resolution: {type: git, repo: ssh://git@code.example/a.git, commit: abc}\n", "@s/a", "", 5, "from a repository"},
+			"one of version 6": {"  code.example/x/a/abc:\n    resolution: {tarball: https://code.example/x/a/tar.gz/abc}\n    name: a\n", "a", "", 5, "a URL of its own"},
+			"a runtime":        {"  node@runtime:24.19.0:\n    resolution: {type: variations, variants: [{resolution: {type: binary}}]}\n", "", "", 5, "is a runtime"},
+		},
+	} {
+		for what, c := range cases {
+			name, text := entryOf(file, fill(c.entry))
+			lock, err := lockfile.Parse(name, []byte(fill(text)))
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, what, err)
+				continue
+			}
+			remarks := strings.Join(lock.Remarks(), "; ")
+			if len(lock.Pins) != 1 || len(lock.Pins["good"]) != 1 || !strings.Contains(remarks, fmt.Sprintf("line %d ", c.line)) || !strings.Contains(remarks, c.reason) {
+				t.Errorf("%s, %s: %v is pinned, and said: %s; want line %d and %q", name, what, lock.Pins, remarks, c.line, c.reason)
+			}
+			set, err := lockfile.NewSet(policy.LockRules{Mode: policy.LockPrefer}, []*lockfile.Lockfile{lock})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, asked := range []string{"good", "a", "b", "unnamed"} {
+				ref := pkgref.Ref{Ecosystem: lock.Ecosystem, Name: asked}
+				if refused := len(set.For(ref).Unpinned) > 0; refused != (asked == c.name) {
+					t.Errorf("%s, %s: %s is refused: %t", name, what, asked, refused)
+				}
+			}
+			if c.name == "" {
+				if len(lock.Unpinned) > 0 || len(lock.Skipped) != 1 {
+					t.Errorf("%s, %s: %v is refused, %v skipped", name, what, lock.Unpinned, lock.Skipped)
+				}
+				continue
+			}
+			noted := lock.Unpinned[c.name]
+			if len(noted) != 1 || noted[0].Version != c.version || noted[0].Line != c.line || noted[0].Lockfile != name {
+				t.Errorf("%s, %s: %+v is noted; want %s %q in line %d", name, what, lock.Unpinned, c.name, c.version, c.line)
+			}
+			if _, unpinned, err := lockfile.ParseResolved(name, []byte(fill(text))); err == nil && len(unpinned) != 1 {
+				t.Errorf("%s, %s: a resolver's answer has %v", name, what, unpinned)
+			}
+		}
+	}
+}
+
+// TestTheDocumentOfPnpmsTools: its releases are pinned beside the project's.
+func TestTheDocumentOfPnpmsTools(t *testing.T) {
+	const tools = "lockfileVersion: '9.0'\nimporters:\n  .:\n    configDependencies: {}\n    packageManagerDependencies:\n      pnpm: {specifier: 12.0.0, version: 12.0.0}\npackages:\n  pnpm@12.0.0:\n    resolution: {integrity: {b512}}\n---\n"
+	_, project := entryOf("pnpm-lock.yaml", "")
+	lock, err := lockfile.Parse("pnpm-lock.yaml", []byte(fill(tools+project)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lock.Pins) != 2 || len(lock.Pins["pnpm"]) != 1 || len(lock.Pins["good"]) != 1 || lock.Pins["good"][0].Line != 13 {
+		t.Errorf("%+v is pinned", lock.Pins)
+	}
+}
+
+// TestATarballWithANameOfItsOwn: a registry's URL is held to no pattern of another one's; its hash is what counts.
+func TestATarballWithANameOfItsOwn(t *testing.T) {
+	for file, entry := range map[string]string{
+		"package-lock.json": "\"node_modules/@s/a\": {\"version\": \"1.0.0\", \"resolved\": \"https://index.example/download/@s/a/1.0.0/abc\", \"integrity\": \"{b512}\"}",
+		"pnpm-lock.yaml":    "  '@s/a@1.0.0':\n    resolution: {integrity: {b512}, tarball: https://index.example/download/@s/a/1.0.0/abc}\n",
+	} {
+		name, text := entryOf(file, entry)
+		lock, err := lockfile.Parse(name, []byte(fill(text)))
+		if err != nil || len(lock.Pins["@s/a"]) != 1 || !slices.Equal(lock.Pins["@s/a"][0].Digests, []string{hex512('b')}) {
+			t.Errorf("%s: %+v, %v", name, lock, err)
+		}
+	}
+}

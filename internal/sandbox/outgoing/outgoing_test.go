@@ -145,10 +145,12 @@ func TestReportedAndOff(t *testing.T) {
 }
 
 // TestBlockedOutput: nothing goes out from the value on, of neither stream, the command is
-// killed, and its end is told; a client that attaches behind it reads nothing, too.
+// killed, and its end is told; a client that attaches behind it, however far, reads nothing, too.
 func TestBlockedOutput(t *testing.T) {
-	c := command{[]string{"before " + token + " after\n", "!and errors\n", "more\n"}}
-	for _, offset := range []int64{0, 3, 50} {
+	const piece, pieces = 20_000, 40
+	follows := slices.Repeat([]string{strings.Repeat("a line that follows\n", piece/20)}, pieces)
+	c := command{slices.Concat([]string{"before " + token + " after\n", "!and errors\n"}, follows, []string{"more\n"})}
+	for _, offset := range []int64{0, 3, 50, piece * pieces} {
 		d, killed := &door{plan: scan.Plan{Secrets: scan.Block}}, make(chan struct{}, 2)
 		conn, err := scanner(d).Output(t.Context(), "box", "cmd", offset, c.attach, func() { killed <- struct{}{} })
 		if err != nil {

@@ -3,9 +3,11 @@ package exchange
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func frame(op byte, final bool, payload []byte) []byte {
@@ -120,5 +122,13 @@ func TestFramesOfAnySize(t *testing.T) {
 		if strings.Contains(strings.Join(messages, ""), secret) {
 			t.Fatal("it came in")
 		}
+	}
+}
+
+// TestWhatIsReadyIsReadBeforeTheEnd by a reader that takes little at a time.
+func TestWhatIsReadyIsReadBeforeTheEnd(t *testing.T) {
+	w := &websocket{ready: []byte("the last frame"), err: io.EOF}
+	if got, err := io.ReadAll(iotest.OneByteReader(w)); string(got) != "the last frame" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

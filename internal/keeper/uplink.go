@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -28,6 +27,8 @@ type uplink struct {
 // once, and read until the guest has closed it, so that none waits with what it
 // holds; channel.MaxStreams bounds them all.
 func (u uplink) serve(box *sandbox) {
+	box.refusals.begin()
+	defer box.refusals.end()
 	slots := make(chan struct{}, u.streams)
 	for {
 		stream, err := box.session.Accept()
@@ -36,7 +37,9 @@ func (u uplink) serve(box *sandbox) {
 		}
 		select {
 		case slots <- struct{}{}:
+			box.refusals.begin()
 			errand.Go(func() {
+				defer box.refusals.end()
 				defer func() { <-slots }()
 				u.forward(box, stream)
 			})
@@ -162,51 +165,6 @@ func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, 
 func refuse(stream *channel.Conn, why string) {
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: why})
 	stream.Drain()
-}
-
-// refusals are the streams of a sandbox that were refused and of which the gateway does not know yet.
-type refusals struct {
-	count   atomic.Int64
-	telling atomic.Bool // somebody is about to tell it
-}
-
-// refusedAtOnce is how long the refused streams are counted that the gateway is told of at a time.
-const refusedAtOnce = time.Second
-
-// refused counts a stream that was refused unheard, and has the gateway told, which puts it on record: a guest can
-// choose when it opens too many.
-func (u uplink) refused(box *sandbox) {
-	box.refusals.count.Add(1)
-	if box.refusals.telling.CompareAndSwap(false, true) {
-		errand.Go(func() { u.tellRefused(box) })
-	}
-}
-
-// tellRefused tells the gateway how many streams were refused. What can't be told is told with the next.
-func (u uplink) tellRefused(box *sandbox) {
-	while := time.NewTimer(refusedAtOnce)
-	defer while.Stop()
-	select {
-	case <-while.C:
-	case <-box.session.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
-	defer cancel()
-	raw, err := u.reach(ctx, box.session)
-	box.refusals.telling.Store(false)
-	n := box.refusals.count.Swap(0)
-	if err == nil {
-		defer raw.Close()
-		if n == 0 { // whoever told of others was told of these as well, and a number that is none stands for a stream
-			return
-		}
-		_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
-		err = channel.NewConn(raw).WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)})
-	}
-	if err != nil {
-		box.refusals.count.Add(n)
-		box.log.Warn("the gateway could not be told that streams of a sandbox were refused", slog.String("sandbox", box.id), slog.Int64("streams", n), slog.Any("error", err))
-	}
 }
 
 // longAgo is a deadline that has passed.

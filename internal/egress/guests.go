@@ -3,6 +3,7 @@ package egress
 import (
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,7 @@ type guest struct {
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
 	computing   chan struct{} // those in which patterns are being looked for
-	refused     int           // streams of which no record tells yet
-	telling     bool          // somebody is about to have them put on record
+	crowd       crowd
 	memory      *budget.Budget
 }
 
@@ -52,7 +52,7 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), computing: make(chan struct{}, 1), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime)}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), computing: make(chan struct{}, 1), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime), crowd: crowd{hurry: make(chan struct{})}}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
@@ -83,23 +83,6 @@ func (gs *guests) open(id string) bool {
 	g.tokens--
 	g.streams++
 	return true
-}
-
-// crowd counts streams that were refused unheard; first: whoever asks has them put on record, with those that come
-// meanwhile. told gives how many they are then.
-func (gs *guests) crowd(id string, n int) (told func() int, first bool) {
-	gs.mu.Lock()
-	defer gs.mu.Unlock()
-	g := gs.get(id)
-	g.refused += n
-	first, g.telling = !g.telling, true
-	return func() int {
-		gs.mu.Lock()
-		defer gs.mu.Unlock()
-		n := g.refused
-		g.refused, g.telling = 0, false
-		return n
-	}, first
 }
 
 func (gs *guests) close(id string) {
@@ -218,6 +201,10 @@ func (gs *guests) mayName(id, name string) bool {
 	return g.names[name] || len(g.names) < gs.limits.Names
 }
 
+// problemMark begins what stands among a sandbox's names for a problem, in words of the gateway's own. There are few of
+// those, so each has a place however many names were refused.
+const problemMark = "\x00"
+
 // name takes a name in; false: the sandbox has asked for too many others.
 func (gs *guests) name(id, name string) bool {
 	gs.mu.Lock()
@@ -226,7 +213,7 @@ func (gs *guests) name(id, name string) bool {
 	if g.names[name] {
 		return true
 	}
-	if len(g.names) >= gs.limits.Names {
+	if len(g.names) >= gs.limits.Names && !strings.HasPrefix(name, problemMark) {
 		return false
 	}
 	g.names[name] = true

@@ -62,6 +62,9 @@ const (
 // RuleCrowded is of what a sandbox asks while as much as it may have under way is.
 const RuleCrowded = "quota.questions_at_once"
 
+// RuleUnheard is of what a client had said that has hung up, and that did not come in time to be judged.
+const RuleUnheard = "network.unheard"
+
 // Tools implements Door.
 func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
 	return askFor[[]Tool](ctx, c, sandbox, callTools, toolsCall{sandbox})

@@ -223,7 +223,8 @@ func (gs *guests) name(id, name string) bool {
 // carriage is a connection of a guest whose client may go.
 type carriage struct {
 	conn net.Conn
-	gone atomic.Bool // the guest has said so
+	gone atomic.Bool   // the guest has said so
+	over chan struct{} // closed when it is forgotten
 }
 
 // carry names a guest's connection, until it is forgotten. gone tells whether the guest has hung up.
@@ -236,30 +237,42 @@ func (gs *guests) carry(id string, conn net.Conn) (name string, gone func() bool
 	if g.carried == nil {
 		g.carried = map[string]*carriage{}
 	}
-	c := &carriage{conn: conn}
+	c := &carriage{conn: conn, over: make(chan struct{})}
 	g.carried[name] = c
 	return name, c.gone.Load, func() {
 		gs.mu.Lock()
 		defer gs.mu.Unlock()
 		delete(g.carried, name)
+		close(c.over)
 	}
 }
 
-// hangUp ends a connection whose client has gone, as if the client had closed it: its ends are shut and it is not
-// closed, so that all that the client has said is still read, judged and put on record. A guest has only its own.
-func (gs *guests) hangUp(id, name string) {
+// half is a connection whose directions end each by itself.
+type half interface {
+	CloseRead() error
+	CloseWrite() error
+}
+
+// hangUp begins to end a connection whose client has gone: nothing is sent to it any more. It may be read on, so that
+// all that the client has said is judged and put on record; see stream.seeOff, for which it gives the connection. nil: there
+// is no such connection. A guest has only its own.
+func (gs *guests) hangUp(id, name string) *carriage {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	c := gs.get(id).carried[name]
 	if c == nil {
-		return
+		return nil
 	}
 	c.gone.Store(true)
-	half, ok := c.conn.(interface {
-		CloseRead() error
-		CloseWrite() error
-	})
-	if !ok || half.CloseRead() != nil || half.CloseWrite() != nil {
+	if h, ok := c.conn.(half); !ok || h.CloseWrite() != nil {
 		_ = c.conn.Close() // who reads and writes on it sees that
+	}
+	return c
+}
+
+// cut ends the reading of a client that has gone, behind all that has come until then.
+func (c *carriage) cut() {
+	if h, ok := c.conn.(half); !ok || h.CloseRead() != nil {
+		_ = c.conn.Close() // as above
 	}
 }

@@ -59,6 +59,7 @@ type Limits struct {
 	GreetTime   time.Duration // in which the host must begin its handshake; default 30 s
 	Idle        time.Duration // that nothing may come or go; default 15 min
 	Look        time.Duration // between two looks whether connections may go on; default 1 s
+	LastWords   time.Duration // in which what a client has said that has gone must come; default 2 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -76,6 +77,7 @@ func (l Limits) withDefaults() Limits {
 	l.GreetTime = or(l.GreetTime, 30*time.Second)
 	l.Idle = or(l.Idle, 15*time.Minute)
 	l.Look = or(l.Look, time.Second)
+	l.LastWords = or(l.LastWords, 2*time.Second)
 	return l
 }
 

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -25,8 +26,11 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 	case channel.OpenTCP:
 		s.connect(ctx, open.Name, open.Port)
 	case channel.OpenHangUp:
-		s.router.guests.hangUp(s.sandbox, open.Stream)
+		gone := s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
+		if gone != nil {
+			s.seeOff(ctx, gone)
+		}
 	case channel.OpenWhy:
 		s.roomy(ctx, func() { s.why(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
@@ -34,6 +38,26 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 	default:
 		s.unknown(ctx, "a stream of this kind does not exist")
 	}
+}
+
+// seeOff ends a connection whose client has gone once all that the client has said has come: the keeper passes it on
+// beside the hang-up, with the client's own end behind it. If some of it does not come in time nobody reads it, and that is on record.
+func (s *stream) seeOff(ctx context.Context, gone *carriage) {
+	_ = s.conn.Close() // who waits for the answer has it
+	late := time.NewTimer(s.router.limits.LastWords)
+	defer late.Stop()
+	select {
+	case <-gone.over:
+		return
+	case <-ctx.Done():
+		return
+	case <-late.C:
+	}
+	if hungUp(gone.conn) { // its end is here, behind all that was said
+		return
+	}
+	gone.cut()
+	s.fail(ctx, door.RuleUnheard, fmt.Sprintf("a client has hung up, and what it had said did not come to the gateway whole within %s: the rest was passed on to no host, and not judged", s.router.limits.LastWords))
 }
 
 // roomy does what answers with a text, which takes as much as a connection.

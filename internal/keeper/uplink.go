@@ -76,13 +76,43 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	errand.Go(func() { // what is gone, or given up, needs no answers any more
 		select {
 		case <-box.session.Done():
-			_ = far.Raw().Close()
+			far.hearOut(ctx, over)
 		case <-ctx.Done():
-			_ = far.Raw().Close()
 		case <-over:
+			return
 		}
+		_ = far.Close()
 	})
-	channel.Splice(stream, far, nil)
+	channel.Splice(stream, channel.NewConn(far), nil)
+}
+
+// lastWords is how long the gateway has to take what a sandbox has said before it was gone.
+const lastWords = 2 * time.Second
+
+// toGateway is a stream's connection to the gateway.
+type toGateway struct {
+	*net.UnixConn
+	once  sync.Once
+	heard chan struct{} // closed once the gateway has all that the guest has said, or takes no more of it
+}
+
+// CloseWrite tells the gateway that the guest says no more.
+func (c *toGateway) CloseWrite() error {
+	defer c.once.Do(func() { close(c.heard) })
+	return c.UnixConn.CloseWrite()
+}
+
+// hearOut returns when the gateway has what a guest has said that is gone: what is judged and recorded is not to
+// depend on how soon the guest goes. A gateway that does not take it in time loses it.
+func (c *toGateway) hearOut(ctx context.Context, over <-chan struct{}) {
+	late := time.NewTimer(lastWords)
+	defer late.Stop()
+	select {
+	case <-c.heard:
+	case <-late.C:
+	case <-ctx.Done():
+	case <-over:
+	}
 }
 
 // firstFrame reads what a stream is for, within the deadline. Time in which the
@@ -121,7 +151,7 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 // dial reaches the gateway. While there is none, because one daemon has ended
 // and the next is on its way, it goes on trying: clients try a lost request only
 // once or twice more, and at once.
-func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*channel.Conn, error) {
+func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*toGateway, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.gatewayWait)
 	defer cancel()
 	raw, err := u.reach(ctx, box.session)
@@ -136,18 +166,19 @@ func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*channel.
 		return nil, err
 	}
 	_ = raw.SetWriteDeadline(time.Time{})
-	return far, nil
+	return &toGateway{UnixConn: raw, heard: make(chan struct{})}, nil
 }
 
 // redialPause is between two tries to reach a gateway that is not there.
 const redialPause = 50 * time.Millisecond
 
-func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, error) {
+func (u uplink) reach(ctx context.Context, session *channel.Session) (*net.UnixConn, error) {
 	var d net.Dialer
+	to := &net.UnixAddr{Name: u.path, Net: "unix"}
 	again := time.NewTicker(redialPause)
 	defer again.Stop()
 	for {
-		raw, err := d.DialContext(ctx, "unix", u.path)
+		raw, err := d.DialUnix(ctx, "unix", nil, to)
 		if err == nil {
 			return raw, nil
 		}

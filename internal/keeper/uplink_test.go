@@ -237,3 +237,49 @@ func TestIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestLastWordsReachTheGateway: all that a guest has said on a stream is the gateway's to judge, though the guest is gone
+// before the gateway has read it: more than one socket holds.
+func TestLastWordsReachTheGateway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "u.sock")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	box, guest := withGuest(t)
+	box.wire = &channel.Wire{}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		uplink{path: path, streams: 1, deadline: time.Minute, gatewayWait: time.Minute}.serve(box)
+	}()
+	stream, err := guest.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Repeat("0123456789", 30_000)
+	if err := stream.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: "a.example", Port: 80}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	gateway := channel.NewConn(raw)
+	for range 2 {
+		if _, _, err := gateway.ReadFrame(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(stream.Raw(), said); err != nil {
+		t.Fatal(err)
+	}
+	_ = guest.Close()
+	<-served // the keeper knows
+	heard, err := io.ReadAll(raw)
+	if string(heard) != said {
+		t.Errorf("the gateway has heard %d bytes of %d, %v", len(heard), len(said), err)
+	}
+}

@@ -43,7 +43,7 @@ func (s settler) settleKeeper(ctx context.Context, sandbox string) error {
 func settleGateway(ctx context.Context, uplink, sandbox string) error {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "unix", uplink)
 	if err != nil {
-		return nil //nolint:nilerr // there is no gateway
+		return nil // there is no gateway
 	}
 	defer raw.Close()
 	if until, ok := ctx.Deadline(); ok {

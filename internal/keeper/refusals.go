@@ -144,7 +144,7 @@ func (u uplink) tell(box *sandbox, n int64) error {
 	if err != nil {
 		return err
 	}
-	defer raw.Close()
+	defer raw.Close() //nolint:errcheck // all is said then
 	_ = raw.SetDeadline(time.Now().Add(u.deadline))
 	far := channel.NewConn(raw)
 	if err := far.WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)}); err != nil {

@@ -61,6 +61,9 @@ type Config struct {
 	Trees planning.Trees
 	// Holder is told what sandboxes wait for; nil: nobody is.
 	Holder Holder
+	// Settle has put on record, by Failed and the like, what others count of a sandbox that has ended and record only at
+	// times. An error says why that may not be all. nil: nobody counts anything.
+	Settle func(ctx context.Context, sandbox string) error
 	// OnExceeded is called, once and in a goroutine of its own, when a
 	// sandbox's records passed the quota; may be nil.
 	OnExceeded func(sandbox string)
@@ -174,7 +177,7 @@ func New(config Config) *Controller {
 	config = config.complete()
 	known := &tenants{by: map[string]*tenant{}}
 	files := &Files{tenants: known, open: map[uint64]*FileBegun{}}
-	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}}
+	lives := &Lives{log: config.Log, tenants: known, files: files, overdue: overdue{log: config.Log}, settle: config.Settle, logger: config.Logger}
 	config.owed, known.left = lives.overdue.keepOwing, lives.overdue.keepBook
 	c := &Controller{
 		Lives:        lives,

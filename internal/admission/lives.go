@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -22,6 +23,9 @@ type Lives struct {
 	tenants *tenants
 	files   *Files
 	overdue overdue // has a lock of its own
+	logger  *slog.Logger
+	// settle is Config.Settle; nil: nobody counts anything.
+	settle func(ctx context.Context, sandbox string) error
 }
 
 // SandboxStarted records that a registered sandbox begins, before it does.
@@ -103,6 +107,7 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 	}
 	l.WriteOverdue(ctx)
 	caller{t}.end(ctx)
+	reason = l.settled(ctx, sandbox, reason)
 	err = t.settleConnections(ctx, "the sandbox ended")
 	if aborted := t.abortAll(ctx, "the sandbox ended while it was sent"); !errors.Is(aborted, fault.ErrForbidden) { // past its quota there are no more records of it
 		err = errors.Join(err, aborted)
@@ -123,6 +128,25 @@ func (l *Lives) SandboxEnded(ctx context.Context, sandbox, reason string) error 
 		l.overdue.keepEnd(overdueEnd{sandbox: sandbox, first: first, reason: reason})
 	}
 	return err
+}
+
+// settledTime bounds how long the end of a sandbox waits for what others count of it.
+const settledTime = 5 * time.Second
+
+// settled has put on record, before a sandbox is forgotten, what others count of it and tell at a time. It gives the
+// reason of the end, which says if that may not be all on record.
+func (l *Lives) settled(ctx context.Context, sandbox, reason string) string {
+	if l.settle == nil {
+		return reason
+	}
+	ctx, cancel := context.WithTimeout(ctx, settledTime)
+	defer cancel()
+	err := l.settle(ctx, sandbox)
+	if err == nil {
+		return reason
+	}
+	l.logger.Error("what a sandbox was refused at last may not all be on record", "sandbox", sandbox, "error", err)
+	return reason + "; not all that it asked for at last is on record: " + fault.Sentence(err, "nobody could say what that was")
 }
 
 // WriteOverdue writes what the log did not take before, of sandboxes that live and of those that have

@@ -14,7 +14,7 @@ import (
 func ownGoroutines() []string {
 	return []string{
 		"internal/errand", "internal/guest", "internal/selftest", "internal/engine/enginetest",
-		"internal/httpapi/backend/backendtest", "internal/sandbox/journal/journaltest", "internal/upstream/liar",
+		"internal/httpapi/backend/backendtest", "internal/sandbox/homes/homestest", "internal/sandbox/journal/journaltest", "internal/upstream/liar",
 	}
 }
 

@@ -38,7 +38,8 @@ func mayStart() map[string]string {
 		"internal/guest/boot/boot.go": inside, "internal/guest/sudo.go": inside, "internal/guest/elevated.go": inside, "internal/keeper/reaper.go": "what the daemon has it start",
 		"internal/engine/fake/freezefiles.go": "of tests alone", "internal/engine/enginetest/roles.go": "of tests alone", "internal/engine/enginetest/syscalls.go": "of tests alone",
 		"internal/engine/enginetest/agent.go": "of tests alone", "internal/process/processtest/namespace.go": "of tests alone",
-		"internal/installer/installertest/suite.go": "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
+		"internal/sandbox/homes/homestest/homestest.go": "of tests alone",
+		"internal/installer/installertest/suite.go":     "of tests alone", "internal/httpapi/backend/backendtest/commands.go": "of tests alone",
 	}
 }
 

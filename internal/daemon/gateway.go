@@ -195,7 +195,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	defer ended()
 	g.runs(true)
 	defer g.runs(false)
-	serve, cancel := context.WithCancel(ctx)
+	serve, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a gateway that is to end puts on record what it has counted
 	defer cancel()
 	served := make(chan struct{})
 	errand.Go(func() {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
@@ -106,12 +107,16 @@ func RunGateway(ctx context.Context, boot io.Reader, log *slog.Logger) error {
 	return serveGateway(ctx, b, questions, uplink, connections, log)
 }
 
+// lastRecords is how long a gateway that ends may still ask the door, to put on record what it has counted. The daemon waits
+// longer for its end.
+const lastRecords = time.Second
+
 func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net.Listener, connections *dialer.Client, log *slog.Logger) error {
 	asks := door.NewClient(conn)
 	defer asks.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errand.When(ctx, func() { asks.Close() })
+	errand.When(ctx, func() { errand.After(lastRecords, func() { asks.Close() }) })
 	errand.Go(func() {
 		select {
 		case <-asks.Done(): // the daemon ended; so does its gateway

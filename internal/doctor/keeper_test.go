@@ -25,8 +25,8 @@ func TestKeeperIsAskedWhatItIs(t *testing.T) {
 		want Status
 		says []string
 	}{
-		"this release's": {greeting{hello: keeper.Hello{Protocol: keeper.Protocol, Features: keeper.Features(), Release: "v9"}}, OK, []string{"v9", "protocol 3", "processes"}},
-		"an older one":   {greeting{}, Warn, []string{"protocol 0", "lacks [processes fresh output]", "does not tell itself"}},
+		"this release's": {greeting{hello: keeper.Hello{Protocol: keeper.Protocol, Features: keeper.Features(), Release: "v9"}}, OK, []string{"v9", "protocol 4", "processes"}},
+		"an older one":   {greeting{}, Warn, []string{"protocol 0", "lacks [processes fresh output settle]", "does not tell itself"}},
 		"none":           {greeting{err: fault.New(fault.ErrUnavailable, "the keeper does not answer")}, OK, []string{"none runs"}},
 		"one that errs":  {greeting{err: errors.New("odd")}, Warn, []string{"odd"}},
 	} {

@@ -2,8 +2,11 @@ package door
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Tool is a function of the host that a sandbox may call.
@@ -59,6 +62,9 @@ const (
 // RuleCrowded is of what a sandbox asks while as much as it may have under way is.
 const RuleCrowded = "quota.questions_at_once"
 
+// RuleUnheard is of what a client had said that has hung up, and that did not come in time to be judged.
+const RuleUnheard = "network.unheard"
+
 // Tools implements Door.
 func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
 	return askFor[[]Tool](ctx, c, sandbox, callTools, toolsCall{sandbox})
@@ -68,4 +74,12 @@ func (c *Client) Tools(ctx context.Context, sandbox string) ([]Tool, error) {
 // of those that others wait for.
 func (c *Client) CallTool(ctx context.Context, ask ToolAsk) (ToolAnswer, error) {
 	return askFor[ToolAnswer](ctx, c, ask.Sandbox, callCallTool, ask)
+}
+
+// Crowded is how n connections or questions of a sandbox failed that were refused unheard.
+func Crowded(sandbox string, n int) Failure {
+	return Failure{
+		Sandbox: sandbox, ResolvedBy: policy.ByCanonical, Rule: RuleCrowded,
+		Reason: fmt.Sprintf("%d connections or questions were refused unheard: the sandbox had as many under way, or had made as many in a second, as it may, or they did not say in time what they were for", n),
+	}
 }

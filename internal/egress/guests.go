@@ -3,6 +3,7 @@ package egress
 import (
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +38,7 @@ type guest struct {
 	bytes       int64         // that connections have carried
 	searches    chan struct{} // bodies of requests that are being looked through
 	computing   chan struct{} // those in which patterns are being looked for
-	refused     int           // streams of which no record tells yet
-	telling     bool          // somebody is about to have them put on record
+	crowd       crowd
 	memory      *budget.Budget
 }
 
@@ -52,7 +52,7 @@ func (gs *guests) get(id string) *guest {
 		if len(gs.byID) >= maxGuests {
 			gs.forgetOldest()
 		}
-		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), computing: make(chan struct{}, 1), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime)}
+		g = &guest{tokens: most, connects: float64(4 * gs.limits.Connects), seen: now, names: map[string]bool{}, searches: make(chan struct{}, maxSearches), computing: make(chan struct{}, 1), memory: budget.New(gs.limits.Memory, gs.limits.MemoryTime), crowd: crowd{hurry: make(chan struct{})}}
 		gs.byID[id] = g
 	}
 	g.tokens = min(most, g.tokens+now.Sub(g.seen).Seconds()*float64(gs.limits.Opens))
@@ -83,23 +83,6 @@ func (gs *guests) open(id string) bool {
 	g.tokens--
 	g.streams++
 	return true
-}
-
-// crowd counts streams that were refused unheard; first: whoever asks has them put on record, with those that come
-// meanwhile. told gives how many they are then.
-func (gs *guests) crowd(id string, n int) (told func() int, first bool) {
-	gs.mu.Lock()
-	defer gs.mu.Unlock()
-	g := gs.get(id)
-	g.refused += n
-	first, g.telling = !g.telling, true
-	return func() int {
-		gs.mu.Lock()
-		defer gs.mu.Unlock()
-		n := g.refused
-		g.refused, g.telling = 0, false
-		return n
-	}, first
 }
 
 func (gs *guests) close(id string) {
@@ -218,6 +201,10 @@ func (gs *guests) mayName(id, name string) bool {
 	return g.names[name] || len(g.names) < gs.limits.Names
 }
 
+// problemMark begins what stands among a sandbox's names for a problem, in words of the gateway's own. There are few of
+// those, so each has a place however many names were refused.
+const problemMark = "\x00"
+
 // name takes a name in; false: the sandbox has asked for too many others.
 func (gs *guests) name(id, name string) bool {
 	gs.mu.Lock()
@@ -226,7 +213,7 @@ func (gs *guests) name(id, name string) bool {
 	if g.names[name] {
 		return true
 	}
-	if len(g.names) >= gs.limits.Names {
+	if len(g.names) >= gs.limits.Names && !strings.HasPrefix(name, problemMark) {
 		return false
 	}
 	g.names[name] = true
@@ -236,7 +223,8 @@ func (gs *guests) name(id, name string) bool {
 // carriage is a connection of a guest whose client may go.
 type carriage struct {
 	conn net.Conn
-	gone atomic.Bool // the guest has said so
+	gone atomic.Bool   // the guest has said so
+	over chan struct{} // closed when it is forgotten
 }
 
 // carry names a guest's connection, until it is forgotten. gone tells whether the guest has hung up.
@@ -249,30 +237,42 @@ func (gs *guests) carry(id string, conn net.Conn) (name string, gone func() bool
 	if g.carried == nil {
 		g.carried = map[string]*carriage{}
 	}
-	c := &carriage{conn: conn}
+	c := &carriage{conn: conn, over: make(chan struct{})}
 	g.carried[name] = c
 	return name, c.gone.Load, func() {
 		gs.mu.Lock()
 		defer gs.mu.Unlock()
 		delete(g.carried, name)
+		close(c.over)
 	}
 }
 
-// hangUp ends a connection whose client has gone, as if the client had closed it: its ends are shut and it is not
-// closed, so that all that the client has said is still read, judged and put on record. A guest has only its own.
-func (gs *guests) hangUp(id, name string) {
+// half is a connection whose directions end each by itself.
+type half interface {
+	CloseRead() error
+	CloseWrite() error
+}
+
+// hangUp begins to end a connection whose client has gone: nothing is sent to it any more. It may be read on, so that
+// all that the client has said is judged and put on record; see stream.seeOff, for which it gives the connection. nil: there
+// is no such connection. A guest has only its own.
+func (gs *guests) hangUp(id, name string) *carriage {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	c := gs.get(id).carried[name]
 	if c == nil {
-		return
+		return nil
 	}
 	c.gone.Store(true)
-	half, ok := c.conn.(interface {
-		CloseRead() error
-		CloseWrite() error
-	})
-	if !ok || half.CloseRead() != nil || half.CloseWrite() != nil {
+	if h, ok := c.conn.(half); !ok || h.CloseWrite() != nil {
 		_ = c.conn.Close() // who reads and writes on it sees that
+	}
+	return c
+}
+
+// cut ends the reading of a client that has gone, behind all that has come until then.
+func (c *carriage) cut() {
+	if h, ok := c.conn.(half); !ok || h.CloseRead() != nil {
+		_ = c.conn.Close() // as above
 	}
 }

@@ -59,6 +59,7 @@ type Limits struct {
 	GreetTime   time.Duration // in which the host must begin its handshake; default 30 s
 	Idle        time.Duration // that nothing may come or go; default 15 min
 	Look        time.Duration // between two looks whether connections may go on; default 1 s
+	LastWords   time.Duration // in which what a client has said that has gone must come; default 2 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -76,6 +77,7 @@ func (l Limits) withDefaults() Limits {
 	l.GreetTime = or(l.GreetTime, 30*time.Second)
 	l.Idle = or(l.Idle, 15*time.Minute)
 	l.Look = or(l.Look, time.Second)
+	l.LastWords = or(l.LastWords, 2*time.Second)
 	return l
 }
 
@@ -110,6 +112,7 @@ type Router struct {
 	limits   Limits
 	log      *slog.Logger
 	guests   *guests
+	company  *company
 	dialer   *outbound.Dialer
 	passages passages
 	reports  *reports
@@ -128,7 +131,7 @@ func NewRouter(cfg Config) *Router {
 	limits := cfg.Limits.withDefaults()
 	guests := newGuests(limits)
 	return &Router{
-		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, dialer: cfg.Dialer, exchanges: cfg.Exchanges,
+		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
 		reports: newReports(guests.memory),
 	}
 }
@@ -154,16 +157,22 @@ func (r *Router) Serve(ctx context.Context, l net.Listener) error {
 			}
 			return err
 		}
+		number := r.company.enter() // here, in the order in which they come
 		errand.In(&streams, func() {
 			hangUp := errand.When(ctx, func() { _ = conn.Close() }) // its reader and writer then return
 			defer hangUp()
-			r.ServeStream(ctx, conn)
+			r.serveStream(ctx, conn, number)
 		})
 	}
 }
 
 // ServeStream answers one stream of the uplink and closes it.
 func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
+	r.serveStream(ctx, conn, r.company.enter())
+}
+
+func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) {
+	defer r.company.leave(number)
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(r.limits.OpenTime)); err != nil {
 		return
@@ -176,13 +185,18 @@ func (r *Router) ServeStream(ctx context.Context, conn net.Conn) {
 	}
 	ctx = turns.For(ctx, id.Sandbox)
 	s := &stream{router: r, conn: conn, sandbox: id.Sandbox}
-	if id.Refused > 0 {
-		s.crowded(ctx, id.Refused)
+	r.company.name(number, id.Sandbox)
+	switch {
+	case id.Settle:
+		s.settle(ctx, number)
+		return
+	case id.Refused > 0:
+		s.keeperRefused(ctx, id.Refused)
 		return
 	}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
-		s.crowded(ctx, 1)
+		s.crowded(ctx)
 		return
 	}
 	defer r.guests.close(id.Sandbox)

@@ -26,8 +26,11 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 	case channel.OpenTCP:
 		s.connect(ctx, open.Name, open.Port)
 	case channel.OpenHangUp:
-		s.router.guests.hangUp(s.sandbox, open.Stream)
+		gone := s.router.guests.hangUp(s.sandbox, open.Stream)
 		s.reply(channel.Reply{OK: true})
+		if gone != nil {
+			s.seeOff(ctx, gone)
+		}
 	case channel.OpenWhy:
 		s.roomy(ctx, func() { s.why(ctx, open.ID, open.JSON) })
 	case channel.OpenRequest:
@@ -37,51 +40,60 @@ func (s *stream) serve(ctx context.Context, open channel.Open) {
 	}
 }
 
+// seeOff ends a connection whose client has gone once all that the client has said has come: the keeper passes it on
+// beside the hang-up, with the client's own end behind it. If some of it does not come in time nobody reads it, and that is on record.
+func (s *stream) seeOff(ctx context.Context, gone *carriage) {
+	_ = s.conn.Close() // who waits for the answer has it
+	late := time.NewTimer(s.router.limits.LastWords)
+	defer late.Stop()
+	select {
+	case <-gone.over:
+		return
+	case <-ctx.Done():
+		return
+	case <-late.C:
+	}
+	if hungUp(gone.conn) { // its end is here, behind all that was said
+		return
+	}
+	gone.cut()
+	s.fail(ctx, door.RuleUnheard, fmt.Sprintf("a client has hung up, and what it had said did not come to the gateway whole within %s: the rest was passed on to no host, and not judged", s.router.limits.LastWords))
+}
+
 // roomy does what answers with a text, which takes as much as a connection.
 func (s *stream) roomy(ctx context.Context, answer func()) {
 	leave, problem := s.router.guests.enter(s.sandbox)
 	if problem != "" {
 		s.reply(channel.Reply{Error: problem})
-		s.crowded(ctx, 1)
+		s.crowded(ctx)
 		return
 	}
 	defer leave()
 	answer()
 }
 
-// crowded has n streams put on record that were refused unheard: as many as a sandbox may have were under way, or the
-// keeper, which does not tell the one from the other, heard of no purpose.
-// There may be very many, so one record counts those of a while. The stream is closed.
-func (s *stream) crowded(ctx context.Context, n int) {
-	_ = s.conn.Close() // who waits for the answer has it
-	told, first := s.router.guests.crowd(s.sandbox, n)
-	if !first {
-		return
-	}
-	while := time.NewTimer(s.router.limits.Look)
-	defer while.Stop()
-	select {
-	case <-while.C:
-	case <-ctx.Done():
-	}
-	s.fail(ctx, door.RuleCrowded, fmt.Sprintf("%d connections or questions were refused unheard: the sandbox had as many under way, or had made as many in a second, as it may, or they did not say in time what they were for", told()))
-}
-
 // unknown refuses a stream that asks for nothing that there is. What it says instead is not worth keeping.
 func (s *stream) unknown(ctx context.Context, problem string) {
 	s.reply(channel.Reply{Error: problem})
-	if s.router.guests.name(s.sandbox, "\x00"+problem) {
+	if s.router.guests.name(s.sandbox, problemMark+problem) {
 		s.fail(ctx, "", problem)
 	}
 }
 
 // fail records something of the sandbox that can't be answered, whoever waits for that.
 func (s *stream) fail(ctx context.Context, rule, reason string) {
+	_ = s.record(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}) // the operator is told
+}
+
+// record is fail with the error for who tries again.
+func (s *stream) record(ctx context.Context, f door.Failure) error {
 	ctx, cancel := recording(ctx)
 	defer cancel()
-	if _, err := s.router.door.Failed(ctx, door.Failure{Sandbox: s.sandbox, ResolvedBy: policy.ByCanonical, Rule: rule, Reason: reason}); err != nil {
+	_, err := s.router.door.Failed(ctx, f)
+	if err != nil {
 		s.router.log.Error("what a sandbox was refused could not be recorded", "sandbox", s.sandbox, "error", err)
 	}
+	return err
 }
 
 // reply answers the stream's open; a guest that is gone needs none.
@@ -151,7 +163,7 @@ type accounted struct {
 // names the door is asked without a record.
 func (s *stream) judge(ctx context.Context, name string, port int) (a door.NameAnswer, reason string) {
 	if problem := checkName(name, port); problem != "" {
-		if s.router.guests.name(s.sandbox, "\x00"+problem) {
+		if s.router.guests.name(s.sandbox, problemMark+problem) {
 			s.recordMalformed(ctx, problem)
 		}
 		return a, problem

@@ -128,6 +128,7 @@ func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
 		q.w.WriteHeader(http.StatusOK) // to ask about a file runs nobody's scripts; how long it gets is not known
 		return
 	}
+	q.orLeave()
 	made, kept, ok := g.made(q, l, v, verdict)
 	if !ok {
 		return
@@ -141,6 +142,7 @@ func (g *Gateway) serveBuilt(q *query, l located, verdict policy.Decision) {
 		g.refuseFile(q, l, err)
 		return
 	}
+	q.orLeave()
 	v, _ = fileOf(l, made, kept, d)
 	v.file.Size = made.Size()
 	v.found.Findings = append([]string{madeOf(l)}, d.Findings...)

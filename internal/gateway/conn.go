@@ -24,9 +24,7 @@ type guestConn struct {
 	name    string           // that TLS was made for
 	phrase  phrase
 	unread  httphead.Unhandled
-
-	once sync.Once
-	gone chan struct{}
+	gone    chan struct{} // closed when the server is done with it
 }
 
 // Read implements net.Conn.
@@ -34,12 +32,6 @@ func (c *guestConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.unread.Read(b[:n], err)
 	return n, err
-}
-
-// Close implements net.Conn.
-func (c *guestConn) Close() error {
-	c.once.Do(func() { close(c.gone) })
-	return c.Conn.Close()
 }
 
 // Write implements net.Conn. It puts the reason phrase of the answer that

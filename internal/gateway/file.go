@@ -150,6 +150,7 @@ func (g *Gateway) serveArtifact(q *query, l located, verdict policy.Decision) {
 			return
 		}
 	}
+	q.orLeave()
 	if len(d.Requirements) > 0 {
 		if err := g.door.Edges(ctx, v.sandbox, v.ref, d.Requirements); err != nil {
 			g.refuseUndecided(q, v.ref, err)

@@ -45,9 +45,10 @@ func (h *held) give() {
 // recordTime bounds how long the door takes to record that there is no room.
 const recordTime = 10 * time.Second
 
-// hold takes so many bytes for the answer until the request has ended. false: there is no room, and
-// the guest was told so, on record.
+// hold takes so many bytes for the answer until the request has ended, if the client is still there. false: there is no
+// room, and the guest was told so, on record.
 func (g *Gateway) hold(q *query, bytes int) bool {
+	q.orLeave()
 	if q.held.take(int64(bytes)) {
 		return true
 	}

@@ -52,13 +52,14 @@ func (g *Gateway) serveRecorded(q *query, v verified, waits bool) {
 // awaited asks for a file that waits until it waits no more, and refuses what is
 // then not allowed.
 func (g *Gateway) awaited(q *query, v verified, ask door.FileAsk) bool {
-	ctx := q.r.Context()
+	ctx := q.came.Context() // nobody is waited for in the place of a client that has gone
 	wait := door.AwaitAsk{FileAsk: ask, Bytes: delivery.Bytes(v.bytes, v.paths()), Evidence: g.evidence(ctx, v.located, v.found)}
 	stop := q.keepWaiting(g.cfg.Limits.Interim)
 	answer, err := g.door.Await(ctx, wait)
 	stop()
 	switch {
-	case ctx.Err() != nil: // nobody is there to be answered; the request stays
+	case ctx.Err() != nil:
+		q.orLeave() // the request for the approval stays
 	case errors.Is(err, door.ErrGone):
 		// The daemon ended while a person was waited for. An answer of ours would be
 		// final for the client; a broken connection makes it ask again, and that joins

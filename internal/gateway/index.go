@@ -37,7 +37,7 @@ func (g *Gateway) serveIndex(q *query) {
 		}
 	}
 	if err != nil && q.r.Context().Err() != nil {
-		return // nobody is there to be answered; the rendering goes on
+		return // the gateway is stopping
 	}
 	if err != nil {
 		g.log.Error("an index page could not be judged", "sandbox", q.sandbox, "project", q.route.Project, "error", err)

@@ -53,6 +53,7 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 		g.refuseFile(q, l, err)
 		return
 	}
+	q.orLeave()
 	if err := g.door.Edges(ctx, l.sandbox, l.ref, d.Requirements); err != nil {
 		g.refuseUndecided(q, l.ref, err)
 		return
@@ -64,7 +65,7 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 	if !ok {
 		return
 	}
-	g.artifacts.FetchAhead(ctx, l.wanted())
+	g.artifacts.FetchAhead(ctx, l.wanted(), func(guests []string, err error) { g.wrongAhead(l, guests, err) })
 	s.Send(q.w, q.r, "application/octet-stream", d.Digest)
 }
 
@@ -160,6 +161,7 @@ func (g *Gateway) sendAttachment(q *query, l located, found attached) {
 			return
 		}
 	}
+	q.orLeave()
 	if d := found.requirements(); len(d.Requirements) > 0 {
 		if err := g.door.Edges(ctx, v.sandbox, v.ref, d.Requirements); err != nil {
 			g.refuseUndecided(q, v.ref, err)

@@ -31,11 +31,20 @@ func (s subject) ref(version string) pkgref.Ref {
 type query struct {
 	subject
 	w    http.ResponseWriter
-	r    *http.Request
+	r    *http.Request // its context ends with the gateway: see Gateway.lasting
+	came *http.Request // as the server has it: its context ends when the client leaves
 	conn *guestConn
 	held *held
 	// admitted tells that the policy, or what was read for the guest, names the project.
 	admitted bool
+}
+
+// orLeave ends the request of a client that has gone, before anything is recorded as sent to it. All that is
+// wrong with its subject was found by then. The connection is broken: an answer without bytes would be one.
+func (q *query) orLeave() {
+	if q.came.Context().Err() != nil {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // refuse answers with what the source's protocol makes of a refusal.

@@ -7,6 +7,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/gateway/pages"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
@@ -15,11 +16,15 @@ import (
 // failed records what the gateway itself refused, and gives the id to show.
 // What can't be recorded is refused all the same, without an id.
 func (g *Gateway) failed(q *query, f door.Failure) string {
-	f.Sandbox = q.sandbox
+	return g.recordFailure(q.r.Context(), q.sandbox, f)
+}
+
+func (g *Gateway) recordFailure(ctx context.Context, sandbox string, f door.Failure) string {
+	f.Sandbox = sandbox
 	f.Reason = ecosystem.Line(f.Reason)
-	a, err := g.door.Failed(context.WithoutCancel(q.r.Context()), f)
+	a, err := g.door.Failed(context.WithoutCancel(ctx), f)
 	if err != nil {
-		g.log.Error("a refusal could not be recorded", "sandbox", q.sandbox, "error", err)
+		g.log.Error("a refusal could not be recorded", "sandbox", sandbox, "error", err)
 		return ""
 	}
 	return a.RequestID
@@ -39,10 +44,10 @@ func (g *Gateway) refuseRoute(q *query, err error) {
 	q.refuse(r)
 }
 
-// refusePage answers for a page that there is not, and records why.
+// refusePage answers for a page that there is not, and records why, whether or not the client is still there.
 func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	if q.r.Context().Err() != nil {
-		return // nobody is there to be answered, and nothing was refused
+		return // the gateway is stopping, which is no fault of the page's
 	}
 	if errors.Is(err, upstream.ErrUnrecorded) {
 		g.refuseUndecided(q, ref, err)
@@ -50,17 +55,22 @@ func (g *Gateway) refusePage(q *query, ref pkgref.Ref, err error) {
 	}
 	g.log.Warn("an index page is refused", "sandbox", q.sandbox, "project", q.route.Project, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: ref.String(), Reason: sentence(err)}
-	r.RequestID = g.failed(q, door.Failure{
-		Rule:    ruleOf(err),
-		Package: ref, SourceURL: q.source.Protocol.IndexAsk(q.source.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
-	})
+	r.RequestID = g.failed(q, pageFailure(q.source.Source, ref, err))
 	q.refuse(r)
 }
 
-// refuseFile answers for a file that can't be had, and records why.
+// pageFailure is the record of a page that there is not.
+func pageFailure(s pages.Source, ref pkgref.Ref, err error) door.Failure {
+	return door.Failure{
+		Rule:    ruleOf(err),
+		Package: ref, SourceURL: s.Protocol.IndexAsk(s.Index, ref.Name).URL, ResolvedBy: policy.ByIntegrity, Reason: sentence(err),
+	}
+}
+
+// refuseFile answers for a file that can't be had, and records why, whether or not the client is still there.
 func (g *Gateway) refuseFile(q *query, l located, err error) {
 	if q.r.Context().Err() != nil {
-		return // nobody is there to be answered; the fetch goes on
+		return // the gateway is stopping, which is no fault of the file's
 	}
 	if errors.Is(err, upstream.ErrUnrecorded) {
 		g.refuseUndecided(q, l.ref, err)
@@ -68,12 +78,40 @@ func (g *Gateway) refuseFile(q *query, l located, err error) {
 	}
 	g.log.Warn("a file is refused", "sandbox", q.sandbox, "file", q.route.File, "error", err)
 	r := ecosystem.Refusal{Cause: causeOf(err), What: l.ref.String(), Reason: sentence(err)}
-	r.RequestID = g.failed(q, door.Failure{
-		Rule:    ruleOf(err),
-		Package: l.ref, File: q.route.File, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: r.Reason,
-		Metadata: l.file.Kind == policy.KindMetadata,
-	})
+	r.RequestID = g.failed(q, fileFailure(l, q.route.File, err))
 	q.refuse(r)
+}
+
+// fileFailure is the record of a file that can't be had.
+func fileFailure(l located, name string, err error) door.Failure {
+	return door.Failure{
+		Rule:    ruleOf(err),
+		Package: l.ref, File: name, SourceURL: l.url, ResolvedBy: policy.ByIntegrity, Reason: sentence(err),
+		Metadata: l.file.Kind == policy.KindMetadata,
+	}
+}
+
+// wrongAhead records, for the guests for whom a file was fetched that nobody has asked for yet, that it is not what it
+// should be. That it can't be had now is nothing to record: nobody was refused.
+func (g *Gateway) wrongAhead(l located, guests []string, err error) {
+	if !errors.Is(err, fault.ErrInvalid) {
+		return
+	}
+	for _, sandbox := range guests {
+		g.log.Warn("a file is wrong that was fetched ahead", "sandbox", sandbox, "file", l.file.Name, "error", err)
+		g.recordFailure(g.flights.Life(), sandbox, fileFailure(l, l.file.Name, err))
+	}
+}
+
+// wrongPage records the same of a page that was asked for again while the old one was served.
+func (g *Gateway) wrongPage(s pages.Source, project string, guests []string, err error) {
+	if !errors.Is(err, fault.ErrInvalid) {
+		return
+	}
+	ref := pkgref.Ref{Ecosystem: s.Ecosystem(), Name: project}
+	for _, sandbox := range guests {
+		g.recordFailure(g.flights.Life(), sandbox, pageFailure(s, ref, err))
+	}
 }
 
 // refuseUndecided answers when the door could not decide or record.

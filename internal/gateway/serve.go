@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 )
 
@@ -21,7 +24,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.flights.End()
-	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r, conn: conn, held: &held{of: conn.memory}}
+	ctx, over := g.lasting(r.Context())
+	defer over()
+	q := &query{subject: subject{sandbox: conn.sandbox}, w: w, r: r.WithContext(ctx), came: r, conn: conn, held: &held{of: conn.memory}}
 	defer q.held.give()
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -32,12 +37,26 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	g.dispatch(q)
 }
 
+// lasting is for all that comes of a request but the waiting for a person. That the client leaves does not end it:
+// else a guest could choose, by leaving, what of an upstream's lies is found and recorded. It ends with the
+// gateway. How many requests without a client there are is bounded as those with one are: the connection, its
+// memory and its place among the sandbox's streams are given back when the request has ended.
+func (g *Gateway) lasting(client context.Context) (ctx context.Context, over func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(client))
+	stop := errand.When(g.flights.Life(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
 // malformed checks the form of a request, whatever it is for; status 0 is good.
 func (g *Gateway) malformed(q *query) (status int, reason string) {
 	r := q.r
 	host := strings.TrimSuffix(r.Host, ":443")
 	switch {
-	case !g.guests.admit(r.Context(), q.sandbox):
+	case !g.guests.admit(q.came.Context(), q.sandbox):
+		q.orLeave() // it was not refused, and nothing was asked for it
 		q.w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, "this run asks faster than the gateway answers one run"
 	case !reads(r) && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method):
@@ -65,6 +84,12 @@ func (q *query) unreadable() (status int, reason string) {
 		return http.StatusBadRequest, "a request to the gateway has no body"
 	}
 	return 0, ""
+}
+
+// untimed ends the time that the client has to send its request, which has come whole. Else the server took one that
+// waits for longer than that for one that has left.
+func (q *query) untimed() {
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // of a connection that is gone, which is seen by itself
 }
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
@@ -104,6 +129,7 @@ func (g *Gateway) dispatch(q *query) {
 			g.refuseForm(q, status, reason)
 			return
 		}
+		q.untimed()
 	}
 	switch {
 	case m.page != nil:

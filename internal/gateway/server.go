@@ -110,6 +110,7 @@ func (g *Gateway) watch(conn net.Conn, state http.ConnState) {
 		if c.unread.Something() {
 			g.refuseUnread(c.sandbox, unreadReason(c.unread.Failure()))
 		}
+		close(c.gone) // only now: who waits for the end of a sandbox's connections waits for their records
 	}
 }
 

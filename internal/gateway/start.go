@@ -37,7 +37,7 @@ func New(cfg Config, d door.Door) (*Gateway, error) {
 func (g *Gateway) compose(store *cache.Store) (err error) {
 	cfg, limits := g.cfg, g.cfg.Limits
 	g.pages, err = pages.New(pages.Config{
-		Store: store, Flights: g.flights, Door: g.door, Log: g.log, Now: cfg.now,
+		Store: store, Flights: g.flights, Door: g.door, Log: g.log, Now: cfg.now, Unconfirmed: g.wrongPage,
 		Fresh: limits.Fresh, Stale: limits.Stale, Memory: limits.PageMemory, Rendered: limits.RenderedMemory, Required: limits.RequiredMemory,
 	})
 	if err != nil {

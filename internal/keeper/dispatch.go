@@ -34,6 +34,9 @@ func (s *Server) dispatch(ctx context.Context, conn *channel.Conn, req *Request)
 		return nil
 	case VerbShutdown:
 		return s.shutdown(conn)
+	case VerbSettle:
+		s.settle(ctx, conn, req.ID)
+		return nil
 	default: // the others are about one sandbox
 		box, err := s.find(req.ID)
 		if err != nil {

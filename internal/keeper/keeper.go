@@ -116,8 +116,12 @@ const ReaderTimeout = 30 * time.Second
 // FrameOpen frame; the guest's own FrameOpen follows verbatim, then the
 // stream's bytes both ways.
 //
-// With Refused nothing follows, and no stream of a guest is behind it: the keeper tells that it has refused so many.
+// With Refused or Settle nothing follows, and no stream of a guest is behind it. With Refused the keeper tells that it
+// has refused so many: a channel.Reply says that this was heard, and a second one whether it is on record. With Settle the
+// daemon asks that all that the gateway counts of a sandbox which has ended be put on record: a channel.Reply says that
+// it is.
 type StreamIdentity struct {
 	Sandbox string `json:"sandbox"`
 	Refused int    `json:"refused,omitempty"`
+	Settle  bool   `json:"settle,omitempty"`
 }

@@ -34,7 +34,7 @@ func withGuest(t *testing.T) (*sandbox, *channel.Session) {
 		_, _ = guest.Close(), session.Close()
 		_, _ = near.Close(), far.Close()
 	})
-	return &sandbox{id: "box", log: slog.New(slog.DiscardHandler), session: session, calls: make(chan struct{}, 1), controls: make(chan struct{}, 1)}, guest
+	return &sandbox{id: "box", log: slog.New(slog.DiscardHandler), session: session, refusals: newRefusals(), calls: make(chan struct{}, 1), controls: make(chan struct{}, 1)}, guest
 }
 
 // TestAKillBeforeTheStartIsAnswered is kept: whoever sent it may have gone when the guest says yes to the

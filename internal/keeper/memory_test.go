@@ -113,7 +113,7 @@ func newCrowd(t *testing.T, takes bool) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box := &sandbox{id: "box", session: session, wire: wire, log: slog.New(slog.DiscardHandler)}
+	box := &sandbox{id: "box", session: session, wire: wire, log: slog.New(slog.DiscardHandler), refusals: newRefusals()}
 	c.group.Go(func() {
 		uplink{path: path, streams: 256, deadline: time.Minute, gatewayWait: time.Minute}.serve(box)
 	})

@@ -119,7 +119,7 @@ func TestWhatIsNewHasAFeature(t *testing.T) {
 	since := map[string]Feature{
 		".processes.pid": FeatureProcesses, ".processes.start": FeatureProcesses, ".freeze.fresh": FeatureFresh, ".launch.fresh": FeatureFresh,
 	}
-	samples := map[Feature]Request{FeatureProcesses: {Processes: []process.ID{{Pid: 2}}}, FeatureFresh: {Freeze: &Freeze{Fresh: true}}, FeatureOutput: {Verb: VerbOutput}}
+	samples := map[Feature]Request{FeatureProcesses: {Processes: []process.ID{{Pid: 2}}}, FeatureFresh: {Freeze: &Freeze{Fresh: true}}, FeatureOutput: {Verb: VerbOutput}, FeatureSettle: {Verb: VerbSettle}}
 	old := recordedFields(t, "request")
 	for _, f := range fields(reflect.TypeFor[Request](), "") {
 		if slices.Contains(old, f) || strings.HasPrefix(f, ".adopt.exit.") || f == ".adopt.timeout_ms" { // which no client sends

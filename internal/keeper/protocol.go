@@ -16,7 +16,7 @@ import (
 
 // Protocol counts the changes of this package's protocol. 0 are the keepers that
 // tell nothing of themselves.
-const Protocol = 3
+const Protocol = 4
 
 // Feature is something that requests may carry since a protocol.
 type Feature string
@@ -26,10 +26,13 @@ const (
 	FeatureProcesses Feature = "processes" // 1: Request.Processes
 	FeatureFresh     Feature = "fresh"     // 2: Freeze.Fresh and Launch.Fresh
 	FeatureOutput    Feature = "output"    // 3: VerbOutput
+	FeatureSettle    Feature = "settle"    // 4: VerbSettle
 )
 
 // Features are those of this release.
-func Features() []Feature { return []Feature{FeatureProcesses, FeatureFresh, FeatureOutput} }
+func Features() []Feature {
+	return []Feature{FeatureProcesses, FeatureFresh, FeatureOutput, FeatureSettle}
+}
 
 // Hello is what a keeper tells of itself.
 type Hello struct {
@@ -65,6 +68,9 @@ func (r *Request) needs() []Feature {
 	}
 	if r.Verb == VerbOutput {
 		needed = append(needed, FeatureOutput)
+	}
+	if r.Verb == VerbSettle {
+		needed = append(needed, FeatureSettle)
 	}
 	return needed
 }

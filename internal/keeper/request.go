@@ -19,7 +19,8 @@ type Verb string
 // large as frames can. A VerbStream's connection then carries the stream's bytes
 // both ways. After the Request of VerbSend the client sends the command's frame.
 // VerbList, VerbGet and VerbOutput are answered by several Responses, all but the
-// last with More.
+// last with More. A client that has recorded what VerbSettle was answered with sends
+// its Request again.
 const (
 	VerbPing     Verb = "ping"
 	VerbLaunch   Verb = "launch"
@@ -37,6 +38,7 @@ const (
 	VerbAttach   Verb = "attach"
 	VerbSend     Verb = "send"
 	VerbOutput   Verb = "output" // FeatureOutput
+	VerbSettle   Verb = "settle" // FeatureSettle
 	VerbFreeze   Verb = "freeze"
 	VerbThaw     Verb = "thaw"
 	VerbAdopt    Verb = "adopt"
@@ -70,6 +72,7 @@ type Response struct {
 	Exit     *ProcessExit `json:"exit,omitempty"`
 	Output   *Output      `json:"output,omitempty"`
 	Passage  *Passage     `json:"passage,omitempty"` // of the output before
+	Settled  *Settled     `json:"settled,omitempty"`
 	More     bool         `json:"more,omitempty"`
 	Hello    *Hello       `json:"hello,omitempty"` // of VerbPing
 }

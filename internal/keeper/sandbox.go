@@ -37,7 +37,7 @@ type sandbox struct {
 	moving   chan struct{}    // a slot for the freeze or thaw that is under way
 	began    logMark          // what its log told before the launch
 	output   *outputShare     // of the memory that all sandboxes' output takes; nil: it is not counted
-	refusals refusals         // of its guest's streams
+	refusals *refusals        // of its guest's streams; its id's
 
 	mu        sync.Mutex // guards what follows
 	meta      json.RawMessage

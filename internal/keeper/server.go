@@ -86,14 +86,15 @@ type Server struct {
 
 	mu        sync.Mutex // guards what follows; never held while waiting
 	sandboxes map[string]*sandbox
-	stopping  bool // nothing is launched any more
+	refusals  map[string]*refusals // by sandboxes' ids, also of some that are forgotten
+	stopping  bool                 // nothing is launched any more
 }
 
 // NewServer makes a keeper; Run makes it work.
 func NewServer(cfg Config) *Server {
 	cfg = cfg.complete()
 	return &Server{
-		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{},
+		cfg: cfg, log: cfg.Logger, reaper: newReaper(), sandboxes: map[string]*sandbox{}, refusals: map[string]*refusals{},
 		uplink: uplink{path: cfg.Uplink, streams: cfg.GuestStreams, deadline: cfg.FirstFrame, gatewayWait: cfg.Gateway},
 	}
 }
@@ -223,10 +224,17 @@ func (s *Server) add(box *sandbox) error {
 }
 
 func (s *Server) remove(box *sandbox) {
+	forgotten := false
+	defer func() {
+		if forgotten {
+			s.dropRefusals(box.id, true)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sandboxes[box.id] == box {
 		delete(s.sandboxes, box.id)
+		forgotten = true
 	}
 }
 

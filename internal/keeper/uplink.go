@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -28,6 +27,8 @@ type uplink struct {
 // once, and read until the guest has closed it, so that none waits with what it
 // holds; channel.MaxStreams bounds them all.
 func (u uplink) serve(box *sandbox) {
+	box.refusals.begin()
+	defer box.refusals.end()
 	slots := make(chan struct{}, u.streams)
 	for {
 		stream, err := box.session.Accept()
@@ -36,7 +37,9 @@ func (u uplink) serve(box *sandbox) {
 		}
 		select {
 		case slots <- struct{}{}:
+			box.refusals.begin()
 			errand.Go(func() {
+				defer box.refusals.end()
 				defer func() { <-slots }()
 				u.forward(box, stream)
 			})
@@ -73,13 +76,43 @@ func (u uplink) forward(box *sandbox, stream *channel.Conn) {
 	errand.Go(func() { // what is gone, or given up, needs no answers any more
 		select {
 		case <-box.session.Done():
-			_ = far.Raw().Close()
+			far.hearOut(ctx, over)
 		case <-ctx.Done():
-			_ = far.Raw().Close()
 		case <-over:
+			return
 		}
+		_ = far.Close()
 	})
-	channel.Splice(stream, far, nil)
+	channel.Splice(stream, channel.NewConn(far), nil)
+}
+
+// lastWords is how long the gateway has to take what a sandbox has said before it was gone.
+const lastWords = 2 * time.Second
+
+// toGateway is a stream's connection to the gateway.
+type toGateway struct {
+	*net.UnixConn
+	once  sync.Once
+	heard chan struct{} // closed once the gateway has all that the guest has said, or takes no more of it
+}
+
+// CloseWrite tells the gateway that the guest says no more.
+func (c *toGateway) CloseWrite() error {
+	defer c.once.Do(func() { close(c.heard) })
+	return c.UnixConn.CloseWrite()
+}
+
+// hearOut returns when the gateway has what a guest has said that is gone: what is judged and recorded is not to
+// depend on how soon the guest goes. A gateway that does not take it in time loses it.
+func (c *toGateway) hearOut(ctx context.Context, over <-chan struct{}) {
+	late := time.NewTimer(lastWords)
+	defer late.Stop()
+	select {
+	case <-c.heard:
+	case <-late.C:
+	case <-ctx.Done():
+	case <-over:
+	}
 }
 
 // firstFrame reads what a stream is for, within the deadline. Time in which the
@@ -118,7 +151,7 @@ func (u uplink) expire(wire *channel.Wire, stream *channel.Conn, read <-chan str
 // dial reaches the gateway. While there is none, because one daemon has ended
 // and the next is on its way, it goes on trying: clients try a lost request only
 // once or twice more, and at once.
-func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*channel.Conn, error) {
+func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*toGateway, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.gatewayWait)
 	defer cancel()
 	raw, err := u.reach(ctx, box.session)
@@ -133,18 +166,19 @@ func (u uplink) dial(ctx context.Context, box *sandbox, first []byte) (*channel.
 		return nil, err
 	}
 	_ = raw.SetWriteDeadline(time.Time{})
-	return far, nil
+	return &toGateway{UnixConn: raw, heard: make(chan struct{})}, nil
 }
 
 // redialPause is between two tries to reach a gateway that is not there.
 const redialPause = 50 * time.Millisecond
 
-func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, error) {
+func (u uplink) reach(ctx context.Context, session *channel.Session) (*net.UnixConn, error) {
 	var d net.Dialer
+	to := &net.UnixAddr{Name: u.path, Net: "unix"}
 	again := time.NewTicker(redialPause)
 	defer again.Stop()
 	for {
-		raw, err := d.DialContext(ctx, "unix", u.path)
+		raw, err := d.DialUnix(ctx, "unix", nil, to)
 		if err == nil {
 			return raw, nil
 		}
@@ -162,51 +196,6 @@ func (u uplink) reach(ctx context.Context, session *channel.Session) (net.Conn, 
 func refuse(stream *channel.Conn, why string) {
 	_ = stream.WriteJSON(channel.FrameReply, channel.Reply{Error: why})
 	stream.Drain()
-}
-
-// refusals are the streams of a sandbox that were refused and of which the gateway does not know yet.
-type refusals struct {
-	count   atomic.Int64
-	telling atomic.Bool // somebody is about to tell it
-}
-
-// refusedAtOnce is how long the refused streams are counted that the gateway is told of at a time.
-const refusedAtOnce = time.Second
-
-// refused counts a stream that was refused unheard, and has the gateway told, which puts it on record: a guest can
-// choose when it opens too many.
-func (u uplink) refused(box *sandbox) {
-	box.refusals.count.Add(1)
-	if box.refusals.telling.CompareAndSwap(false, true) {
-		errand.Go(func() { u.tellRefused(box) })
-	}
-}
-
-// tellRefused tells the gateway how many streams were refused. What can't be told is told with the next.
-func (u uplink) tellRefused(box *sandbox) {
-	while := time.NewTimer(refusedAtOnce)
-	defer while.Stop()
-	select {
-	case <-while.C:
-	case <-box.session.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
-	defer cancel()
-	raw, err := u.reach(ctx, box.session)
-	box.refusals.telling.Store(false)
-	n := box.refusals.count.Swap(0)
-	if err == nil {
-		defer raw.Close()
-		if n == 0 { // whoever told of others was told of these as well, and a number that is none stands for a stream
-			return
-		}
-		_ = raw.SetWriteDeadline(time.Now().Add(u.deadline))
-		err = channel.NewConn(raw).WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)})
-	}
-	if err != nil {
-		box.refusals.count.Add(n)
-		box.log.Warn("the gateway could not be told that streams of a sandbox were refused", slog.String("sandbox", box.id), slog.Int64("streams", n), slog.Any("error", err))
-	}
 }
 
 // longAgo is a deadline that has passed.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,30 +160,71 @@ func TestUplinkFlood(t *testing.T) {
 	}
 }
 
-// TestNobodyIsToldOfNoRefusal: who is late to tell, when another has told of the same, says nothing: a number that is
-// none would stand for a stream that does not say what it is for. The control has one to tell of.
+// TestNobodyIsToldOfNoRefusal: who is to tell, and has nothing to tell of, says nothing: a number that is none would
+// stand for a stream that does not say what it is for. The control has one to tell of. What could not be told, since there is no
+// gateway, or it could not put it on record, or did not say so, is kept.
 func TestNobodyIsToldOfNoRefusal(t *testing.T) {
-	for _, refused := range []int64{0, 1} {
-		path := filepath.Join(t.TempDir(), "u.sock")
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
-		if err != nil {
-			t.Fatal(err)
+	said := func(replies ...channel.Reply) func(*channel.Conn) {
+		return func(c *channel.Conn) {
+			for _, r := range replies {
+				_ = c.WriteJSON(channel.FrameReply, r)
+			}
 		}
-		defer l.Close()
-		box, _ := withGuest(t)
-		_ = box.session.Close() // else it waits for more to tell of
-		box.refusals.count.Store(refused)
-		uplink{path: path, deadline: time.Minute, gatewayWait: time.Minute}.tellRefused(box)
-		raw, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		var who StreamIdentity
-		err = channel.NewConn(raw).ReadStrictJSON(channel.FrameOpen, &who)
-		if told := err == nil; told != (refused > 0) || told && who.Refused != int(refused) {
-			t.Errorf("of %d streams: told of %+v, %v", refused, who, err)
-		}
+	}
+	for name, c := range map[string]struct {
+		refused, told, left int64
+		gateway             func(*channel.Conn) // nil: there is none
+	}{
+		"none":              {0, 0, 0, said()},
+		"one":               {1, 1, 0, said(channel.Reply{}, channel.Reply{OK: true})},
+		"of an older one":   {1, 1, 0, said()},
+		"not on record":     {1, 1, 1, said(channel.Reply{}, channel.Reply{Error: "the disk is full"})},
+		"ended meanwhile":   {1, 1, 1, said(channel.Reply{})},
+		"there is no other": {1, 0, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "u.sock")
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.gateway == nil {
+				_ = l.Close()
+			}
+			told := make(chan int64, 10)
+			var gateway sync.WaitGroup
+			gateway.Go(func() {
+				for {
+					raw, err := l.Accept()
+					if err != nil {
+						return
+					}
+					conn := channel.NewConn(raw)
+					var who StreamIdentity
+					if conn.ReadStrictJSON(channel.FrameOpen, &who) == nil {
+						told <- int64(who.Refused)
+						c.gateway(conn)
+					}
+					_ = raw.Close()
+				}
+			})
+			box, _ := withGuest(t)
+			_ = box.session.Close() // else it waits for more to tell of
+			box.refusals.count = c.refused
+			uplink{path: path, deadline: time.Minute, gatewayWait: time.Minute}.tellRefused(box)
+			_ = l.Close()
+			gateway.Wait()
+			close(told)
+			sum := int64(0)
+			for n := range told {
+				if sum += n; n == 0 {
+					t.Error("told of none")
+				}
+			}
+			if left, _ := box.refusals.settle(t.Context()); sum != c.told || left != c.left {
+				t.Errorf("told of %d and left are %d, not %d and %d", sum, left, c.told, c.left)
+			}
+		})
 	}
 }
 
@@ -193,5 +235,51 @@ func TestIDs(t *testing.T) {
 		if validID(id) != slices.Contains(good, id) {
 			t.Errorf("%q: %t", id, validID(id))
 		}
+	}
+}
+
+// TestLastWordsReachTheGateway: all that a guest has said on a stream is the gateway's to judge, though the guest is gone
+// before the gateway has read it: more than one socket holds.
+func TestLastWordsReachTheGateway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "u.sock")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	box, guest := withGuest(t)
+	box.wire = &channel.Wire{}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		uplink{path: path, streams: 1, deadline: time.Minute, gatewayWait: time.Minute}.serve(box)
+	}()
+	stream, err := guest.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Repeat("0123456789", 30_000)
+	if err := stream.WriteJSON(channel.FrameOpen, channel.Open{Kind: channel.OpenTCP, Name: "a.example", Port: 80}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	gateway := channel.NewConn(raw)
+	for range 2 {
+		if _, _, err := gateway.ReadFrame(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := io.WriteString(stream.Raw(), said); err != nil {
+		t.Fatal(err)
+	}
+	_ = guest.Close()
+	<-served // the keeper knows
+	heard, err := io.ReadAll(raw)
+	if string(heard) != said {
+		t.Errorf("the gateway has heard %d bytes of %d, %v", len(heard), len(said), err)
 	}
 }

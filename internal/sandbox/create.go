@@ -149,12 +149,11 @@ func (c *creator) launch(ctx context.Context, p *plan, req Request) (*Sandbox, e
 	}
 	s.waits = waiting.New(c.remover.background.ctx, c.assembly.waits(s))
 	if err := c.introduce(ctx, s, p, req); err != nil {
-		err = c.recordFailedBoot(ctx, p.info.ID, err)
 		c.tellWhy(context.WithoutCancel(ctx), p.info.ID, inst, err)
 		if derr := inst.Destroy(context.WithoutCancel(ctx)); derr != nil {
 			c.cfg.Log.Error("a sandbox that did not come up can't be taken away", "sandbox", p.info.ID, "err", derr)
 		}
-		return nil, err
+		return nil, c.recordFailedBoot(ctx, p.info.ID, err) // now that a copy's programs ask for nothing more
 	}
 	s.setState(Running)
 	return s, nil

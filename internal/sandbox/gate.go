@@ -32,10 +32,15 @@ type gate struct {
 }
 
 func newGate(dir string, reserve int64) *gate {
-	if reserve <= 0 {
-		reserve = defaultReserve
+	return &gate{turns: turns.New(turns.Fair(2*runtime.NumCPU(), createLine)), dir: dir, reserve: reserveOf(reserve)}
+}
+
+// reserveOf is a reserve as it is configured, or the default one.
+func reserveOf(configured int64) int64 {
+	if configured <= 0 {
+		return defaultReserve
 	}
-	return &gate{turns: turns.New(turns.Fair(2*runtime.NumCPU(), createLine)), dir: dir, reserve: reserve}
+	return configured
 }
 
 // enter waits for a turn of an owner; leave gives it back. fault.ErrExhausted says

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,31 +35,57 @@ func (l *planner) home(ctx context.Context, req Request, p *plan, shown []engine
 	return kept, err
 }
 
-// homeLook is how often it is looked at what homes have become.
-const homeLook = 5 * time.Second
+// How often it is looked at what homes have become, and whether there is room where they are.
+const (
+	homeLook = 5 * time.Second
+	roomLook = time.Second
+)
 
 // tendHomes ends sandboxes whose home has more than the sandbox may have on its disk. What
-// it writes meanwhile is there: no file system of the host counts it.
+// it writes meanwhile is there: no file system of the host counts it. Where the disk becomes short, it looks at once.
 func (r *remover) tendHomes(ctx context.Context) {
-	tick := time.NewTicker(homeLook)
+	tick := time.NewTicker(roomLook)
 	defer tick.Stop()
-	for {
+	room := homeRoom{reserve: 2 * reserveOf(r.cfg.Reserve)}
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			r.endCrowded(ctx)
+		}
+		free, taken, err := r.cfg.Homes.Free()
+		if err != nil {
+			r.cfg.Log.Error("the free space of the homes' disk is not known", "error", err)
+		}
+		room.look(free)
+		if short := taken && (err != nil || room.short()); short || n%int(homeLook/roomLook) == 0 {
+			r.endCrowded(ctx, short, room)
 		}
 	}
 }
 
-func (r *remover) endCrowded(ctx context.Context) {
-	over := r.cfg.Homes.Over(ctx, func(id string) int64 {
+// homeRoom is what is free of the disk that homes are on. Its reserve is more than what a sandbox is made with: whoever fills
+// the disk is ended before anybody else is refused a sandbox.
+type homeRoom struct {
+	reserve int64 // that stays free
+	free    int64
+	lost    int64 // since the look before
+}
+
+func (h *homeRoom) look(free int64) { h.free, h.lost = free, max(0, h.free-free) }
+
+// short tells whether less than the reserve is free, or will be at the next look if it goes on like this.
+func (h *homeRoom) short() bool { return h.free-h.lost < h.reserve }
+
+// endCrowded ends sandboxes for what their homes have. Where the disk is short it ends those, too, that keep something of
+// a home where nobody sees how much: see decision 115.
+func (r *remover) endCrowded(ctx context.Context, short bool, room homeRoom) {
+	over := r.cfg.Homes.Over(ctx, func(id string) homes.Limit {
 		s, err := r.registry.get(id)
 		if err != nil {
-			return 0 // it is being made, or is gone
+			return homes.Limit{} // it is being made, or is gone
 		}
-		return s.info.Limits.DiskBytes
+		return homes.Limit{Bytes: s.info.Limits.DiskBytes, Seen: short && !r.ownKernel(ctx, s.info.Engine)}
 	})
 	for id, kept := range over {
 		s, err := r.registry.get(id)
@@ -66,6 +93,21 @@ func (r *remover) endCrowded(ctx context.Context) {
 			continue
 		}
 		why := fault.New(fault.ErrExhausted, "its home %s has %d MiB in %d files and directories, and its disk is %d MiB", kept.Name, kept.Bytes>>20, kept.Entries, s.info.Limits.DiskBytes>>20)
+		if kept.Bytes <= s.info.Limits.DiskBytes && kept.Unseen > 0 {
+			why = fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %d open files in messages that nobody has received, where it can't be seen how large they are",
+				room.reserve>>20, kept.Name, room.free>>20, room.lost>>20, kept.Unseen)
+		}
 		r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
 	}
+}
+
+// ownKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody
+// knows.
+func (r *remover) ownKernel(ctx context.Context, name string) bool {
+	eng, ok := r.cfg.Engines[name]
+	if !ok {
+		return false
+	}
+	caps, err := eng.Capabilities(ctx)
+	return err == nil && slices.Contains(caps.Enforces, engine.ControlOwnKernel)
 }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes/homestest"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
@@ -55,4 +57,31 @@ func TestHome(t *testing.T) {
 	plan.Plan = true
 	refused("a plan", plan, fault.ErrInvalid, "no home that is kept")
 	refused("no place", sandbox.Request{Home: req.Home}, fault.ErrInvalid, "keeps 1 to")
+}
+
+// TestAHomeThatIsHeldUnseen ends its sandbox when the disk is short, whatever else the disk is filled with; one that holds
+// nothing unseen, and one whose kernel is its own, go on.
+func TestAHomeThatIsHeldUnseen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.daemon(t)
+	ids := map[string]string{}
+	for name, way := range map[string]string{"sends": homestest.Sent, "opens": homestest.Open} {
+		s := d.create(t, sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}})
+		ids[name] = s.Info().ID
+		homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), name, ".claude"))
+	}
+	w.Reserve = 1 << 59 // no disk has as much
+	w.OwnKernel = true
+	d.next(t)
+	looks := d.engine.asked.Load()
+	await(t, "it was looked at both, twice", func() bool { return d.engine.asked.Load() >= looks+4 })
+	d.wantOnly(t, ids["opens"], ids["sends"])
+	w.OwnKernel = false
+	d.next(t)
+	await(t, "one ends", func() bool { return len(d.List()) == 1 })
+	d.wantOnly(t, ids["opens"])
+	if why := d.endReason(t, ids["sends"]); !strings.Contains(why, "must stay free of the disk that its home sends is on") {
+		t.Errorf("on record is %q", why)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type world struct {
 	FreezeAfter time.Duration
 	Reserve     int64
 	EndRetry    time.Duration
+	OwnKernel   bool // of its sandboxes
 }
 
 func newWorld(t *testing.T) *world {
@@ -359,6 +361,7 @@ type plainEngine struct {
 	// Stays, if not nil, is why a sandbox can't be taken away.
 	Stays func() error
 	haste haste
+	asked atomic.Int64 // how often for what it can do
 }
 
 // clinging is an instance that its engine may not be able to take away.
@@ -378,6 +381,10 @@ func (c clinging) Destroy(ctx context.Context) error {
 func (e *plainEngine) Capabilities(ctx context.Context) (engine.Capabilities, error) {
 	caps, err := e.Engine.Capabilities(ctx)
 	caps.Enforces = append(caps.Enforces, engine.ControlNoNetwork, engine.ControlReadOnlyRoot)
+	if e.world.OwnKernel {
+		caps.Enforces = append(caps.Enforces, engine.ControlOwnKernel)
+	}
+	e.asked.Add(1)
 	return caps, err
 }
 

@@ -27,14 +27,16 @@ type fetching struct {
 // Fetch gets the bytes from the upstream, once however many want them, and
 // gives them from the cache.
 func (as *Artifacts) Fetch(ctx context.Context, w Wanted) (*Verified, error) {
-	_, err := flight.Once(ctx, as.cfg.Flights, fetching{w.Key, w.URL, w.Digest}, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, as.download(ctx, w)
-	})
-	if err != nil {
+	key, download := as.fetching(w)
+	if _, err := flight.Once(ctx, as.cfg.Flights, key, download); err != nil {
 		return nil, err
 	}
 	v, _, err := as.Cached(w)
 	return v, err
+}
+
+func (as *Artifacts) fetching(w Wanted) (fetching, func(ctx context.Context) (struct{}, error)) {
+	return fetching{w.Key, w.URL, w.Digest}, func(ctx context.Context) (struct{}, error) { return struct{}{}, as.download(ctx, w) }
 }
 
 // download stores the bytes once they are verified, or nothing.
@@ -78,8 +80,9 @@ func (as *Artifacts) commit(w Wanted, out *cache.Writer, err error) error {
 }
 
 // FetchAhead begins to fetch an artifact that will be asked for, if a slot is
-// free. Whatever goes wrong is found again by whoever asks.
-func (as *Artifacts) FetchAhead(ctx context.Context, w Wanted) {
+// free. failed is told of an error, with the guests for whom it was fetched, if nobody
+// has asked for it meanwhile: who asks is told by Fetch.
+func (as *Artifacts) FetchAhead(ctx context.Context, w Wanted, failed func(guests []string, err error)) {
 	_, free, ok := as.ahead.Try(ctx)
 	if !ok {
 		return
@@ -87,12 +90,20 @@ func (as *Artifacts) FetchAhead(ctx context.Context, w Wanted) {
 	ctx = as.cfg.Flights.LifeFor(ctx)
 	started := as.cfg.Flights.Run(func() {
 		defer free()
-		v, err := as.Get(ctx, w)
-		if err != nil {
-			as.cfg.Log.Debug("an artifact could not be fetched ahead", "file", w.Key.File, "error", err)
+		v, _, err := as.Cached(w)
+		if err == nil {
+			_ = v.Close() // read only
 			return
 		}
-		_ = v.Close() // read only
+		var untold []string
+		if Absent(err) {
+			key, download := as.fetching(w)
+			_, untold, err = flight.Ahead(ctx, as.cfg.Flights, key, download)
+		}
+		if err != nil {
+			as.cfg.Log.Debug("an artifact could not be fetched ahead", "file", w.Key.File, "error", err)
+			failed(untold, err)
+		}
 	})
 	if !started {
 		free()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -34,6 +35,7 @@ type Group struct {
 // fetch is one that goes on. value and err are written before done is closed.
 type fetch struct {
 	party *turns.Party // all who want it: what it takes is taken of their shares
+	asked bool         // somebody wants it now, who is told what comes of it; guarded by Group.mu, for good once done is closed
 	done  chan struct{}
 	value any
 	err   error
@@ -87,8 +89,26 @@ func (g *Group) Contain(ctx context.Context, at any, do func(context.Context) er
 // whoever gives up leaves it running. The fetch's own context is for all of them.
 // Keys of different types are different, whatever they say.
 func Once[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx context.Context) (V, error)) (V, error) {
-	var none V
-	f, begin := g.join(ctx, key)
+	f, _ := start(ctx, g, key, true, do)
+	return await[V](ctx, f)
+}
+
+// Ahead is Once for what nobody wants yet. untold are the guests for whom it was done if nobody has wanted it
+// meanwhile, and if this call began it: nobody else is told then what came of it.
+func Ahead[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx context.Context) (V, error)) (value V, untold []string, err error) {
+	f, begun := start(ctx, g, key, false, do)
+	value, err = await[V](ctx, f)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if begun && !f.asked && ctx.Err() == nil {
+		untold = slices.DeleteFunc(f.party.Guests(), func(guest string) bool { return guest == "" })
+	}
+	return value, untold, err
+}
+
+// start joins the fetch that goes on, or begins one.
+func start[K comparable, V any](ctx context.Context, g *Group, key K, asked bool, do func(ctx context.Context) (V, error)) (f *fetch, begin bool) {
+	f, begin = g.join(ctx, key, asked)
 	if begin && !g.tasks.run(func() {
 		var value V
 		err := g.Contain(turns.With(g.life, f.party), key, func(ctx context.Context) (err error) {
@@ -99,6 +119,12 @@ func Once[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx
 	}) {
 		g.land(key, f, nil, errStopping)
 	}
+	return f, begin
+}
+
+// await gives what comes of a fetch.
+func await[V any](ctx context.Context, f *fetch) (V, error) {
+	var none V
 	select {
 	case <-f.done:
 		if f.err != nil {
@@ -112,7 +138,7 @@ func Once[K comparable, V any](ctx context.Context, g *Group, key K, do func(ctx
 }
 
 // join gives the fetch that goes on, or a new one that the caller begins.
-func (g *Group) join(ctx context.Context, key any) (f *fetch, begin bool) {
+func (g *Group) join(ctx context.Context, key any, asked bool) (f *fetch, begin bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f = g.byKey[key]
@@ -120,6 +146,7 @@ func (g *Group) join(ctx context.Context, key any) (f *fetch, begin bool) {
 		f, begin = &fetch{party: &turns.Party{}, done: make(chan struct{})}, true
 		g.byKey[key] = f
 	}
+	f.asked = f.asked || asked
 	f.party.Join(ctx)
 	return f, begin
 }

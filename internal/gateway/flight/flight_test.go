@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/gateway/flight"
+	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
 type (
@@ -83,5 +85,42 @@ func TestAPanicIsAnError(t *testing.T) {
 	g.Wait()
 	if !strings.Contains(log.String(), "at=odd") || !strings.Contains(log.String(), `"a bug"`) {
 		t.Error(log.String())
+	}
+}
+
+// TestAhead: what comes of what nobody wants yet is told to whoever has begun it, once, unless somebody has wanted it meanwhile.
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	for name, wanted := range map[string]bool{"nobody wants it": false, "somebody does": true} {
+		synctest.Test(t, func(t *testing.T) {
+			g := flight.New(slog.New(slog.DiscardHandler))
+			hold := make(chan struct{})
+			do := func(context.Context) (int, error) {
+				<-hold
+				return 0, errors.New("it is wrong")
+			}
+			told := make(chan []string, 2)
+			for _, guest := range []string{"a", "b"} {
+				go func() {
+					_, untold, err := flight.Ahead(turns.For(t.Context(), guest), g, page("six"), do)
+					if err == nil {
+						t.Error("no error")
+					}
+					told <- untold
+				}()
+				synctest.Wait()
+			}
+			if wanted {
+				go func() { _, _ = flight.Once(turns.For(t.Context(), "c"), g, page("six"), do) }()
+				synctest.Wait()
+			}
+			close(hold)
+			all := append(<-told, <-told...)
+			slices.Sort(all)
+			if want := map[bool][]string{false: {"a", "b"}}[wanted]; !slices.Equal(all, want) {
+				t.Errorf("%s: untold are %v, want %v", name, all, want)
+			}
+			g.Wait()
+		})
 	}
 }

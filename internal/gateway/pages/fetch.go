@@ -40,8 +40,10 @@ func (ps *Pages) Page(ctx context.Context, s Source, project string) (*Page, err
 	if age >= 0 && age < ps.cfg.Stale {
 		later := ps.cfg.Flights.LifeFor(ctx)
 		ps.cfg.Flights.Run(func() {
-			if _, err := ps.refresh(later, s, project, have); err != nil {
+			what, fetch := ps.refreshing(s, project, have)
+			if _, untold, err := flight.Ahead(later, ps.cfg.Flights, what, fetch); err != nil {
 				ps.cfg.Log.Warn("an index page could not be confirmed", "index", s.Index, "project", project, "error", err)
+				ps.cfg.Unconfirmed(s, project, untold, err)
 			}
 		})
 		return have, nil
@@ -81,13 +83,18 @@ func (ps *Pages) remember(s Source, project string, p *Page) {
 // refresh asks the upstream, once however many want the page, and goes on when
 // they give up.
 func (ps *Pages) refresh(ctx context.Context, s Source, project string, have *Page) (*Page, error) {
+	what, fetch := ps.refreshing(s, project, have)
+	return flight.Once(ctx, ps.cfg.Flights, what, fetch)
+}
+
+func (ps *Pages) refreshing(s Source, project string, have *Page) (refreshing, func(ctx context.Context) (*Page, error)) {
 	what := refreshing{key: keyOf(s, project), anew: have == nil || have.gone.Load()}
-	return flight.Once(ctx, ps.cfg.Flights, what, func(ctx context.Context) (*Page, error) {
+	return what, func(ctx context.Context) (*Page, error) {
 		if p := ps.newer(s, project, have); p != nil {
 			return p, nil
 		}
 		return ps.fetch(ctx, s, project, have)
-	})
+	}
 }
 
 // newer is a page that another flight has brought since somebody looked and saw

@@ -36,6 +36,9 @@ type Config struct {
 	Door    Door
 	Log     *slog.Logger     // for the operator
 	Now     func() time.Time // when something that is seen now was first seen
+	// Unconfirmed is told why a page that was served could not be had again meanwhile, with the guests to whom it was
+	// served: they are not told.
+	Unconfirmed func(s Source, project string, guests []string, err error)
 
 	Fresh    time.Duration // for which a page is not asked for again
 	Stale    time.Duration // for which it is served while it is asked for again

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -46,6 +48,7 @@ type Kept struct {
 	Places  []string // as sandboxes saw them, sorted
 	Bytes   int64
 	Entries int
+	Unseen  int       // descriptors and files that a sandbox holds and of which it is not known what they take
 	Used    time.Time // when a sandbox last began with it
 	Sandbox string    // that has it now; "": none
 }
@@ -328,8 +331,32 @@ func (s *Shelf) hide(h Home) error {
 	}
 }
 
-// Over tells of the sandboxes whose home has more than they may have, with what of it has no name any more and is open.
-func (s *Shelf) Over(ctx context.Context, most func(sandbox string) int64) map[string]Kept {
+// Limit is what a sandbox's home may have.
+type Limit struct {
+	Bytes int64 // 0: it is not looked at
+	Seen  bool  // it may hold nothing of which it is not known what it takes
+}
+
+// Free is how many bytes are free where the homes are, if a sandbox has one.
+func (s *Shelf) Free() (bytes int64, taken bool, err error) {
+	s.mu.Lock()
+	taken = len(s.taken) > 0
+	s.mu.Unlock()
+	if !taken {
+		return 0, false, nil
+	}
+	var on unix.Statfs_t
+	if err := unix.Statfs(s.dir, &on); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, false, nil // the first sandbox with one is being made
+		}
+		return 0, true, err
+	}
+	return int64(on.Bavail) * on.Bsize, true, nil
+}
+
+// Over tells of the sandboxes whose home has more than they may have, with what of it has no name any more and is held.
+func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[string]Kept {
 	s.mu.Lock()
 	taken := maps.Clone(s.taken)
 	s.mu.Unlock()
@@ -342,8 +369,8 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) int64) map[s
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.path(h))
 		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
-		k.Bytes, k.Entries = k.Bytes+more.bytes, k.Entries+more.files
-		if limit := most(sandbox); limit > 0 && (k.Bytes > limit || k.Entries > maxEntries) {
+		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen
+		if limit := most(sandbox); limit.Bytes > 0 && (k.Bytes > limit.Bytes || k.Entries > maxEntries || limit.Seen && k.Unseen > 0) {
 			k.Home = h
 			over[sandbox] = k
 		}

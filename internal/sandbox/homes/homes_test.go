@@ -207,7 +207,7 @@ func TestHomesHaveBounds(t *testing.T) {
 	if err := s.Take(w.Home, "sb-1"); err != nil {
 		t.Fatal(err)
 	}
-	most := func(string) int64 { return w.Most }
+	most := func(string) Limit { return Limit{Bytes: w.Most} }
 	sparse, err := os.Create(filepath.Join(shown[0].Source, "sparse"))
 	if err == nil {
 		err = errors.Join(sparse.Truncate(1<<40), sparse.Close())

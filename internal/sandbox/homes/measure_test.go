@@ -19,10 +19,10 @@ func TestOverDespiteErrors(t *testing.T) {
 	if err := s.Take(Home{UID: 1, Name: "work"}, "sb-1"); err != nil {
 		t.Fatal(err)
 	}
-	if over := s.Over(t.Context(), func(string) int64 { return 1 << 20 }); over["sb-1"].Name != "work" {
+	if over := s.Over(t.Context(), func(string) Limit { return Limit{Bytes: 1 << 20} }); over["sb-1"].Name != "work" {
 		t.Errorf("%v", over)
 	}
-	if over := s.Over(t.Context(), func(string) int64 { return 4 << 20 }); len(over) > 0 { // the control
+	if over := s.Over(t.Context(), func(string) Limit { return Limit{Bytes: 4 << 20} }); len(over) > 0 { // the control
 		t.Errorf("%v", over)
 	}
 }
@@ -62,7 +62,7 @@ func TestMeasureWaitsForNoPipe(t *testing.T) {
 	}
 	stop := treewalktest.Exchange(t, shown[0].Source)
 	for range 200 {
-		if over := s.Over(t.Context(), func(string) int64 { return 1 << 40 }); len(over) > 0 {
+		if over := s.Over(t.Context(), func(string) Limit { return Limit{Bytes: 1 << 40} }); len(over) > 0 {
 			t.Fatalf("%v", over)
 		}
 	}

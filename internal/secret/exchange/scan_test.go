@@ -2,6 +2,8 @@ package exchange
 
 import (
 	"bytes"
+	"encoding/base64"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -93,12 +95,17 @@ func BenchmarkScan(b *testing.B) {
 	random := make([]byte, 24<<10)
 	r := rand.NewChaCha8([32]byte{1})
 	_, _ = r.Read(random)
+	var digests []byte // as a package's page at a registry has them
+	for at := 0; at+84 <= len(random); at += 84 {
+		digests = fmt.Appendf(digests, "{\"integrity\":\"sha512-%s\",\"shasum\":\"%x\"},\n", base64.StdEncoding.EncodeToString(random[at:at+64]), random[at+64:at+84])
+	}
 	for name, text := range map[string][]byte{
-		"events": bytes.Repeat([]byte("data: {\"delta\":\"some words of a model\"}\n\n"), 800),
-		"prose":  bytes.Repeat([]byte("It is a truth universally acknowledged, that a single man in possession of a good fortune "), 400),
-		"binary": random,
-		"base64": []byte(encode(string(random))),
-		"HTML":   bytes.Repeat([]byte("<a href=\"/some/path?a=1&amp;b=2\">it&#39;s</a>\n"), 800),
+		"events":  bytes.Repeat([]byte("data: {\"delta\":\"some words of a model\"}\n\n"), 800),
+		"prose":   bytes.Repeat([]byte("It is a truth universally acknowledged, that a single man in possession of a good fortune "), 400),
+		"binary":  random,
+		"base64":  []byte(encode(string(random))),
+		"digests": digests,
+		"HTML":    bytes.Repeat([]byte("<a href=\"/some/path?a=1&amp;b=2\">it&#39;s</a>\n"), 800),
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := scan{needles: seek("sk-proj-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl")}

@@ -1,0 +1,255 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
+
+// refusals are the streams of a sandbox that were refused unheard, and of which no record tells yet. They are kept by
+// the sandbox's id beyond its end, until somebody has taken them: a guest can choose when it opens too many, and when it
+// ends.
+type refusals struct {
+	mu      sync.Mutex // guards what follows
+	count   int64
+	telling bool          // somebody is about to tell the gateway
+	busy    int           // those who may still count, or tell
+	changed chan struct{} // closed, and made anew, when nobody is busy any more
+	over    bool          // the keeper has forgotten the sandbox
+}
+
+func newRefusals() *refusals { return &refusals{changed: make(chan struct{})} }
+
+// begin counts one in who may count, or tell; end counts that one out.
+func (r *refusals) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy++
+}
+
+func (r *refusals) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy--; r.busy == 0 {
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+}
+
+// add counts a stream; first: whoever asks is to tell the gateway, and is busy until then.
+func (r *refusals) add() (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	if r.telling {
+		return false
+	}
+	r.telling = true
+	r.busy++
+	return true
+}
+
+// take gives those of whom nobody has been told; 0: there are none, and whoever tells of them is done.
+func (r *refusals) take() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.count
+	if r.count = 0; n == 0 {
+		r.telling = false
+	}
+	return n
+}
+
+// back counts those again who could not be told. last: nobody goes on telling.
+func (r *refusals) back(n int64, last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count += n
+	r.telling = r.telling && !last
+}
+
+// settle gives those that are not told, once nobody counts or tells any more, or at the latest when ctx ends: open
+// then tells that there may be more. Who is given any is busy with them, until end.
+func (r *refusals) settle(ctx context.Context) (n int64, open bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.busy > 0 && ctx.Err() == nil {
+		changed := r.changed
+		r.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		r.mu.Lock()
+	}
+	n, open = r.count, r.busy > 0
+	if r.count = 0; n > 0 {
+		r.busy++
+	}
+	return n, open
+}
+
+// refusedAtOnce is how long refused streams are counted that the gateway is told of at a time, after the first.
+const refusedAtOnce = time.Second
+
+// refused counts a stream that was refused unheard, and has the gateway told, which puts it on record.
+func (u uplink) refused(box *sandbox) {
+	if box.refusals.add() {
+		errand.Go(func() {
+			defer box.refusals.end()
+			u.tellRefused(box)
+		})
+	}
+}
+
+// tellRefused tells the gateway how many streams were refused: at once, and of those that come meanwhile once a
+// second, or when the session ends. What can't be told is told with the next, and what can't be told at the end is
+// kept for who settles it.
+func (u uplink) tellRefused(box *sandbox) {
+	for n := box.refusals.take(); n > 0; n = box.refusals.take() {
+		err := u.tell(box, n)
+		if err != nil {
+			box.log.Warn("the gateway could not be told that streams of a sandbox were refused", slog.String("sandbox", box.id), slog.Int64("streams", n), slog.Any("error", err))
+		}
+		while := time.NewTimer(refusedAtOnce)
+		over := false
+		select {
+		case <-while.C:
+		case <-box.session.Done():
+			over = true
+		}
+		while.Stop()
+		if err != nil {
+			box.refusals.back(n, over)
+			if over {
+				return
+			}
+		}
+	}
+}
+
+// tell tells the gateway once, and waits until that is on record. A gateway of an older release answers nothing, and
+// is believed.
+func (u uplink) tell(box *sandbox, n int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
+	defer cancel()
+	raw, err := u.reach(ctx, box.session)
+	if err != nil {
+		return err
+	}
+	defer raw.Close() //nolint:errcheck // all is said then
+	_ = raw.SetDeadline(time.Now().Add(u.deadline))
+	far := channel.NewConn(raw)
+	if err := far.WriteJSON(channel.FrameOpen, StreamIdentity{Sandbox: box.id, Refused: int(n)}); err != nil {
+		return err
+	}
+	var heard channel.Reply
+	if err := far.ReadJSON(channel.FrameReply, &heard); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := far.ReadJSON(channel.FrameReply, &heard); err != nil {
+		return err
+	}
+	if !heard.OK {
+		return fault.New(fault.ErrUnavailable, "the gateway could not record it: %s", heard.Error)
+	}
+	return nil
+}
+
+// refusalsOf are those of a sandbox's id, which a sandbox and its heirs share.
+func (s *Server) refusalsOf(id string) *refusals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.refusals[id]
+	if r == nil {
+		r = newRefusals()
+		s.refusals[id] = r
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = false
+	return r
+}
+
+// dropRefusals forgets those of an id, if the sandbox is forgotten (over) or was before, and nothing is left to tell.
+func (s *Server) dropRefusals(id string, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.refusals[id]
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over = r.over || over; r.over && r.busy == 0 && r.count == 0 {
+		delete(s.refusals, id)
+	}
+}
+
+// settleTime bounds how long a sandbox's streams may take to end with it.
+const settleTime = 4 * time.Second
+
+// Settled is what is left of a sandbox's streams when it ends.
+type Settled struct {
+	// Refused is how many were refused unheard of which the gateway has not been told. Whoever asks has them put on record.
+	Refused int `json:"refused,omitempty"`
+	// Open: some go on, so that there may be more.
+	Open bool `json:"open,omitempty"`
+}
+
+// settle answers what is left of a sandbox's streams, whether or not the keeper still knows the sandbox. What the client does not confirm by
+// asking once more stays.
+func (s *Server) settle(ctx context.Context, conn *channel.Conn, id string) {
+	s.mu.Lock()
+	r := s.refusals[id]
+	s.mu.Unlock()
+	if r == nil {
+		answer(conn, Response{OK: true, Settled: &Settled{}})
+		return
+	}
+	defer s.dropRefusals(id, false)
+	within, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	n, open := r.settle(within)
+	answer(conn, Response{OK: true, Settled: &Settled{Refused: int(n), Open: open}})
+	if n == 0 {
+		return
+	}
+	defer r.end()
+	_ = conn.Raw().SetReadDeadline(time.Now().Add(requestTimeout))
+	var again Request
+	if err := conn.ReadStrictJSON(channel.FrameOpen, &again); err != nil || again.Verb != VerbSettle {
+		r.back(n, false)
+	}
+}
+
+// Settle waits, at most some seconds, until the streams of a sandbox that has ended have, and has record put on record how many were refused
+// of which the gateway could not be told. What is not recorded is kept for the next who asks. open: some streams go on.
+// A fault.ErrUnavailable of a keeper of an older release.
+func (c *Client) Settle(ctx context.Context, id string, record func(refused int) error) (open bool, err error) {
+	req := Request{Verb: VerbSettle, ID: id}
+	err = c.converse(ctx, req, nil, func(l *link) error {
+		r, err := l.receive()
+		if err != nil || r.Settled == nil {
+			return err
+		}
+		open = r.Settled.Open
+		if r.Settled.Refused == 0 {
+			return nil
+		}
+		if err := record(r.Settled.Refused); err != nil {
+			return err
+		}
+		return l.send(req, nil)
+	})
+	return open, err
+}

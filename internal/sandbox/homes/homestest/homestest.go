@@ -1,0 +1,199 @@
+// Package homestest is a test fixture: processes as sandboxes have them, in mounts of their own, that keep a file of a home
+// after its name is gone.
+package homestest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The ways in which a process keeps a file.
+const (
+	Named    = "named" // the control: its name stays
+	Open     = "open"
+	InThread = "in a thread" // whose descriptors are its own
+	Mapped   = "mapped"      // and closed
+	Sent     = "sent"        // in a message that nobody receives
+	SentSent = "sent within what is sent"
+	Program  = "program" // that it runs
+	Crowd    = "crowd"   // no file, but 200 processes
+)
+
+// Play plays the process that Start starts, and ends with it. For TestMain, before all else.
+func Play() {
+	var err error
+	switch {
+	case len(os.Args) == 5 && os.Args[1] == "hold":
+		err = hold(os.Args[2], os.Args[3], os.Args[4])
+	case len(os.Args) == 3 && os.Args[1] == "hold-as":
+		if err = os.Remove(os.Args[2]); err == nil {
+			err = stay()
+		}
+	default:
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// stay says that all is done, and returns when the test is through.
+func stay() error {
+	fmt.Println("ready")
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// Start starts a process that shows itself the place of a home at a directory of its own, and keeps a file of it in one way until the
+// test is over. It returns when the file's name is gone.
+func Start(tb testing.TB, way, place string) (pid int) {
+	tb.Helper()
+	child := exec.CommandContext(tb.Context(), os.Args[0], "hold", way, place, tb.TempDir())
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		child.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		child.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	var said strings.Builder
+	child.Stderr = &said
+	in, err := child.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = in.Close()
+		_ = child.Wait()
+	})
+	if word, err := bufio.NewReader(out).ReadString('\n'); word != "ready\n" {
+		_ = child.Wait()
+		tb.Fatalf("the child is not ready: %v %s", err, &said)
+	}
+	return child.Process.Pid
+}
+
+// Held is how many bytes the file has.
+const Held = 1 << 20
+
+// hold plays a sandbox's process: in mounts of its own it shows itself a place of a home, and keeps a file of it in one way
+// until its input ends.
+func hold(way, place, at string) error {
+	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount(place, at, "", unix.MS_BIND, "")); err != nil {
+		return err
+	}
+	if way == Crowd {
+		return crowd()
+	}
+	if way == Program {
+		return become(filepath.Join(at, "program"))
+	}
+	keep := make(chan error, 1)
+	go func() { keep <- keepFile(way, filepath.Join(at, "file")) }()
+	if err := <-keep; err != nil {
+		return err
+	}
+	return stay()
+}
+
+// become goes on as a copy of this program, which takes its own name away.
+func become(path string) error {
+	program, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(path, program, 0o700) //nolint:gosec // it is run
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, []string{path, "hold-as", path}, nil)
+}
+
+// keepFile makes a file and takes its name away.
+func keepFile(way, path string) error {
+	if way == InThread {
+		done := make(chan error, 1)
+		go inThread(path, done)
+		return <-done
+	}
+	fd, err := makeFile(path)
+	if err != nil || way == Named {
+		return err
+	}
+	switch way {
+	case Mapped:
+		_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+		err = errors.Join(err, unix.Close(fd))
+	case Sent:
+		_, err = send(fd)
+	case SentSent:
+		var socket int
+		if socket, err = send(fd); err == nil {
+			_, err = send(socket)
+		}
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// inThread does it in a thread that is not the process's first and has its own descriptors, and stays.
+func inThread(path string, done chan<- error) {
+	runtime.LockOSThread() // for ever
+	if unix.Gettid() == os.Getpid() {
+		go inThread(path, done) // in another one, as this is taken
+		select {}
+	}
+	err := unix.Unshare(unix.CLONE_FILES)
+	if err == nil {
+		_, err = makeFile(path)
+	}
+	done <- errors.Join(err, os.Remove(path))
+	select {}
+}
+
+func makeFile(path string) (fd int, err error) {
+	if fd, err = unix.Open(path, unix.O_RDWR|unix.O_CREAT, 0o600); err == nil {
+		_, err = unix.Write(fd, make([]byte, Held))
+	}
+	return fd, err
+}
+
+// send puts a descriptor into a message that nobody receives, and closes it.
+func send(fd int) (receiver int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, err
+	}
+	err = unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0)
+	return pair[1], errors.Join(err, unix.Close(fd), unix.Close(pair[0]))
+}
+
+// crowd has many processes live in the mounts of this one.
+func crowd() error {
+	for range 199 {
+		sleep := exec.CommandContext(context.Background(), "sleep", "1000")
+		if err := sleep.Start(); err != nil {
+			return err
+		}
+		defer sleep.Process.Kill() //nolint:errcheck // it ends with this process's group otherwise
+	}
+	return stay()
+}

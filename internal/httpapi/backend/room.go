@@ -106,6 +106,14 @@ func Give(ctx context.Context, n int) {
 	}
 }
 
+// Lend is Take of bytes that may be needed no more before the request is over: giveBack, which is called once, gives them back.
+func Lend(ctx context.Context, n int) (giveBack func(), err error) {
+	if err := Take(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { Give(ctx, n) }, nil
+}
+
 func (s *share) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,9 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 	}
 	p := t.policy()
 	ofHost, kept := policy.SecretsOfHost(p, ask.Name), i.secrets.Of(ask.Name)
-	t.reached.add(kept)
+	if err := i.reach(ctx, t, ask.HostPort, kept); err != nil {
+		return door.CredentialsAnswer{}, err
+	}
 	answer := door.CredentialsAnswer{
 		Placeholders: t.run.Placeholders, Kept: kept, Seek: len(i.wants(t)) > 0 || t.secrets.Any() || len(kept) > 0, Alone: policy.RefusesOwn(p, ask.Name, ask.Port),
 	}
@@ -60,6 +62,20 @@ func (i *Injection) Credentials(ctx context.Context, ask door.CredentialsAsk) (d
 		answer.Credentials = append(answer.Credentials, exchange.Credential{Secret: cred.Secret, Placeholder: t.run.Placeholders[cred.Secret], Git: cred.Git, Own: cred.Own, Manner: d.How})
 	}
 	return answer, nil
+}
+
+// reach adds the secrets of a host to those of which the gateway is told, if the policy allows the host to the sandbox now,
+// or a person has. The gateway is believed nothing of where a sandbox has been: it would be told of what other runs have
+// there. One that waits for a person is added with the connection that follows the answer.
+func (i *Injection) reach(ctx context.Context, t *tenant, host door.HostPort, kept []string) error {
+	if len(kept) == 0 {
+		return nil
+	}
+	d, err := t.judgeHost(ctx, host.Name, host.Port, "")
+	if err == nil && d.Allowed() {
+		t.reached.add(kept)
+	}
+	return err
 }
 
 // onlyTLS is why nothing is sent to a host without TLS, on whatever port; "": it gets no
@@ -149,7 +165,9 @@ func (i *Injection) Secrets(ctx context.Context, ask door.SecretsAsk) (door.Secr
 	if waits := d.Effect == policy.Hold && len(ask.Uses) == 0; !d.Allowed() && !waits {
 		return door.SecretsAnswer{}, fault.New(fault.ErrForbidden, "%s", d.Reason)
 	}
-	t.reached.add(i.secrets.Of(ask.Name)) // by a connection from before the daemon was started, too
+	if d.Allowed() { // else Connect adds them
+		t.reached.add(i.secrets.Of(ask.Name)) // by a connection from before the daemon was started, too
+	}
 	answer := door.SecretsAnswer{Values: map[string]string{}}
 	given := policy.CredentialsAt(t.policy(), ask.Name, ask.Port)
 	for _, use := range ask.Uses {

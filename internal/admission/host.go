@@ -98,6 +98,7 @@ func (c *Controller) Connect(ctx context.Context, ask door.ConnectAsk) (door.Ans
 		return door.Answer{}, err
 	}
 	t.lookups.led(ask.Name)
+	t.reached.add(c.secrets.Of(ask.Name))
 	t.hosts.Begin(r, ask.Addresses)
 	return door.Answer{Decision: d, RequestID: r.RequestID, Seq: r.Seq}, hostRequests{t}.awaited(ctx, r.Seq)
 }

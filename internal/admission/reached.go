@@ -7,8 +7,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
-// reached are the secrets that the configuration has for hosts that a sandbox has connected to, whatever its policy
-// names. Another run may have had such a host keep one, in a note or a setting, and this one may ask for it. They are
+// reached are the secrets that the configuration has for hosts that a sandbox has connected to, or may, whatever its policy
+// names: of a host only once it was judged and let through. Another run may have had such a host keep one, in a note or a setting, and this one may ask for it. They are
 // never fetched for it: of them the values are looked for that runs and tools have had. It is safe for concurrent use.
 type reached struct {
 	mu    sync.Mutex // guards all below

@@ -135,3 +135,64 @@ func TestManyValuesOfAHostAreTold(t *testing.T) {
 		t.Errorf("of %d values %d are told", many, len(told))
 	}
 }
+
+// TestTheGatewayIsNotBelievedWhereASandboxHasBeen: it asks what a host gets that the sandbox may not have, in each way of
+// asking, and is told none of what other runs have there. One that waits for a person counts once a person has allowed
+// it and the connection is on record; one that is allowed counts at once (the controls).
+func TestTheGatewayIsNotBelievedWhereASandboxHasBeen(t *testing.T) {
+	for name, test := range map[string]struct {
+		policy string
+		closed bool // by the sandbox's own client
+		told   bool
+		held   bool
+	}{
+		"denied":                     {policy: "network_unlisted: deny\n"},
+		"closed by its client":       {policy: "network_allowlist: [ api.example ]\n", closed: true},
+		"held":                       {policy: "network_unlisted: hold\n", held: true},
+		"the control: it is allowed": {policy: "network_allowlist: [ api.example ]\n", told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newAskingHouse(t, "fail", Limits{}, nil)
+			declared := secret.Declared{Name: "one", Hosts: []string{"api.example"}, How: exchange.Manner{Header: "X-one", Format: "{secret}"}, Source: place(canary), Keep: time.Hour}
+			broker := secret.NewBroker([]secret.Declared{declared}, time.Now)
+			c := New(Config{Log: h.log, Approvals: h.queue, Holder: h.holder, Secrets: broker})
+			h.Controller = c
+			if _, err := broker.Lease().Value(t.Context(), "one", "api.example"); err != nil {
+				t.Fatal(err)
+			}
+			p, err := policy.Parse("q", []byte(test.policy))
+			must(t, err)
+			must(t, c.Register(Run{Sandbox: "sb1", Run: "run-sb1", Policy: p}))
+			if test.closed {
+				must(t, c.Narrow(t.Context(), "sb1", policy.Narrowing{Deny: []string{policy.Everything}}))
+			}
+			host := door.HostPort{Sandbox: "sb1", Name: "api.example", Port: 443}
+			told := func() bool {
+				t.Helper()
+				a, err := c.Lent(t.Context(), door.LentAsk{Sandbox: "sb1"})
+				must(t, err)
+				return slices.Equal(a.Values["one"], []string{canary})
+			}
+			for _, tls := range []bool{true, false} {
+				if _, err := c.Credentials(t.Context(), door.CredentialsAsk{HostPort: host, TLS: tls}); err != nil {
+					t.Errorf("credentials: %v", err)
+				}
+			}
+			_, _ = c.Secrets(t.Context(), door.SecretsAsk{HostPort: host, Request: exchange.Request{Method: "GET", Path: "/"}}) // as it likes
+			if _, err := c.Connect(t.Context(), connectTo("api.example", 443, "93.184.215.14")); err != nil {
+				t.Errorf("connect: %v", err)
+			}
+			if told() != test.told {
+				t.Errorf("it is told: %v", !test.told)
+			}
+			if !test.held {
+				return
+			}
+			h.await(t, hostAsk("api.example"))
+			h.answer(t, approval.Approved, approval.ScopeRun, h.pending(t)[0].ID)
+			if a, err := c.Connect(t.Context(), connectTo("api.example", 443, "93.184.215.14")); err != nil || !a.Decision.Allowed() || !told() {
+				t.Errorf("a person has allowed it: %+v %v, told: %v", a, err, told())
+			}
+		})
+	}
+}

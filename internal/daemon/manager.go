@@ -53,7 +53,7 @@ func (d *Daemon) startManager(ctx context.Context) error {
 	d.homes = homes.NewShelf(p.Homes())
 	d.sandboxes = sandbox.New(sandbox.Config{
 		Snapshots: copies, Homes: d.homes,
-		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets, Hold: backend.Take,
+		Engines: engines, DefaultEngine: all.Default, CallEngines: all.CallerNames(), Keeper: d.keeper, Templates: d.templates, Door: d.door, Secrets: d.secrets, Hold: backend.Lend,
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Seen: seenOf(d), Projects: func() ([]string, error) { return project.Dirs(p.Projects()) }, Copies: withoutLinks(p.Workspaces()), Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),

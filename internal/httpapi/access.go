@@ -26,7 +26,7 @@ func (s *Server) enter(r *http.Request, to route) (entered *http.Request, leave 
 	nobody := func() {}
 	who, unknown := s.identify(r)
 	if unknown != nil && to.who == anyone {
-		if leave, err = s.cfg.Underway.JoinStranger(); err != nil {
+		if leave, err = s.cfg.Underway.JoinStranger(r); err != nil {
 			return nil, nobody, err
 		}
 		return r, leave, nil

@@ -131,7 +131,7 @@ func allStrangers(t *testing.T, u *backend.Underway) (leave func()) {
 	t.Helper()
 	var all []func()
 	for range backend.UnderwayStrangers {
-		one, err := u.JoinStranger()
+		one, err := u.JoinStranger(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ type Broker struct {
 
 // NewBroker makes a broker; now is the clock.
 func NewBroker(declared []Declared, now func() time.Time) *Broker {
-	b := &Broker{declared: map[string]Declared{}, now: now, known: known{now: now, moment: firstMoment(now()), values: map[string][]*lent{}}}
+	b := &Broker{declared: map[string]Declared{}, now: now, known: newKnown(now)}
 	for _, d := range declared {
 		b.declared[d.Name] = d
 	}

@@ -2,6 +2,8 @@ package secret
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
@@ -15,15 +17,25 @@ type known struct {
 	now func() time.Time
 
 	mu     sync.Mutex // guards all below
+	first  uint64     // moment as it was before anything became known
 	moment uint64     // counts what became known
 	values map[string][]*lent
 }
 
-// firstMoment is behind all moments of a broker that was made before, in an earlier process of the daemon: whoever
-// was told of those has to be told of all that this one learns. It leaves 256 values for each second, and takes 40 bits until 2106.
-func firstMoment(now time.Time) uint64 {
-	const each = 256
-	return uint64(max(now.Unix(), 0)) * each
+// firstMoment is where a broker begins to count moments: anywhere in 39 bits, and not at 0. Whoever was told of moments
+// of a broker that was made before, in an earlier process of the daemon, has to be told of all that this one learns, and
+// is known by that: no moment of the former is among those of this one. That is so but for one case in 2^39 for each
+// value that this one has learned, however fast the daemon was started again and whatever the clock says.
+func firstMoment() uint64 {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	return binary.LittleEndian.Uint64(random[:])>>25 | 1
+}
+
+// newKnown makes one that knows nothing.
+func newKnown(now func() time.Time) known {
+	first := firstMoment()
+	return known{now: now, first: first, moment: first, values: map[string][]*lent{}}
 }
 
 // lent is a value that is known.
@@ -77,11 +89,15 @@ func (k *known) crowded(name string, one had) bool {
 }
 
 // since are the values of secrets that became known after a moment, the oldest first and at most so many
-// bytes of them (but one at least; 0: all), the moment up to which they are complete, and whether there are more.
+// bytes of them (but one at least; 0: all), the moment up to which they are complete, and whether there are more. A
+// moment that is none of this broker's tells nothing of what its asker knows, so it is told everything.
 func (k *known) since(moment uint64, names []string, most int) (values map[string][]Value, upTo uint64, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	values = map[string][]Value{}
+	if moment < k.first || moment > k.moment {
+		moment = 0
+	}
 	if moment == k.moment {
 		return values, moment, false
 	}

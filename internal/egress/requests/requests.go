@@ -203,7 +203,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		Rewrite:       c.rewrite,
 		ErrorHandler:  c.fail,
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httphead.Behind(c.config.AwaitTime, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.handlers.begin() {
 			panic(http.ErrAbortHandler) // the connection has ended, and nobody was told of the request
 		}
@@ -213,7 +213,8 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		defer c.handlers.done()
 		passing, r := httphead.NewPassing(r)
 		r, kept := withPlace(r, c.config.Memory)
-		defer kept.end()
+		defer httphead.WhenOver(r.Context(), kept.end)() // over HTTP/2 the server keeps what came of a body that nobody reads
+		defer kept.free()
 		fits := kept.charge(costOf(r))
 		from.head.Arrived()
 		if !fits {
@@ -231,7 +232,7 @@ func (c *Carrier) handler(transport http.RoundTripper, unread *unread, from *sin
 		defer ended()
 		out := &httphead.Answer{ResponseWriter: once{w}, Within: c.config.AwaitTime}
 		passing.Answer(out, func(w http.ResponseWriter) { proxy.ServeHTTP(w, r) }) // before what it takes is given back
-	})
+	}))
 }
 
 // removeNamedFields takes out the fields that Connection names, as the proxy would once the request is judged: a

@@ -10,8 +10,9 @@ import (
 const ReceiveBuffer = 64 << 10
 
 // Buffered has the request of ctx take room for what the server keeps of its body, until it is over or gives all back:
-// its handler may do something else for as long as the client likes, and never read any of it. Over HTTP/1 what nobody
-// reads stays with the kernel. fault.ErrExhausted: there is no room.
+// its handler may do something else for as long as the client likes, and never read any of it. The server keeps it when
+// the handler has returned, too, until the client has taken the answer. Over HTTP/1 what nobody reads stays with the
+// kernel. fault.ErrExhausted: there is no room.
 func Buffered(ctx context.Context, r *http.Request) error {
 	n := int64(ReceiveBuffer)
 	switch {
@@ -20,5 +21,9 @@ func Buffered(ctx context.Context, r *http.Request) error {
 	case r.ContentLength > 0:
 		n = min(n, r.ContentLength)
 	}
-	return Take(ctx, int(n))
+	s, ok := ctx.Value(roomKey{}).(*share)
+	if !ok {
+		return nil
+	}
+	return s.buffer(n)
 }

@@ -49,7 +49,8 @@ type share struct {
 
 	mu       sync.Mutex // guards what follows; taken before the room's
 	taken    int64
-	promised bool // its answer is not refused
+	buffered int64 // of taken: for what the server may keep of the body when the handler has returned
+	promised bool  // its answer is not refused
 	left     bool
 }
 
@@ -58,10 +59,15 @@ type share struct {
 func Visitors(owner string) string { return "visitors of " + owner }
 
 // Enter has a request take from an owner's room: a token, or a sandbox that belongs to
-// none. leave gives back what was taken.
+// none. leave gives back what was taken, and has the request take no more; but what Buffered took only when the server
+// keeps nothing of the request any more.
 func (r *Room) Enter(ctx context.Context, owner string) (within context.Context, leave func()) {
 	s := &share{room: r, owner: owner}
-	return context.WithValue(ctx, roomKey{}, s), s.leave
+	over := httphead.WhenOver(ctx, s.over)
+	return context.WithValue(ctx, roomKey{}, s), func() {
+		s.leave()
+		over()
+	}
 }
 
 // Take takes n bytes for the request of ctx until it is over; fault.ErrExhausted if
@@ -100,10 +106,21 @@ func Give(ctx context.Context, n int) {
 	}
 }
 
+// Lend is Take of bytes that may be needed no more before the request is over: giveBack, which is called once, gives them back.
+func Lend(ctx context.Context, n int) (giveBack func(), err error) {
+	if err := Take(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { Give(ctx, n) }, nil
+}
+
 func (s *share) give(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n = max(min(n, s.taken), 0) // who has left has nothing to give
+	if s.left { // what is left of it is for the server, until that has done with the request
+		return
+	}
+	n = max(min(n, s.taken), 0)
 	s.taken -= n
 	s.room.give(s.owner, n)
 }
@@ -121,6 +138,22 @@ func (r *Room) give(owner string, n int64) {
 func (s *share) take(n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeLocked(n)
+}
+
+// buffer is take for what the server keeps of the body.
+func (s *share) buffer(n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.takeLocked(n); err != nil {
+		return err
+	}
+	s.buffered += n
+	return nil
+}
+
+// takeLocked needs mu.
+func (s *share) takeLocked(n int64) error {
 	r := s.room
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,16 +193,25 @@ func (s *share) release() {
 // giveAll needs mu.
 func (s *share) giveAll() {
 	s.room.give(s.owner, s.taken)
-	s.taken = 0
+	s.taken, s.buffered = 0, 0
 }
 
-// leave gives all back and has the request take no more, in one step: nobody would give back what
+// leave gives back all but what is buffered and has the request take no more, in one step: nobody would give back what
 // was taken between the two.
 func (s *share) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveAll()
+	kept := min(s.buffered, s.taken)
+	s.room.give(s.owner, s.taken-kept)
+	s.taken = kept
 	s.left = true
+}
+
+// over gives back what is left.
+func (s *share) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giveAll()
 }
 
 // paceOf is how fast an owner's requests may be read: each byte is work, and the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -32,7 +33,8 @@ const (
 )
 
 // Underway counts the requests that are under way, by the token whose they are. Every wire has each request
-// of a token join before it is handled, so a new route that follows something is bounded like all others.
+// of a token join before it is handled, so a new route that follows something is bounded like all others. Over HTTP/2 one
+// is under way until its client has taken all of the answer, if its server is Hurried.
 // Safe for concurrent use.
 type Underway struct {
 	mu   sync.Mutex     // guards all
@@ -53,7 +55,7 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	defer u.mu.Unlock()
 	if endsSomething(r) && u.ends[owner] < underwayEnds {
 		u.ends[owner]++
-		return func() { u.leave(u.ends, owner, 0) }, nil
+		return httphead.WhenOver(r.Context(), func() { u.leave(u.ends, owner, 0) }), nil
 	}
 	switch of := u.of[owner]; {
 	case of >= UnderwayEach:
@@ -63,23 +65,23 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	}
 	u.of[owner]++
 	u.all++
-	return func() { u.leave(u.of, owner, 1) }, nil
+	return httphead.WhenOver(r.Context(), func() { u.leave(u.of, owner, 1) }), nil
 }
 
 // JoinStranger counts a request in that needs no token, and shows no valid one; leave counts it out, and is called once.
 // fault.ErrExhausted: there are too many.
-func (u *Underway) JoinStranger() (leave func(), err error) {
+func (u *Underway) JoinStranger(r *http.Request) (leave func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.strangers >= UnderwayStrangers {
 		return nil, fault.Exhausted(time.Second, "%d requests without a valid token are under way; try again", UnderwayStrangers)
 	}
 	u.strangers++
-	return func() {
+	return httphead.WhenOver(r.Context(), func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.strangers--
-	}, nil
+	}), nil
 }
 
 func (u *Underway) leave(from map[string]int, owner string, ofAll int) {

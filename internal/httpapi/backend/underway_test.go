@@ -104,13 +104,13 @@ func TestStrangersHaveAShareOfTheirOwn(t *testing.T) {
 	u := backend.NewUnderway()
 	var all []func()
 	for range backend.UnderwayStrangers {
-		leave, err := u.JoinStranger()
+		leave, err := u.JoinStranger(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, leave)
 	}
-	if _, err := u.JoinStranger(); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) == 0 {
+	if _, err := u.JoinStranger(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) == 0 {
 		t.Errorf("one more: %v", err)
 	}
 	leave, err := u.Join("ann", httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
@@ -119,7 +119,7 @@ func TestStrangersHaveAShareOfTheirOwn(t *testing.T) {
 	}
 	leave()
 	all[0]()
-	if leave, err = u.JoinStranger(); err != nil {
+	if leave, err = u.JoinStranger(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); err != nil {
 		t.Errorf("when one has left: %v", err)
 	}
 	leave()

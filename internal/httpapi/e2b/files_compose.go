@@ -140,7 +140,7 @@ func (j *joined) open() error {
 func (j *joined) close() {
 	if j.body != nil {
 		j.stop()
-		_ = j.conn.Close()
-		j.body = nil
+		_ = j.conn.Close() // with what was held for it
+		j.conn, j.body = nil, nil
 	}
 }

@@ -28,11 +28,12 @@ const recordTime = 30 * time.Second
 // bytes. Writing to it, and closing it, is the connection's own. One goroutine reads.
 type flow struct {
 	net.Conn
-	plan    scan.Plan
-	set     *scan.Set
-	tell    func(scan.Finding) error
-	blocked func()         // is told once that nothing goes on; may be nil
-	refusal *channel.Reply // takes the place of the last frame of what was blocked; nil: it stays
+	plan     scan.Plan
+	set      *scan.Set
+	tell     func(scan.Finding) error
+	blocked  func()         // is told once that nothing goes on; may be nil
+	giveBack func()         // is called once when it is closed; may be nil
+	refusal  *channel.Reply // takes the place of the last frame of what was blocked; nil: it stays
 
 	whole int // nothing is read before all of it came, as far as these bytes: it can be refused then. 0: it is read as it comes
 
@@ -98,7 +99,12 @@ func (f *flow) receive() {
 
 // Close ends the connection.
 func (f *flow) Close() error {
-	f.once.Do(func() { close(f.closed) })
+	f.once.Do(func() {
+		close(f.closed)
+		if f.giveBack != nil {
+			f.giveBack()
+		}
+	})
 	return f.Conn.Close()
 }
 

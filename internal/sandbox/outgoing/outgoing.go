@@ -29,14 +29,15 @@ type Scanner struct {
 	hold Hold
 }
 
-// Hold takes so many bytes of memory for whoever asks in ctx, until that is over, or says why there are none.
-type Hold func(ctx context.Context, bytes int) error
+// Hold takes so many bytes of memory for whoever asks in ctx, or says why there are none. They are given back when that is
+// over, or by giveBack before, which is called once.
+type Hold func(ctx context.Context, bytes int) (giveBack func(), err error)
 
 // New makes one that looks for what a set knows. hold is asked for what is kept of a file until it is known whether it
 // may go out; nil: nobody counts that.
 func New(set func() *scan.Set, door Door, hold Hold) *Scanner {
 	if hold == nil {
-		hold = func(context.Context, int) error { return nil }
+		hold = func(context.Context, int) (func(), error) { return func() {}, nil }
 	}
 	return &Scanner{set, door, hold}
 }
@@ -123,21 +124,23 @@ func (s *Scanner) Written(ctx context.Context, sandbox, command string, out keep
 	return out, nil
 }
 
-// File is the stream of a file that is read by whoever asks in ctx, of as many bytes as its sandbox says.
+// File is the stream of a file that is read by whoever asks in ctx, of as many bytes as its sandbox says. What is held for
+// it is given back when it is closed: one request may read many, one after the other.
 func (s *Scanner) File(ctx context.Context, conn net.Conn, sandbox, path string, size int64) (net.Conn, error) {
 	rules, err := s.door.Scanning(sandbox)
 	if err != nil || rules.Files.Off() {
 		return conn, err
 	}
-	keep := 0
+	keep, giveBack := 0, func() {}
 	if rules.Files.Secrets == scan.Block || rules.Files.Personal == scan.Block {
 		keep = int(min(2*min(max(size, 0), maxWhole)+4<<10, maxWhole)) // with what is around the frames; the guest says the size
-		if err := s.hold(ctx, keep+lastFrame); err != nil {            // a guest that sends slowly has it kept for long
+		if giveBack, err = s.hold(ctx, keep+lastFrame); err != nil {   // a guest that sends slowly has it kept for long
 			return nil, err
 		}
 	}
 	f := s.flow(conn, rules.Files, sandbox, admission.PlaceFiles, path)
 	f.keep(keep)
+	f.giveBack = giveBack
 	f.refusal = &channel.Reply{
 		Code: channel.CodePermission, Error: "the file has what looks like a secret or personal data, which the policy's secret_scanning.files blocks; cofferdam why tells more",
 	}

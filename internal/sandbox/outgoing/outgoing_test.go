@@ -294,9 +294,9 @@ func TestWhatIsKeptOfAFileIsCounted(t *testing.T) {
 	for outcome, size := range map[scan.Outcome]int64{scan.Report: 8 << 20, scan.Redact: 8 << 20, scan.Block: 8 << 20, scan.Off: 1} {
 		held := 0
 		d := &door{plan: scan.Plan{Secrets: outcome}}
-		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) error {
+		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) (func(), error) {
 			held += n
-			return full
+			return nil, full
 		})
 		conn, err := s.File(t.Context(), file("nothing"), "box", "/a", size)
 		if blocks := outcome == scan.Block; blocks != errors.Is(err, full) || blocks != (held >= 1<<20) || held > 2<<20 || !blocks && held > 0 {
@@ -315,9 +315,9 @@ func TestTheSizeOfAFileIsWhatItsGuestSays(t *testing.T) {
 	for _, size := range []int64{int64(len(content)), 0, -1, 1 << 61, 1 << 62, 1<<62 - 1<<11, 1<<63 - 1, -1 << 63} {
 		held := 0
 		d := &door{plan: scan.Plan{Secrets: scan.Block}}
-		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) error {
+		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, d, func(_ context.Context, n int) (func(), error) {
 			held += n
-			return nil
+			return func() {}, nil
 		})
 		conn, err := s.File(t.Context(), file(content[:18_000], content[18_000:]), "box", "/a", size)
 		if err != nil {
@@ -331,5 +331,39 @@ func TestTheSizeOfAFileIsWhatItsGuestSays(t *testing.T) {
 			t.Errorf("size %d: %d bytes went out, %v", size, len(got), err)
 		}
 		_ = conn.Close()
+	}
+}
+
+// TestWhatIsKeptOfAFileIsGivenBack when it is closed, once, whether all of it was read or not: a request that joins many files
+// holds no more than one of them takes.
+func TestWhatIsKeptOfAFileIsGivenBack(t *testing.T) {
+	const most = 2 << 20
+	for _, outcome := range []scan.Outcome{scan.Block, scan.Report} {
+		held := 0
+		s := outgoing.New(func() *scan.Set { return scan.NewSet(secrets.Rules()...) }, &door{plan: scan.Plan{Secrets: outcome}}, func(_ context.Context, n int) (func(), error) {
+			if held += n; held > most {
+				return nil, fault.New(fault.ErrExhausted, "full")
+			}
+			return func() { held -= n }, nil
+		})
+		for i := range 30 {
+			conn, err := s.File(t.Context(), file("nothing"), "box", "/a", 8<<20)
+			if err != nil {
+				t.Fatalf("%s, file %d: %v", outcome, i, err)
+			}
+			if (held > 0) != (outcome == scan.Block) {
+				t.Errorf("the control: %s: %d bytes are held for it", outcome, held)
+			}
+			if i%2 == 0 {
+				if got, err := io.ReadAll(channel.NewFileReader(channel.NewConn(conn), 7)); err != nil || string(got) != "nothing" {
+					t.Errorf("%q %v", got, err)
+				}
+			}
+			_ = conn.Close()
+			_ = conn.Close()
+			if held != 0 {
+				t.Fatalf("%s: %d bytes are held when it is closed", outcome, held)
+			}
+		}
 	}
 }

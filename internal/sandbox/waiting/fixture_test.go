@@ -126,6 +126,7 @@ type stage struct {
 	anew    int
 	badAnew error
 	lost    []string
+	hidden  error // why it may not be thawed
 	moves   []State
 	stills  []bool
 }
@@ -182,6 +183,11 @@ func stageOf(t *testing.T, owner string, shelf *Shelf, saved *Saved, open ...str
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.lost = append(s.lost, reason)
+		},
+		MayThaw: func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.hidden
 		},
 		Memory: func(context.Context) int64 { return 1 << 20 },
 		Moved: func(to State) {

@@ -216,8 +216,8 @@ func (l *List) rememberFrozen(ctx context.Context, paused bool) {
 	}
 }
 
-// thaw lets the sandbox go on. One that can't is lost. done is false if somebody
-// paused it just before.
+// thaw lets the sandbox go on. One that can't is lost. done is false if it stays on disk: somebody paused it just before,
+// or what it shows of the host may not be shown now, and it is paused for that.
 func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	if !l.leaveShelf() {
 		return false, false
@@ -226,6 +226,10 @@ func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	faultpoint.Hit(faultpoint.ThawBegun)
 	if err := l.tryThaw(ctx); err != nil {
 		if l.kill.Err() == nil && ctx.Err() == nil {
+			if withheld, ok := errors.AsType[*withheld](err); ok {
+				l.stayPaused(withheld)
+				return false, false
+			}
 			l.cfg.Lost("it was frozen and can't go on: " + err.Error())
 		}
 		return true, false
@@ -247,6 +251,27 @@ func (l *List) thaw(ctx context.Context) (done, ok bool) {
 	l.move(Running)
 	l.steady.Unlock()
 	return true, true
+}
+
+// withheld is why what a sandbox shows of the host may not be shown now. The host can change that.
+type withheld struct{ cause error }
+
+// Error implements error.
+func (w *withheld) Error() string { return w.cause.Error() }
+
+// Unwrap returns the cause.
+func (w *withheld) Unwrap() error { return w.cause }
+
+// stayPaused has a sandbox that may not go on now stay as it is on disk, until somebody resumes it. A keeper that was not
+// told lets the next daemon try to thaw it, which asks again.
+func (l *List) stayPaused(why *withheld) {
+	l.rememberFrozen(l.kill, true)
+	l.mu.Lock()
+	l.paused, l.rested, l.withheld = true, true, why
+	l.mu.Unlock()
+	l.cfg.Log.Warn("a sandbox stays paused: what it shows of the host may not be shown now", "sandbox", l.cfg.Sandbox, "why", why)
+	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Pause: true, Problem: "it stays paused, and can be resumed later: " + why.Error()})
+	l.move(Frozen) // shown as Paused now
 }
 
 // wake tells the guest of its thaw. False: it was started anew, and can't be used.
@@ -294,6 +319,9 @@ func (l *List) tryThaw(ctx context.Context) error {
 		if err == nil || try == len(pauses) || ctx.Err() != nil || errors.Is(err, fault.ErrConflict) {
 			return err
 		}
+		if _, ok := errors.AsType[*withheld](err); ok { // a person has to see to it
+			return err
+		}
 		l.cfg.Log.Warn("a sandbox could not be thawed; it is tried again", "sandbox", l.cfg.Sandbox, "try", try+1, "err", err)
 		if !await(ctx, nil, pauses[try]) {
 			return err
@@ -309,7 +337,7 @@ func (l *List) thawOnce(ctx context.Context) error {
 	defer done()
 	if l.cfg.MayThaw != nil {
 		if err := l.cfg.MayThaw(); err != nil {
-			return err
+			return &withheld{err}
 		}
 	}
 	return l.cfg.Body.Thaw(l.kill, l.cfg.Shelf.Path(l.cfg.Sandbox))

@@ -16,10 +16,10 @@
 //	Frozen   --none pending any more-->      Thawing
 //	Thawing  --processes run-->              Running
 //	Thawing  --it failed four times-->       lost: Config.Lost is told
+//	Thawing  --it may not show the host-->   Paused
 //	Running  --Pause, PauseFiles-->          Freezing, and then Paused
 //	Frozen   --Pause-->                      Paused
-//	Paused   --Resume, none pending-->       Thawing
-//	Paused   --Resume, one is pending-->     Frozen
+//	Paused   --Resume-->                     Thawing, or Frozen if one is pending
 //
 // An answer while freezing lets the freeze end and thaws at once. Close ends all
 // of it in any state.
@@ -115,13 +115,12 @@ type Change struct {
 	Problem   string        // why it was not frozen; "": it was
 }
 
-// Config is what a List works with. All fields are needed but Body, MayThaw, Memory, Moved
-// and Still.
+// Config is what a List works with. All fields are needed but Body, MayThaw, Memory, Moved and Still.
 type Config struct {
 	Sandbox string
 	Owner   string       // whose share of freezes and thaws it takes: a token; or the sandbox itself, of the host's
 	Body    Body         // nil: its engine can't freeze
-	MayThaw func() error // an error if something that is shown of the host may not be any more; nil: it may
+	MayThaw func() error // an error if something that is shown of the host may not be now, and it stays paused; nil: it may
 	Queue   Queue
 	Shelf   *Shelf
 	After   time.Duration // the grace
@@ -172,6 +171,7 @@ type List struct {
 	waits    []*wait
 	released int           // how often a hold was taken back
 	note     string        // why it waits unfrozen; "" if it does not
+	withheld error         // why it was paused although nobody asked for that; nil: somebody did
 	since    time.Time     // of the freeze
 	changed  chan struct{} // closed and replaced at every change
 	tended   bool          // tend runs

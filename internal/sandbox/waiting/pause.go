@@ -122,7 +122,7 @@ func (l *List) pauseFrozen(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	l.paused, l.rested = true, true
+	l.paused, l.rested, l.withheld = true, true, nil
 	l.mu.Unlock()
 	l.record(Change{To: Paused, Approvals: approvals(l.View().Holds), Bytes: l.cfg.Shelf.Keep(l.token(), l.cfg.Sandbox)})
 	l.move(Frozen) // shown as Paused now
@@ -143,6 +143,9 @@ func (l *List) Resume(ctx context.Context) (bool, error) {
 		case Running:
 			return true, nil
 		case Paused:
+			if why := l.whyPaused(); why != nil {
+				return true, fault.Wrap(fault.ErrConflict, why, "the sandbox %s stays paused", l.cfg.Sandbox)
+			}
 			return true, fault.New(fault.ErrConflict, "the sandbox %s was paused again", l.cfg.Sandbox)
 		case Frozen:
 			pending, _, err := l.cfg.Queue.Pending(ctx, approvals(v.Holds))
@@ -156,13 +159,20 @@ func (l *List) Resume(ctx context.Context) (bool, error) {
 	}
 }
 
+// whyPaused is why nobody but the host has it paused; nil: somebody did.
+func (l *List) whyPaused() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.withheld
+}
+
 // unpause waits for a pause that is under way, and takes it back.
 func (l *List) unpause(ctx context.Context) (bool, error) {
 	for {
 		l.mu.Lock()
 		p, was := l.pausing, l.paused && l.state == Frozen
 		if p == nil && was {
-			l.paused = false
+			l.paused, l.withheld = false, nil
 			l.tell()
 		}
 		l.mu.Unlock()

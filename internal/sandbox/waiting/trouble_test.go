@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 func TestThawFails(t *testing.T) {
@@ -39,6 +41,43 @@ func TestThawFails(t *testing.T) {
 		s.wantState(Thawing)
 		s.finish()
 	})
+}
+
+// TestWhatMayNotBeShownStaysPaused: when the answer comes, the host has something in what a sandbox shows that nobody may be shown.
+// It keeps what it has and stays paused, in the next daemon, too; a resume says why. Once that is gone it goes on.
+func TestWhatMayNotBeShownStaysPaused(t *testing.T) {
+	for name, hidden := range map[string]error{"a mount": fault.New(fault.ErrConflict, "a /proc is mounted below it"), "nobody can look": errDisk} {
+		in(t, name, func(t *testing.T) {
+			t.Helper()
+			s := newStage(t, "ap-1")
+			s.frozen("ap-1")
+			s.hidden = hidden
+			s.q.answer("ap-1")
+			s.pass(time.Minute)
+			s.wantState(Paused)
+			if len(s.lost) != 0 || s.body.thaws != 0 || s.kept == nil || !s.kept.Paused {
+				t.Errorf("lost: %v, thawed %d times, kept %+v", s.lost, s.body.thaws, s.kept)
+			}
+			if c := s.changes[len(s.changes)-1]; c.To != Paused || !strings.Contains(c.Problem, hidden.Error()) {
+				t.Errorf("on record: %+v", c)
+			}
+			if was, err := s.Resume(t.Context()); !was || !errors.Is(err, fault.ErrConflict) || !strings.Contains(err.Error(), hidden.Error()) {
+				t.Errorf("a resume meanwhile: %v %v", was, err)
+			}
+			s.wantState(Paused)
+			s.mu.Lock()
+			s.hidden = nil
+			s.mu.Unlock()
+			if was, err := s.Resume(t.Context()); !was || err != nil {
+				t.Errorf("a resume: %v %v", was, err)
+			}
+			s.wantState(Running)
+			if len(s.lost) != 0 || s.body.thaws != 1 {
+				t.Errorf("lost: %v, thawed %d times", s.lost, s.body.thaws)
+			}
+			s.finish()
+		})
+	}
 }
 
 func TestFreezeFails(t *testing.T) {

@@ -64,17 +64,21 @@ func calls(kind string) string {
 }
 
 // lines are messages of JSON of one line each. A line ends one if it ends as structured text does: in other texts
-// there are ends of lines between the letters of what is encoded.
-type lines struct{ last byte } // that is no blank
+// there are ends of lines between the letters of what is encoded, and these may be written as escapes that end in braces.
+type lines struct {
+	ended bool // with the last byte that is no blank
+	near  nearby
+}
 
 func (l *lines) take(more []byte) (end int) {
 	end = -1
 	for i, c := range more {
+		ends := l.near.take(c)
 		switch {
-		case c == '\n' && (l.last == '}' || l.last == ']' || l.last == '"'):
-			end = i + 1
+		case c == '\n' && l.ended:
+			end, l.near = i+1, nearby{}
 		case !blank(c):
-			l.last = c
+			l.ended = ends && (c == '}' || c == ']' || c == '"')
 		}
 	}
 	return end
@@ -90,6 +94,7 @@ type events struct {
 	ended   bool // a message has, with it
 	broken  bool // a line has ended behind the last letters, and blanks alone have come since
 	letters int  // of base64, at the end of what has come
+	near    nearby
 }
 
 // fewLetters are as many letters of base64 as may stand at the end of an event: fewer than the shortest text that is
@@ -120,14 +125,23 @@ func (e *events) take(more []byte) (end int) {
 	return end
 }
 
-// count counts letters of base64 as a decoder would, which takes a line's end and the blanks behind it for nothing.
+// count counts letters of base64 as a decoder would, which takes a line's end and the blanks behind it for nothing. They
+// may be written as escapes, of which each takes more letters than it writes, be of full width, and have what is not seen
+// between them: that is nothing, and so is what may be part of an escape, or of a terminal's sequence, that has begun near.
 func (e *events) count(c byte) {
+	e.near.take(c)
 	switch {
-	case sextets[c] != endOfRun:
+	case sextets[c] != endOfRun || c == leadOfFullWidth:
 		e.letters, e.broken = min(e.letters+1, fewLetters+1), false
 	case c == '\n' || c == '\r':
 		e.broken = true
-	case !e.broken || c != ' ' && c != '\t':
+	case c < ' ' && c != '\t' || c >= 0x7f || e.near.inSequence(): // not seen, or it may be
+	case c == ' ' || c == '\t':
+		if !e.broken && !e.near.inEscape() {
+			e.letters = 0
+		}
+	case strings.IndexByte(`\&%#;{}`, c) >= 0 && e.near.inEscape():
+	default:
 		e.letters = 0
 	}
 }

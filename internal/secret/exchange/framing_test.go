@@ -106,6 +106,37 @@ func TestAMessageThatEndsWithinASecret(t *testing.T) {
 	}
 }
 
+// TestAMessageThatEndsWithinASecretInAnyWriting: as above, where somebody inside has the letters of the secret's base64
+// written in any way that is read, on lines, and a form of messages whose ends are lines'. Fewer letters than the shortest
+// text that is looked for takes pass at most; here each line has more.
+func TestAMessageThatEndsWithinASecretInAnyWriting(t *testing.T) {
+	const secret = guessed + "/0123456789abcdefghij"
+	lines := strings.Split(inLines(encode(secret), 16), "\n")
+	ways := writings()
+	ways["unseen behind each"], ways["unseen by name behind each"] = eachLetter("%c\u200b"), eachLetter("%c&shy;")
+	for name, write := range ways {
+		for form, end := range map[string]string{"text/event-stream": "\n\n", "application/x-ndjson": "\n", "application/json-seq": "\n"} {
+			var all []string
+			for _, line := range lines {
+				all = append(all, write(line))
+			}
+			written := strings.Join(all, end)
+			text := "data: auth=" + written + " end"
+			want := seek(secret).masked(text)
+			if want == text {
+				continue // it is not read over lines
+			}
+			for at := range len(written) + 1 {
+				s := scan{needles: seek(secret), tail: tail{framing: framingOf(answerOf(http.MethodGet, form, ""))}}
+				if got, _ := inCuts(&s, text, strings.Index(text, written)+at); got != want {
+					t.Errorf("%s, %s, at %d: %q, not %q", form, name, at, got, want)
+					break
+				}
+			}
+		}
+	}
+}
+
 // inCuts is what comes of a text in two pieces, and what is found in them.
 func inCuts(s *scan, text string, cuts ...int) (out, of string) {
 	from := 0

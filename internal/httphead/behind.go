@@ -1,0 +1,133 @@
+package httphead
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
+)
+
+// Uncounted is how long a client over HTTP/2 may take for the rest of an answer for which nobody is counted: such as
+// that it has no valid token. Its stream is reset then.
+const Uncounted = 10 * time.Second
+
+// streamKey is where a request's context has its *stream.
+type streamKey struct{}
+
+// stream is a request over HTTP/2, with what is to be done once the server keeps nothing of it any more.
+type stream struct {
+	mu   sync.Mutex // guards what follows
+	then []func()
+	over bool
+}
+
+// Behind has what requests take given back once the server keeps nothing of them, as far as that is done by WhenOver.
+// Over HTTP/1 that is when next returns: there is one request on a connection, and what nobody reads of it stays with
+// the kernel. Over HTTP/2 net/http keeps a stream behind its handler, with what came of a body that nobody has read,
+// the last 4 KiB of an answer and a goroutine, until the client has taken all of the answer; and it sets that no time.
+// So a client that gives its streams no window would have any number of them kept for nothing. Here it has within for
+// it, and if nothing waits for the end, Uncounted; then the stream is reset.
+//
+// It must be around all that calls WhenOver. The handler does not wait for the client.
+func Behind(within time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !framed(w, r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s := &stream{}
+		defer s.follow(w, within) // after a panic, too
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), streamKey{}, s)))
+	})
+}
+
+// WhenOver is leave, but does it only when the server keeps nothing more of the request of ctx. It is to be called
+// once, as leave, and does not wait.
+func WhenOver(ctx context.Context, leave func()) func() {
+	s, ok := ctx.Value(streamKey{}).(*stream)
+	if !ok {
+		return leave
+	}
+	return func() {
+		if !s.add(leave) {
+			leave()
+		}
+	}
+}
+
+// add reports whether it is not too late to wait for the end.
+func (s *stream) add(leave func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.then = append(s.then, leave)
+	}
+	return !s.over
+}
+
+// follow waits for the end of a stream whose handler returns now, elsewhere.
+func (s *stream) follow(w http.ResponseWriter, within time.Duration) {
+	control := http.NewResponseController(w)
+	s.mu.Lock()
+	waits := len(s.then) > 0
+	s.mu.Unlock()
+	if !waits {
+		within = min(within, Uncounted)
+	}
+	_ = control.SetWriteDeadline(time.Now().Add(within)) // a writer of tests keeps nothing
+	ended := streamEnd(w)
+	switch {
+	case !waits:
+		s.end()
+	case ended == nil: // it is not net/http's, or not as it was: then what is left has to be taken here
+		_ = control.Flush() // who is gone needs it no more
+		s.end()
+	default:
+		errand.Go(func() {
+			<-ended
+			s.end()
+		})
+	}
+}
+
+// end does what waits.
+func (s *stream) end() {
+	s.mu.Lock()
+	then := s.then
+	s.then, s.over = nil, true
+	s.mu.Unlock()
+	for _, leave := range then {
+		leave()
+	}
+}
+
+// framed tells whether a request came over HTTP/2. The version alone does not: of HTTP/1 net/http passes on what begins
+// HTTP/2, as a request of that. There a handler may take the connection over, and only there.
+func framed(w http.ResponseWriter, r *http.Request) bool {
+	if _, whole := innermost(w).(http.Hijacker); whole {
+		return false
+	}
+	return r.ProtoMajor >= 2
+}
+
+// innermost is the writer below others.
+func innermost(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = outer.Unwrap()
+	}
+}
+
+// streamEnd tells when net/http has closed a stream: the one thing that says so is what it calls CloseNotify. A
+// request's context ends before. nil: there is no such thing.
+func streamEnd(w http.ResponseWriter) <-chan bool {
+	if server, ok := innermost(w).(interface{ CloseNotify() <-chan bool }); ok {
+		return server.CloseNotify()
+	}
+	return nil
+}

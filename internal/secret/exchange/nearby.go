@@ -1,0 +1,115 @@
+package exchange
+
+// nearby is what stands near before the end of what has come of a stream, as far as it may make a byte there part of
+// an escape, or of a terminal's sequence. It costs the same whatever comes. Places are counted from 1; 0: there is none.
+type nearby struct {
+	came int  // bytes
+	last byte // of these
+
+	escape   int // the last ESC
+	begun    int // the last byte that begins an escape: & % \ =
+	numbered int // the last of these that the number of an ESC stands behind
+	brace    int // the last byte that begins an escape that may end in a brace
+	end      int // the last byte that may end a piece, but no brace
+}
+
+// reach is how far before its end an escape, or a terminal's sequence, may begin that has another in it, in bytes.
+const reach = 4 * maxEscape
+
+// marks tells which bytes are of interest.
+var marks = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
+	for _, c := range []byte{0x1b, '\\', '&', '%', '=', leadOfFullWidth, 'b', 'B', '7', '3', '5'} {
+		all[c] = true
+	}
+	for c := range ending {
+		all[c] = all[c] || ending[c]
+	}
+	return all
+}()
+
+// take takes one more byte, and tells whether it ends a piece of structured text.
+func (n *nearby) take(c byte) (ends bool) {
+	if marks[c] {
+		ends = n.mark(c, n.last, n.came+1)
+	}
+	n.came, n.last = n.came+1, c
+	return ends
+}
+
+// lastEnd takes more, and is where the bytes behind the last one begin that ends a piece; below 0: there is none.
+func (n *nearby) lastEnd(more []byte) int {
+	end := -1
+	for i, c := range more {
+		if !marks[c] {
+			continue
+		}
+		last := n.last
+		if i > 0 {
+			last = more[i-1]
+		}
+		if n.mark(c, last, n.came+i+1) {
+			end = i + 1
+		}
+	}
+	if len(more) > 0 {
+		n.came, n.last = n.came+len(more), more[len(more)-1]
+	}
+	return end
+}
+
+// mark takes a byte at a place, behind another one, and tells whether it ends a piece.
+func (n *nearby) mark(c, last byte, at int) (ends bool) {
+	ends = ending[c] && n.ends(c, at)
+	switch c {
+	case 0x1b:
+		n.escape = at
+	case '\\', '&', '%':
+		n.begun, n.brace = at, at
+	case '=':
+		n.begun = at
+	case leadOfFullWidth:
+		n.brace = at
+	case '5':
+		if last == '=' { // a backslash, in quoted-printable
+			n.brace = at - 1
+		}
+	case 'b', 'B', '7', '3': // of the number of an ESC: 1b, 27 or 33
+		if (c|0x20 == 'b' && last == '1') || (c == '7' && last == '2') || (c == '3' && last == '3') {
+			n.numbered = n.begun
+		}
+	}
+	if ending[c] && c != '}' {
+		n.end = at
+	}
+	return ends
+}
+
+// ends tells whether a byte that may end a piece does. Within a terminal's sequence each of them may stand (ESC [ > 4 m),
+// whose ESC may be escaped by its number; and a brace is the end of an escape (\u{41}, \N{LATIN SMALL LETTER A}), whose
+// backslash may be escaped itself, if one may have begun near before it. Of these no byte is in the braces that ends a
+// piece, but for such a brace.
+func (n *nearby) ends(c byte, at int) bool {
+	if n.sequenceFrom(at - reach) {
+		return false
+	}
+	if c != '}' {
+		return true
+	}
+	from := max(1, at-reach)
+	if n.end >= max(1, at-reach/2) {
+		from = n.end
+	}
+	return n.brace < from
+}
+
+// sequenceFrom tells whether a terminal's sequence may have begun at a place, or behind it.
+func (n *nearby) sequenceFrom(place int) bool {
+	from := max(1, place)
+	return n.escape >= from || n.numbered >= from
+}
+
+// inSequence tells whether the last byte may be within a terminal's sequence, or begin one.
+func (n *nearby) inSequence() bool { return n.sequenceFrom(n.came - reach) }
+
+// inEscape tells whether the last byte may be within an escape, or begin one.
+func (n *nearby) inEscape() bool { return n.brace >= max(1, n.came-reach/2) }

@@ -55,6 +55,7 @@ func namesFromElsewhere() map[string]mixed {
 		"a member that is a link":    {packages(`"packages/*"`, "src/ui", "packages/x/package.json", "{}"), map[string]string{"packages/ui": "../src/ui"}, "ms", []string{own}},
 		"a link behind two stars":    {packages(`"packages/**"`, "src/ui", "packages/x/package.json", "{}"), map[string]string{"packages/ui": "../src/ui", "packages/x/up": ".."}, "ms", []string{own}},
 		"a member without a name":    {packages(`"packages/*"`, "", "packages/acme-ui/package.json", "{}"), nil, "ms", []string{own}},
+		"taken away and back":        {packages(`"packages/*","!packages/*","packages/x"`, "packages/ui", "packages/x/package.json", "{}"), nil, "ms", []string{own}},
 		"a hidden member":            {packages(`".pkgs/.u*"`, ".pkgs/.ui"), nil, "ms", []string{own}},
 		"alternatives of npm's":      {packages(`"@(packages|libs)/*"`, "packages/ui"), nil, "", []string{"package.json:1: @(packages|libs)/*: this pattern can't be read surely", unknown}},
 		"a range":                    {packages(`"packages/v{1..3}/*"`, "packages/v2/ui"), nil, "", []string{"{1..3}/*: this pattern can't be read surely", unknown}},

@@ -28,7 +28,7 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 	}
 	from := path.Dir(m.File)
 	l := leading{files: w.files, been: map[step]bool{}}
-	for _, written := range patterns {
+	for i, written := range patterns {
 		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
 		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
 		if why := unreadable(pattern); why != "" {
@@ -40,6 +40,9 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 			return nil, err
 		}
 		for _, one := range all {
+			if not && takenBack(one, patterns[i+1:]) {
+				continue
+			}
 			if err := l.follow(from, one, not); err != nil {
 				return nil, err
 			}
@@ -47,6 +50,16 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 	}
 	slices.Sort(l.members)
 	return slices.Compact(l.members), nil
+}
+
+// takenBack tells whether a later pattern is one that a pattern behind ! takes away as it is written: npm then takes nothing away by it.
+// Other clients do, whose members are fewer.
+func takenBack(pattern string, later []string) bool {
+	parts, err := partsOf(pattern)
+	return err == nil && slices.ContainsFunc(later, func(one string) bool {
+		others, err := partsOf(strings.TrimSpace(one))
+		return err == nil && !strings.HasPrefix(strings.TrimSpace(one), "!") && fits(parts, others)
+	})
 }
 
 // understood is a class of characters in a pattern: what is not this may mean something else to some client.

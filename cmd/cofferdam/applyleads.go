@@ -252,24 +252,7 @@ func leadsInto(ctx context.Context, dir string, files autorun.Files) []autorun.L
 		return nil
 	}
 	defer func() { _ = root.Close() }()
-	var paths []string
-	links := map[string][]string{}
-	// A file that can't be read leads nowhere that is known.
-	_ = treewalk.Walk(ctx, at, ".", treewalk.Usual(), func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || d.IsDir() && (files.Scope(name) == autorun.ScopeSealed || tooDeep(name)):
-			return fs.SkipDir
-		case d.IsDir():
-			return nil
-		case len(paths) == mostLooked:
-			return fs.SkipAll
-		}
-		paths = append(paths, name)
-		if target, err := root.Readlink(name); err == nil && d.Type()&fs.ModeSymlink != 0 {
-			links[name] = []string{target}
-		}
-		return nil
-	})
+	paths, links := filesToLookAt(ctx, at, root, files)
 	own := personsLeads(at.Name)
 	tree := follow.Tree{
 		Root: at.Name, Paths: slices.Values(paths), Links: links,
@@ -277,4 +260,30 @@ func leadsInto(ctx context.Context, dir string, files autorun.Files) []autorun.L
 		Leads: func(name string) []string { return leadsBelow(at.Name, filepath.Join(at.Name, name)) },
 	}
 	return append(own, follow.Find(files.With(own...), tree, outsideTexts(at.Name))...)
+}
+
+// filesToLookAt are the first so many of a directory, and where those of them that are links lead. Settings have names with a dot at the top,
+// which come first: a walk has no order in a large directory.
+func filesToLookAt(ctx context.Context, at *hostpath.Path, root *os.Root, files autorun.Files) (paths []string, links map[string][]string) {
+	links = map[string][]string{}
+	for _, dotted := range []bool{true, false} {
+		// A file that can't be read leads nowhere that is known.
+		_ = treewalk.Walk(ctx, at, ".", treewalk.Usual(), func(name string, d fs.DirEntry, err error) error {
+			others := name != "." && strings.HasPrefix(name, ".") != dotted
+			switch {
+			case err != nil || d.IsDir() && (others || files.Scope(name) == autorun.ScopeSealed || tooDeep(name)):
+				return fs.SkipDir
+			case d.IsDir() || others:
+				return nil
+			case len(paths) == mostLooked:
+				return fs.SkipAll
+			}
+			paths = append(paths, name)
+			if target, err := root.Readlink(name); err == nil && d.Type()&fs.ModeSymlink != 0 {
+				links[name] = []string{target}
+			}
+			return nil
+		})
+	}
+	return paths, links
 }

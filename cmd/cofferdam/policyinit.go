@@ -23,16 +23,22 @@ var starter string
 
 func newPolicyInit() *cobra.Command {
 	var project string
+	var assumePublic bool
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a policy to begin with",
 		Long: `Writes a policy document with comments. It allows the packages that your project asks
 for, each with what it requires, and refuses everything else. It reads requirements.txt,
-pyproject.toml, setup.cfg, Pipfile, package.json, pnpm-workspace.yaml, go.mod and go.work in
-the current directory (or --project), with what they include and the members of their
-workspaces. Names that come from a directory, a repository or an address of your own are not
+pyproject.toml, setup.cfg, Pipfile, uv.toml, hatch.toml, package.json (or package.yaml),
+pnpm-workspace.yaml, go.mod and go.work in the current directory (or --project), with what
+they include and the members of their workspaces. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
+
+Where any name may be such a one, because the project names a registry of its own or its
+workspace has members whose names can't be read, no name of that ecosystem is allowed, and
+the lines say why. If all of them come from the public registry (or from the one that your
+configuration file names), say --assume-public.
 
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,
@@ -45,19 +51,20 @@ is policy.yaml unless you name one. An existing file is never overwritten.`,
 			if len(args) == 1 {
 				file = args[0]
 			}
-			return initPolicy(file, project)
+			return initPolicy(file, project, assumePublic)
 		},
 		ValidArgsFunction: first(completePolicyFile),
 	}
 	cmd.Flags().StringVar(&project, "project", ".", "directory of the project whose roots are taken")
+	cmd.Flags().BoolVar(&assumePublic, "assume-public", false, "take all names for the public registry's, also of a project that names a registry of its own, or has parts that can't be read")
 	if err := cmd.MarkFlagDirname("project"); err != nil {
 		panic(err) // as register
 	}
 	return cmd
 }
 
-func initPolicy(file, project string) error {
-	wants, err := wantsOf(project)
+func initPolicy(file, project string, assumePublic bool) error {
+	wants, err := wantsOf(project, assumePublic)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func (p projectWants) count() (n int) {
 	return n
 }
 
-// wantsOf reads the manifests of a project, for all clients.
-func wantsOf(project string) (p projectWants, err error) {
+// wantsOf reads the manifests of a project, for all clients. assumePublic: no names are withheld (manifest.Wants).
+func wantsOf(project string, assumePublic bool) (p projectWants, err error) {
 	p.roots = map[pkgref.Ecosystem][]string{}
 	files := projectFiles(project)
 	for _, client := range all.Installers() {
@@ -42,6 +42,9 @@ func wantsOf(project string) (p projectWants, err error) {
 			continue
 		}
 		w := manifest.NewWants(files, func(name string) (string, bool) { return packageName(client.Ecosystem(), name) })
+		if assumePublic {
+			w.AssumePublic()
+		}
 		for _, format := range reader.Manifests() {
 			if _, err := w.Include(format, format.Name); err != nil {
 				return p, fault.Invalid("the project's file %s", err)
@@ -79,6 +82,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 func notRead(files projectFiles) (all []manifest.LeftOut) {
 	for _, one := range []struct{ name, why string }{
 		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
 		{"Cargo.toml", "crates are not served here"},
 		{"Gemfile", "gems are not served here"},
@@ -111,41 +115,46 @@ func (p projectFiles) Read(name string) ([]byte, error) {
 const mostNames = 20_000
 
 // Folders implements manifest.Files.
-func (p projectFiles) Folders(name string) ([]string, error) {
+func (p projectFiles) Folders(name string) (dirs, links []string, err error) {
 	at := filepath.Join(string(p), filepath.FromSlash(name))
 	if kind, err := kindNamed(at); errors.Is(err, fs.ErrNotExist) || err == nil && kind != hostpath.Dir {
-		return nil, nil
+		return nil, nil, nil
 	}
 	dir, err := openNamed(at)
 	if err != nil {
-		return nil, fault.Invalid("the directory %s %s", at, because(err))
+		return nil, nil, fault.Invalid("the directory %s %s", at, because(err))
 	}
 	defer dir.Close()
 	root, err := dir.Root()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer root.Close() //nolint:errcheck // a directory handle
 	listed, err := root.Open(".")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer listed.Close()
 	entries, err := listed.ReadDir(mostNames + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(entries) > mostNames { // a member that nobody sees is one whose name is taken for a registry's
-		return nil, fault.Invalid("the directory %s has more than %d names, and the workspace's patterns lead through it", at, mostNames)
+		return nil, nil, fault.Invalid("the directory %s has more than %d names, and the workspace's patterns lead through it", at, mostNames)
 	}
-	var names []string
 	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, e.Name())
+		switch {
+		case e.IsDir():
+			dirs = append(dirs, e.Name())
+		case e.Type()&fs.ModeSymlink != 0:
+			if kind, err := kindNamed(filepath.Join(at, e.Name())); err == nil && kind == hostpath.Dir {
+				links = append(links, e.Name())
+			}
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(dirs)
+	slices.Sort(links)
+	return dirs, links, nil
 }
 
 // packageName is a name as the registry has it, without extras.

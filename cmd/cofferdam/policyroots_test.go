@@ -57,14 +57,14 @@ requires = ["setuptools >= 61.0","wheel"]
 		"poetry":                        one("pyproject.toml", "[tool.poetry]\nname = \"p\"\n[tool.poetry.dependencies]\npython = \"^3.11\"\nrequests = \"^2\"\nown = { path = \"../own\" }\nother = {version = \"1\", extras = [\"x\"]}\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n[build-system]\nrequires = [\"poetry-core\"]\n", "other[x] poetry-core pytest requests", "pyproject.toml:6: own: it is a directory or file of your own"),
 		"a requirement that is an url":  one("requirements.txt", "six\nown @ https://x.example/own.whl\nown[dev]>=1\n", "six", "requirements.txt:2: own @ https://x.example/own.whl: it comes from an address"),
 		"sources of uv":                 one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"internal-utils\",\"gitdep\",\"pathdep\",\"indexed\",\"six\",\"everywhere\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\ninternal-utils = { workspace = true }\ngitdep = { git = \"https://x.example/g\" }\npathdep = { path = \"../p\" }\nindexed = { index = \"own\" }\neverywhere = [{ git = \"https://x.example/e\", marker = \"sys_platform == 'linux'\" }]\n", "hatchling six", "pyproject.toml:7: internal-utils: it is a member", "gitdep: it comes from a repository", "pathdep: it is a directory", "indexed: it comes from a registry of its own", "everywhere: it comes from a repository"),
-		"extras of the project itself":  one("pyproject.toml", "[project]\nname=\"P\"\ndependencies=[\"six\"]\n[project.optional-dependencies]\nall=[\"p[dev]\"]\ndev=[\"pytest\"]\n[build-system]\nrequires=[\"hatchling\"]\n", "hatchling pytest six"),
+		"extras of the project itself":  one("pyproject.toml", "[project]\nname=\"P\"\ndependencies=[\"six\"]\n[project.optional-dependencies]\nall=[\"p[dev]\"]\ndev=[\"pytest\"]\n[build-system]\nrequires=[\"hatchling\"]\n", "hatchling pytest six", "pyproject.toml:5: p[dev]: the project has this name itself"),
 		"npm, not from the registry":    one("package.json", `{"dependencies":{"lib":"acme/lib","lib2":"github:acme/lib2#v1","lib3":"git@host.test:acme/lib3.git","lib4":"./vendor/lib4","lib5":"../lib5","lib6":"~/lib6","lib7":"file:x","lib8":"link:x","lib9":"workspace:*","l10":"https://x.example/l.tgz","l11":"git+ssh://git@x.example/l.git","l12":"x.tgz","l13":"C:\\x","l14":"jsr:@a/b","l15":"bitbucket:a/b","l16":"portal:../x"}}`, "", "package.json:1: lib acme/lib: it comes from a repository", "lib4 ./vendor/lib4: it is a file or directory", "lib9 workspace:*: it is a member", "l14 jsr:@a/b: it comes from another registry"),
 		"npm, from the registry":        one("package.json", `{"dependencies":{"a":"^1","b":">=1 <2 || 3","c":"latest","d":"","e":"*","@s/f":"1.x","g":"npm:@s/real@^2","h":"1.0.0 - 2.0.0","i":"npm:left-pad"}}`, "@s/f @s/real a b c d e h left-pad"),
 		"a spec of a repository and it": one("package.json", `{"dependencies":{"lib":"acme/lib"},"devDependencies":{"lib":"^1"}}`, ""),
 		"workspaces of npm": {map[string]string{
 			"package.json": `{"name":"root","workspaces":["packages/*","!packages/old"],"dependencies":{"web":"*"}}`, "packages/web/package.json": `{"name":"web","dependencies":{"react":"18","ui":"*"}}`,
 			"packages/ui/package.json": `{"name":"ui","dependencies":{"clsx":"2"}}`, "packages/old/package.json": `{"name":"old","dependencies":{"bad":"1"}}`, "packages/node_modules/x/package.json": `{"dependencies":{"bad":"1"}}`,
-		}, "clsx react", nil},
+		}, "clsx react", []string{"package.json:1: web: the project has this name itself"}},
 		"workspaces of yarn": {map[string]string{"package.json": `{"workspaces":{"packages":["apps/**"]}}`, "apps/a/b/package.json": `{"dependencies":{"deep":"1"}}`, "yarn.lock": ""}, "deep", []string{"yarn.lock: it is not read"}},
 		"a workspace of pnpm": {map[string]string{
 			"pnpm-workspace.yaml": "packages:\n  - 'packages/*'\ncatalog:\n  react: ^18\n  own: link:../own\ncatalogs:\n  old:\n    vue: ^2\noverrides:\n  x: npm:y@1\n", "package.json": `{"private":true}`,
@@ -75,10 +75,10 @@ requires = ["setuptools >= 61.0","wheel"]
 			"libs/a/pyproject.toml":     "[project]\nname=\"lib_a\"\ndependencies=[\"idna\"]\n[build-system]\nrequires=[\"hatchling\"]\n",
 			"libs/b/pyproject.toml":     "[project]\nname=\"lib_b\"\ndependencies=[\"bad\"]\n",
 			"libs/.hidden/package.json": "{}",
-		}, "hatchling idna six", nil},
+		}, "hatchling idna six", []string{"pyproject.toml:3: lib-a: the project has this name itself"}},
 		"a workspace of go": {map[string]string{
 			"go.work": "go 1.26\nuse (\n\t./a\n\t./b\n\t../c\n)\n", "a/go.mod": "module m.example/a\ngo 1.26\nrequire (\n\tx.example/x v1.0.0\n\tm.example/b v0.0.0\n)\n", "b/go.mod": "module m.example/b\ngo 1.26\nrequire y.example/y v1.0.0\n",
-		}, "x.example/x y.example/y", []string{"go.work:5: ../c: it is not in this directory"}},
+		}, "", []string{"go.work:5: ../c: it is not in this directory", "x.example/x: whether it comes from the public registry is not known: see go.work:5"}},
 		"setup.cfg":             {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six", []string{"setup.py: it is a program"}},
 		"dynamic, from a file":  {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
 		"dynamic, by a program": one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
@@ -95,18 +95,18 @@ requires = ["setuptools >= 61.0","wheel"]
 		"go, its version replaced":    one("go.mod", "module m.example/m\ngo 1.26\nrequire own.example/a v0.0.0\nreplace own.example/a v0.0.0 => b.example/b v1.0.0\n", "b.example/b"),
 		"names of repositories": {map[string]string{
 			"requirements.txt": "-e git+https://x.example/own.git#egg=Own.One\ngit+https://x.example/two.git@v1#subdirectory=a&egg=two[x]\n./dist/own_three-1.0-py3-none-any.whl\nhttps://x.example/own-four-1.0.tar.gz\n-e ./sub\n",
-			"sub/setup.cfg":    "[options]\ninstall_requires =\n  own-one\n  two>=1\n  own-three\n  own_four\n  six\n",
+			"sub/setup.cfg":    "[metadata]\nname = sub\n[options]\ninstall_requires =\n  own-one\n  two>=1\n  own-three\n  own_four\n  six\n",
 		}, "six", []string{"requirements.txt:1: -e git+"}},
 		"a directory that is not editable": {map[string]string{
 			"requirements.txt": "./libs/own[x]\nsub/two\nown>=1\ntwo\n", "libs/own/pyproject.toml": "[project]\nname=\"own\"\ndependencies=[\"idna\"]\n[build-system]\nrequires=[\"hatchling\"]\n", "sub/two/setup.cfg": "[metadata]\nname = two\n[options]\ninstall_requires = six\n",
-		}, "hatchling idna six", nil},
+		}, "hatchling idna six", []string{"requirements.txt:3: own: the project has this name itself, or takes it from elsewhere"}},
 		"a constraint that is an address": {map[string]string{
 			"requirements.txt": "-c c.txt\nown\nsix\nlater\n", "c.txt": "own @ https://x.example/own.whl\nsix<2\nbad==1\n-c d.txt\n", "d.txt": "later @ git+https://x.example/later\n",
 		}, "six", []string{"c.txt:1: own @ https://x.example/own.whl: it comes from an address"}},
 		"constraints of uv":           one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\",\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv]\nconstraint-dependencies=[\"own @ git+https://x.example/own\",\"bad<2\"]\n", "hatchling six", "own @ git+https://x.example/own: it comes from an address"),
 		"sources of uv, as tables":    one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.sources.Own]]\ngit=\"https://x.example/own\"\n", "hatchling", "Own: it comes from a repository"),
-		"files outside of it":         one("requirements.txt", "-r ../r.txt\n-c ../c.txt\n-e ../lib\n../own\nsix\n", "six", "requirements.txt:1: -r ../r.txt: it lies outside", "requirements.txt:2: -c ../c.txt: it lies outside", "requirements.txt:3: -e ../lib: it lies outside", "requirements.txt:4: ../own: it lies outside"),
-		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "hatchling six", "pyproject.toml:6: tool.uv.index: another registry is named in the configuration file"),
+		"files outside of it":         one("requirements.txt", "-r ../r.txt\n-c ../c.txt\n-e ../lib\n../own\nsix\n", "", "requirements.txt:1: -r ../r.txt: it lies outside", "requirements.txt:2: -c ../c.txt: it lies outside", "requirements.txt:3: -e ../lib: it lies outside", "requirements.txt:4: ../own: it lies outside"),
+		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "", "pyproject.toml:6: index: the project names another registry or place", "pyproject.toml:3: six: whether it comes from the public registry is not known: see pyproject.toml:6"),
 		"registries of yarn's scopes": {map[string]string{".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: https://npm.x.example\n  open:\n    npmAuthToken: x\n", "package.json": `{"dependencies":{"@corp/own":"1","@open/one":"1"}}`}, "@open/one", []string{".yarnrc.yml:2: @corp/*: another registry"}},
 		"registries of scopes":        {map[string]string{".npmrc": "@corp:registry=https://npm.x.example\n", "package.json": `{"dependencies":{"@corp/own":"1","@other/one":"1"}}`}, "@other/one", []string{".npmrc:1: @corp/*: another registry"}},
 		"other people's formats":      {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
@@ -123,7 +123,7 @@ requires = ["setuptools >= 61.0","wheel"]
 					t.Fatal(err)
 				}
 			}
-			p, err := wantsOf(dir)
+			p, err := wantsOf(dir, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if p, err := wantsOf(dir); (err != nil) != c.refused {
+			if p, err := wantsOf(dir, false); (err != nil) != c.refused {
 				t.Errorf("%d roots, %v", p.count(), err)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -131,7 +132,8 @@ func (r *runner) fillWorkspace(ctx context.Context, dir, folder string) error {
 	}
 	return ui.ShowWaiting("copying "+dir, func() error {
 		rules := mounts.Rules{Hidden: hidden, Projects: func() ([]string, error) { return project.Dirs(paths.Projects()) }, Seen: checkNoted}
-		r.workspace, err = workspace.Make(ctx, dir, folder, rules.Ignored)
+		ignored := func(dir *hostpath.Path) (func(string, fs.DirEntry) bool, error) { return rules.Ignored(ctx, dir) }
+		r.workspace, err = workspace.Make(ctx, dir, folder, ignored)
 		return err
 	})
 }

@@ -12,14 +12,14 @@ type deep struct{ levels int }
 
 func (d deep) Read(string) ([]byte, error) { return nil, nil }
 
-func (d deep) Folders(name string) ([]string, error) {
+func (d deep) Folders(name string) (dirs, links []string, err error) {
 	if name == "." {
-		return []string{"a"}, nil
+		return []string{"a"}, nil, nil
 	}
 	if strings.Count(name, "/")+1 >= d.levels {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return []string{"a"}, nil
+	return []string{"a"}, nil, nil
 }
 
 func lower(name string) (string, bool) { return strings.ToLower(name), name != "" }
@@ -56,7 +56,7 @@ func TestPatternsTakeBoundedWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			within(t, func() {
-				found, err := NewWants(deep{60}, lower).Members(".", c.patterns)
+				found, err := NewWants(deep{60}, lower).Members(Text{File: "f"}, c.patterns)
 				if got := len(found); c.members < 0 != (err != nil) || err == nil && got != c.members {
 					t.Errorf("%d members, %v", got, err)
 				}
@@ -68,19 +68,19 @@ func TestPatternsTakeBoundedWork(t *testing.T) {
 // wide is a project with more directories than are looked at.
 type wide struct{ deep }
 
-func (wide) Folders(name string) (all []string, _ error) {
+func (wide) Folders(name string) (all, _ []string, _ error) {
 	if name == "." {
 		for i := range mostFolders + 1 {
 			all = append(all, fmt.Sprint("d", i))
 		}
 	}
-	return all, nil
+	return all, nil, nil
 }
 
 // TestMembersThatAreNotReadAreAnError, since the names of these would be taken for a registry's.
 func TestMembersThatAreNotReadAreAnError(t *testing.T) {
 	t.Parallel()
-	if found, err := NewWants(wide{}, lower).Members(".", []string{"*"}); err == nil {
+	if found, err := NewWants(wide{}, lower).Members(Text{File: "f"}, []string{"*"}); err == nil {
 		t.Errorf("%d members are all that there are", len(found))
 	}
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,32 +19,104 @@ const (
 func skipped(name string) bool { return name == "node_modules" || strings.HasPrefix(name, ".") }
 
 // Members are the directories that a workspace's patterns lead to, from the directory of its manifest, sorted. As the clients
-// have it, * is a part of a name, ** any directories, and a pattern behind ! takes away what those before it led to. It is an
-// error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's.
-func (w *Wants) Members(from string, patterns []string) ([]string, error) {
+// have it, * is a part of a name, ** any directories, {a,b} alternatives, and a pattern behind ! takes away what those before it led to. It is an
+// error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's. For a pattern
+// that leads out of the project, or has something else in it that one of the clients may understand, all names are withheld.
+func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 	if len(patterns) > mostPatterns {
 		return nil, fmt.Errorf("its workspace has more than %d patterns", mostPatterns)
 	}
+	from := path.Dir(m.File)
 	l := leading{files: w.files, been: map[step]bool{}}
-	for _, pattern := range patterns {
-		pattern, not := strings.CutPrefix(strings.TrimSpace(pattern), "!")
-		parts, err := partsOf(pattern)
+	for i, written := range patterns {
+		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
+		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
+		if why := unreadable(pattern); why != "" {
+			w.Withhold(m.File, m.LineOf(written), written, why)
+			continue
+		}
+		all, err := alternatives(pattern)
 		if err != nil {
 			return nil, err
 		}
-		if not {
-			l.members = slices.DeleteFunc(l.members, func(m string) bool {
-				return fits(parts, strings.Split(below(from, m), "/"))
-			})
-			continue
-		}
-		clear(l.been)
-		if err := l.lead(from, parts); err != nil {
-			return nil, err
+		for _, one := range all {
+			if not && takenBack(one, patterns[i+1:]) {
+				continue
+			}
+			if err := l.follow(from, one, not); err != nil {
+				return nil, err
+			}
 		}
 	}
 	slices.Sort(l.members)
 	return slices.Compact(l.members), nil
+}
+
+// takenBack tells whether a later pattern is one that a pattern behind ! takes away as it is written: npm then takes nothing away by it.
+// Other clients do, whose members are fewer.
+func takenBack(pattern string, later []string) bool {
+	parts, err := partsOf(pattern)
+	return err == nil && slices.ContainsFunc(later, func(one string) bool {
+		others, err := partsOf(strings.TrimSpace(one))
+		return err == nil && !strings.HasPrefix(strings.TrimSpace(one), "!") && fits(parts, others)
+	})
+}
+
+// understood is a class of characters in a pattern: what is not this may mean something else to some client.
+var understood = regexp.MustCompile(`\[[!^]?[A-Za-z0-9_.-]+\]`)
+
+// unreadable tells why it can't be said surely where a pattern leads, "" if it can.
+func unreadable(pattern string) string {
+	depth := 0
+	for _, c := range pattern {
+		switch c {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth < 0 {
+				return notRead
+			}
+		case '(', ')', '|', '\\', '$', '~':
+			return notRead
+		}
+	}
+	rest := understood.ReplaceAllString(pattern, "")
+	switch {
+	case depth != 0, strings.ContainsAny(rest, "[]!^"):
+		return notRead
+	case slices.Contains(strings.FieldsFunc(pattern, func(c rune) bool { return strings.ContainsRune("/{,}", c) }), ".."):
+		return "it leads out of the project, where no member's name is read"
+	case strings.Contains(pattern, ".."):
+		return notRead // such as {1..3}
+	}
+	return ""
+}
+
+const notRead = "this pattern can't be read surely, so that a member of the workspace may have any name"
+
+// mostAlternatives is how many patterns one may be with its braces.
+const mostAlternatives = 1_000
+
+// alternatives are a pattern's without braces, which may lie in each other and have slashes in them.
+func alternatives(pattern string) ([]string, error) {
+	done, open := []string(nil), []string{pattern}
+	for len(open) > 0 {
+		one := open[len(open)-1]
+		open = open[:len(open)-1]
+		end := strings.IndexByte(one, '}')
+		begin := strings.LastIndexByte(one[:max(end, 0)], '{')
+		if end < 0 || begin < 0 {
+			done = append(done, one)
+			continue
+		}
+		for choice := range strings.SplitSeq(one[begin+1:end], ",") {
+			open = append(open, one[:begin]+choice+one[end+1:])
+		}
+		if len(done)+len(open) > mostAlternatives {
+			return nil, fmt.Errorf("a pattern of its workspace has too many alternatives: %.80q", pattern)
+		}
+	}
+	return done, nil
 }
 
 // below is a member's name from the directory of the workspace's manifest.
@@ -60,11 +133,6 @@ func partsOf(pattern string) ([]string, error) {
 	parts = slices.CompactFunc(parts, func(a, b string) bool { return a == "**" && b == "**" })
 	if len(parts) > mostParts {
 		return nil, fmt.Errorf("a pattern of its workspace has more than %d parts", mostParts)
-	}
-	for _, part := range parts {
-		if strings.Count(part, "{") > 2 || strings.Count(part, ",") > 40 {
-			return nil, fmt.Errorf("a pattern of its workspace has too many alternatives: %.80q", part)
-		}
 	}
 	return parts, nil
 }
@@ -83,6 +151,22 @@ type leading struct {
 	members []string
 }
 
+// follow follows one pattern, or takes away what it leads to.
+func (l *leading) follow(from, pattern string, not bool) error {
+	parts, err := partsOf(pattern)
+	if err != nil {
+		return err
+	}
+	if not {
+		l.members = slices.DeleteFunc(l.members, func(m string) bool {
+			return fits(parts, strings.Split(below(from, m), "/"))
+		})
+		return nil
+	}
+	clear(l.been)
+	return l.lead(from, parts)
+}
+
 // lead adds the directories below one that a pattern's parts lead to.
 func (l *leading) lead(dir string, parts []string) error {
 	at := step{dir, len(parts)}
@@ -98,10 +182,7 @@ func (l *leading) lead(dir string, parts []string) error {
 		return nil
 	}
 	first, rest := parts[0], parts[1:]
-	if !strings.ContainsAny(first, "*?[{") {
-		if first == ".." {
-			return nil // outside of the project
-		}
+	if !strings.ContainsAny(first, "*?[") {
 		return l.lead(path.Join(dir, first), rest)
 	}
 	if first == "**" {
@@ -109,13 +190,16 @@ func (l *leading) lead(dir string, parts []string) error {
 			return err
 		}
 	}
-	names, err := l.files.Folders(dir)
+	dirs, links, err := l.files.Folders(dir)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		switch next := path.Join(dir, name); {
-		case skipped(name):
+	for _, name := range slices.Concat(dirs, links) {
+		next := path.Join(dir, name)
+		switch {
+		case skipped(name) && !strings.HasPrefix(first, "."):
+		case first == "**" && slices.Contains(links, name):
+			err = l.lead(next, rest) // and no further: it may lead to where it is
 		case first == "**":
 			err = l.lead(next, parts)
 		case fitsPart(first, name):
@@ -152,18 +236,8 @@ func fits(parts, names []string) bool {
 	return part == len(parts)
 }
 
-// fitsPart is path.Match with alternatives in braces.
+// fitsPart is path.Match that takes [!a] for [^a].
 func fitsPart(pattern, name string) bool {
-	before, rest, braces := strings.Cut(pattern, "{")
-	list, after, closed := strings.Cut(rest, "}")
-	if !braces || !closed {
-		is, err := path.Match(pattern, name)
-		return err == nil && is
-	}
-	for one := range strings.SplitSeq(list, ",") {
-		if fitsPart(before+one+after, name) {
-			return true
-		}
-	}
-	return false
+	is, err := path.Match(strings.ReplaceAll(pattern, "[!", "[^"), name)
+	return err == nil && is
 }

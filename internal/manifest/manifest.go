@@ -4,7 +4,9 @@
 // Vocabulary: a *manifest* is such a file; a *format* reads manifests of one name; a *root* is a package that one asks for
 // from a registry, by its name; what a manifest asks for otherwise (a directory, a repository, an address, another
 // registry) is *left out*, with the line and the reason. No root has the name of something that was left out or that the
-// project itself has: whoever registers that name publicly would be asked for it.
+// project itself has: whoever registers that name publicly would be asked for it. Where a manifest says something by which any
+// name may be such a one (another registry, a member that can't be read), all names are *withheld*: none is a root, and each is
+// told with its line.
 package manifest
 
 import (
@@ -21,8 +23,8 @@ import (
 type Files interface {
 	// Read gives what is in a file, as it is; nil without an error where there is none.
 	Read(name string) ([]byte, error)
-	// Folders are the names of the directories in one, without links. None where there is no such directory.
-	Folders(name string) ([]string, error)
+	// Folders are the names of the directories in one, and of the links to directories. None where there is no such directory.
+	Folders(name string) (dirs, links []string, err error)
 }
 
 // Format reads the manifests of one name.
@@ -75,14 +77,18 @@ type LeftOut struct {
 }
 
 func (l LeftOut) String() string {
-	where := l.File
-	if l.Line > 0 {
-		where = fmt.Sprintf("%s:%d", l.File, l.Line)
-	}
 	if l.Text == "" {
-		return where + ": " + l.Why
+		return l.place() + ": " + l.Why
 	}
-	return fmt.Sprintf("%s: %s: %s", where, l.Text, l.Why)
+	return fmt.Sprintf("%s: %s: %s", l.place(), l.Text, l.Why)
+}
+
+// place is the file, with the line if that is known.
+func (l LeftOut) place() string {
+	if l.Line > 0 {
+		return fmt.Sprintf("%s:%d", l.File, l.Line)
+	}
+	return l.File
 }
 
 // Bounds of a project's manifests.
@@ -108,6 +114,8 @@ type Wants struct {
 	looks    int
 	own      map[string]bool // folded: names that are not to be asked for from a registry
 	ownAll   []string        // beginnings of such names, in small letters
+	doubt    string          // where the first thing is for which all names are withheld; "": nowhere
+	public   bool
 	included map[string]bool
 }
 
@@ -152,6 +160,22 @@ func (w *Wants) Has(file string) bool {
 	return err == nil && data != nil
 }
 
+// Look gives a file's text without noting that it was read; nil where there is none.
+func (w *Wants) Look(file string) ([]byte, error) {
+	if w.looks++; w.looks > maxLooks {
+		return nil, fmt.Errorf("the project includes more than %d files", maxLooks)
+	}
+	data, err := w.files.Read(file)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	text, err := Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s can't be read: %w", file, err)
+	}
+	return text, nil
+}
+
 // Add notes a root.
 func (w *Wants) Add(name, file string, line int) {
 	if _, ok := w.fold(name); !ok {
@@ -190,8 +214,20 @@ func (w *Wants) keeps(folded string) bool {
 	return w.own[folded] || slices.ContainsFunc(w.ownAll, func(b string) bool { return strings.HasPrefix(strings.ToLower(folded), b) })
 }
 
-// Roots are each root once, in the order in which they were found, without names that are to be kept. It is an error to ask for
-// more than is listed.
+// Withhold notes something by which any name may come from elsewhere than the public registry, or be the project's own, so that
+// none becomes a root.
+func (w *Wants) Withhold(file string, line int, text, why string) {
+	l := LeftOut{file, line, text, why}
+	if w.LeaveOut(l.File, l.Line, l.Text, l.Why); w.doubt == "" {
+		w.doubt = l.place()
+	}
+}
+
+// AssumePublic has no names withheld: a person says that they come from the public registry.
+func (w *Wants) AssumePublic() { w.public = true }
+
+// Roots are each root once, in the order in which they were found, without names that are to be kept or withheld, which are left out
+// with their lines. It is an error to ask for more than is listed.
 func (w *Wants) Roots() ([]Root, error) {
 	switch {
 	case len(w.roots) > maxRoots:
@@ -200,15 +236,28 @@ func (w *Wants) Roots() ([]Root, error) {
 		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
 	}
 	var all []Root
+	var not []LeftOut
 	for _, r := range w.roots {
-		if folded, _ := w.fold(r.Name); !w.keeps(folded) {
+		folded, _ := w.fold(r.Name)
+		switch {
+		case w.keeps(folded):
+			not = append(not, LeftOut{r.File, r.Line, r.Name, "the project has this name itself, or takes it from elsewhere"})
+		case w.doubt != "" && !w.public:
+			not = append(not, LeftOut{r.File, r.Line, r.Name, "whether it comes from the public registry is not known: see " + w.doubt})
+		default:
 			all = append(all, r)
+		}
+	}
+	for _, l := range not { // no more than there are roots
+		if !w.told[l] {
+			w.told[l] = true
+			w.leftOut = append(w.leftOut, l)
 		}
 	}
 	return all, nil
 }
 
-// LeftOut are what is no root, in the order in which it was found.
+// LeftOut are what is no root, in the order in which it was found, behind Roots with what these left out.
 func (w *Wants) LeftOut() []LeftOut { return w.leftOut }
 
 // Read are the files that were read.

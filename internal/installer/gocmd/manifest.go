@@ -69,7 +69,7 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 	for _, use := range f.Use {
 		dir := path.Join(path.Dir(m.File), use.Path)
 		if path.IsAbs(use.Path) || module.CheckFilePath(path.Join("x", use.Path)) != nil || strings.HasPrefix(dir, "..") {
-			w.LeaveOut(m.File, use.Syntax.Start.Line, use.Path, "it is not in this directory: read it with a policy of its own")
+			w.Withhold(m.File, use.Syntax.Start.Line, use.Path, "it is not in this directory, so that its module's name is not read")
 			continue
 		}
 		found, err := w.Include(manifest.Format{Name: modFile, Read: readModule}, path.Join(dir, modFile))

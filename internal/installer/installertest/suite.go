@@ -351,7 +351,7 @@ func (f Files) Read(name string) ([]byte, error) {
 }
 
 // Folders implements manifest.Files.
-func (f Files) Folders(name string) ([]string, error) {
+func (f Files) Folders(name string) (dirs, links []string, err error) {
 	found := map[string]bool{}
 	for file := range f {
 		below := file
@@ -365,7 +365,7 @@ func (f Files) Folders(name string) ([]string, error) {
 			found[first] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), nil
+	return slices.Sorted(maps.Keys(found)), nil, nil
 }
 
 // pins: what a Pinner writes holds a run to exactly these files.

@@ -1,7 +1,7 @@
 package npm
 
 import (
-	"encoding/json"
+	"encoding/json" // for values as they are written
 	"fmt"
 	"maps"
 	"path"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	exactjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
@@ -16,7 +18,7 @@ import (
 
 // Manifests implements installer.ManifestReader. pnpm reads the same ones.
 func (client) Manifests() []manifest.Format {
-	return []manifest.Format{workspaceFormat(), packageFormat()}
+	return []manifest.Format{workspaceFormat(), packageFormat(), yamlFormat()}
 }
 
 const packageName = "package.json"
@@ -37,20 +39,57 @@ type packageJSON struct {
 	Resolutions map[string]string `json:"resolutions"`
 	Workspaces  json.RawMessage   `json:"workspaces"`
 	PNPM        struct {
-		Overrides map[string]string `json:"overrides"`
+		Overrides  map[string]string         `json:"overrides"`
+		Extensions map[string]map[string]any `json:"packageExtensions"`
 	} `json:"pnpm"`
+	Catalog  map[string]string            `json:"catalog"` // bun's
+	Catalogs map[string]map[string]string `json:"catalogs"`
+}
+
+// exactly reads JSON as the clients do, who know "Dependencies" for nothing, and take the last of two keys.
+func exactly(data []byte, into any) error {
+	return exactjson.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func readPackage(w *manifest.Wants, m manifest.Text) error {
 	var document packageJSON
-	if err := json.Unmarshal(m.Data, &document); err != nil {
+	if err := exactly(m.Data, &document); err != nil {
 		return fmt.Errorf("it is no JSON object: %w", err)
 	}
-	w.Keep(document.Name)
-	for _, f := range []manifest.Format{npmrcFormat(), yarnrcFormat()} {
-		if _, err := w.Include(f, path.Join(path.Dir(m.File), f.Name)); err != nil {
+	return notePackage(w, m, document)
+}
+
+// yamlFormat reads pnpm's other form of a package.json, which that goes before.
+func yamlFormat() manifest.Format {
+	return manifest.Format{Name: "package.yaml", Read: func(w *manifest.Wants, m manifest.Text) error {
+		if w.Has(path.Join(path.Dir(m.File), packageName)) {
+			return nil
+		}
+		var table map[string]any
+		if err := yaml.Unmarshal(m.Data, &table); err != nil {
 			return err
 		}
+		text, err := json.Marshal(table)
+		if err != nil {
+			return err
+		}
+		var document packageJSON
+		if err := exactly(text, &document); err != nil {
+			return fmt.Errorf("it is no package: %w", err)
+		}
+		return notePackage(w, m, document)
+	}}
+}
+
+// notePackage notes what a package asks for. One without a name has that of its directory, as a member of a workspace.
+func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error {
+	dir := path.Dir(m.File)
+	if w.Keep(document.Name); document.Name == "" && dir != "." {
+		w.Keep(path.Base(dir))
+		w.Keep(path.Base(path.Dir(dir)) + "/" + path.Base(dir)) // in a directory of a scope
+	}
+	if err := settings(w, dir); err != nil {
+		return err
 	}
 	for name, meta := range document.PeersMeta {
 		if meta.Optional { // no client installs it by itself
@@ -70,13 +109,23 @@ func readPackage(w *manifest.Wants, m manifest.Text) error {
 	} {
 		replaces := list.section == "resolutions" || list.section == "pnpm"
 		for _, name := range slices.Sorted(maps.Keys(list.wanted)) {
-			noteSpec(w, m, m.LineOf(`"`+list.section+`"`, `"`+name+`"`), name, list.wanted[name], replaces)
+			noteSpec(w, m, m.LineOf(quoted(m, list.section), quoted(m, name)), name, list.wanted[name], replaces)
 		}
 	}
+	catalogs(w, m, document.Catalog, document.Catalogs)
+	extensions(w, m, document.PNPM.Extensions)
 	if err := overrides(w, m, nil, document.Overrides); err != nil {
 		return err
 	}
 	return workspaces(w, m, document.Workspaces)
+}
+
+// quoted is a word as a JSON file has it, or a YAML one.
+func quoted(m manifest.Text, word string) string {
+	if path.Ext(m.File) == ".json" {
+		return `"` + word + `"`
+	}
+	return word
 }
 
 // mostOverrides is how many may lie in each other: each is read again with all that is in it.
@@ -91,7 +140,7 @@ func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.Raw
 		return fmt.Errorf("its overrides lie in each other more than %d times", mostOverrides)
 	}
 	var table map[string]json.RawMessage
-	if err := json.Unmarshal(text, &table); err != nil {
+	if err := exactly(text, &table); err != nil {
 		return fmt.Errorf("its overrides are no object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
@@ -120,62 +169,39 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 	var patterns []string
 	if json.Unmarshal(text, &patterns) != nil {
 		var table struct {
-			Packages []string `json:"packages"`
+			Packages []string                     `json:"packages"`
+			Catalog  map[string]string            `json:"catalog"` // bun's
+			Catalogs map[string]map[string]string `json:"catalogs"`
 		}
-		if err := json.Unmarshal(text, &table); err != nil {
+		if err := exactly(text, &table); err != nil {
 			return fmt.Errorf("its workspaces are no list of patterns: %w", err)
 		}
 		patterns = table.Packages
+		catalogs(w, m, table.Catalog, table.Catalogs)
 	}
 	return members(w, m, patterns)
 }
 
+// members reads those that patterns lead to.
 func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
-	found, err := w.Members(path.Dir(m.File), patterns)
+	found, err := w.Members(m, patterns)
 	if err != nil {
 		return err
 	}
 	for _, dir := range found {
-		if _, err := w.Include(packageFormat(), path.Join(dir, packageName)); err != nil {
+		is, err := w.Include(packageFormat(), path.Join(dir, packageName))
+		if err != nil {
+			return err
+		}
+		if five := path.Join(dir, "package.json5"); !is && w.Has(five) {
+			w.Withhold(five, 0, "", "it is a member of the workspace, and JSON5 is not read here, so that it may have any name")
+			continue
+		}
+		if _, err := w.Include(yamlFormat(), path.Join(dir, yamlFormat().Name)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func workspaceFormat() manifest.Format {
-	return manifest.Format{Name: "pnpm-workspace.yaml", Read: readWorkspace}
-}
-
-// readWorkspace reads pnpm's members, and what its catalogs and overrides name: members say "catalog:" for it.
-func readWorkspace(w *manifest.Wants, m manifest.Text) error {
-	var document struct {
-		Packages  []string                     `yaml:"packages"`
-		Catalog   map[string]string            `yaml:"catalog"`
-		Catalogs  map[string]map[string]string `yaml:"catalogs"`
-		Overrides map[string]string            `yaml:"overrides"`
-		Config    map[string]any               `yaml:"configDependencies"`
-	}
-	if err := yaml.Unmarshal(m.Data, &document); err != nil {
-		return err
-	}
-	for _, section := range slices.Sorted(maps.Keys(document.Catalogs)) {
-		catalog(w, m, section, document.Catalogs[section])
-	}
-	catalog(w, m, "catalog", document.Catalog)
-	for _, name := range slices.Sorted(maps.Keys(document.Overrides)) {
-		noteSpec(w, m, m.LineOf("overrides", name), name, document.Overrides[name], true)
-	}
-	for _, name := range slices.Sorted(maps.Keys(document.Config)) {
-		w.Add(name, m.File, m.LineOf("configDependencies", name))
-	}
-	return members(w, m, document.Packages)
-}
-
-func catalog(w *manifest.Wants, m manifest.Text, section string, names map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		noteSpec(w, m, m.LineOf(section, name), name, names[name], false)
-	}
 }
 
 // noteSpec notes what a package is asked for by. replaces: the spec takes the place of what others ask for under the name, so

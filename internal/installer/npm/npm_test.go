@@ -16,6 +16,7 @@ func TestConformance(t *testing.T) {
 		Installer: New(),
 		Manifests: map[string]installertest.Manifest{
 			"pnpm-workspace.yaml": {Text: "packages: [\"packages/*\"]\ncatalog:\n  react: ^18\ncatalogs:\n  old:\n    vue: ^2\n", Roots: []string{"react", "vue"}},
+			"package.yaml":        {Text: "dependencies:\n  left-pad: ^1\n  own: file:../own\n", Roots: []string{"left-pad"}},
 			"package.json": {
 				Text: `{"dependencies": {"left-pad": "^1", "own": "file:../own"},
 "devDependencies": {"other": "npm:@s/real@^2"}, "optionalDependencies": {"fsevents": "*"}}`,

@@ -2,47 +2,125 @@ package npm
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
+	"github.com/pelletier/go-toml/v2"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
-const otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
+const (
+	otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
+	ownRegistry   = "the project names the registry that its packages come from, so that none is allowed from the public one"
+)
 
-// npmrcFormat reads which scopes npm and pnpm take from registries of their own.
+// settings reads a directory's files that say which registries packages come from.
+func settings(w *manifest.Wants, dir string) error {
+	for _, f := range []manifest.Format{npmrcFormat(), yarnrcFormat(), classicFormat(), bunFormat()} {
+		if _, err := w.Include(f, path.Join(dir, f.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// npmrcFormat reads which registries npm and pnpm take packages from.
 func npmrcFormat() manifest.Format {
 	return manifest.Format{Name: ".npmrc", Read: func(w *manifest.Wants, m manifest.Text) error {
 		number := 0
 		for line := range strings.Lines(string(m.Data)) {
 			number++
 			key, _, _ := strings.Cut(strings.TrimSpace(line), "=")
-			scope, is := strings.CutSuffix(strings.Trim(strings.TrimSpace(key), `"'`), ":registry")
-			if is && strings.HasPrefix(scope, "@") {
-				keepScope(w, m, number, scope)
-			}
+			noteKey(w, m, number, strings.Trim(strings.TrimSpace(key), `"'`))
 		}
 		return nil
 	}}
 }
 
-// yarnrcFormat reads the same of yarn.
+// noteKey notes a setting of npm's that names a registry.
+func noteKey(w *manifest.Wants, m manifest.Text, number int, key string) {
+	scope, is := strings.CutSuffix(key, ":registry")
+	switch {
+	case strings.HasPrefix(key, "#"), strings.HasPrefix(key, ";"), strings.HasPrefix(key, "//"): // a comment, or of one registry
+	case strings.Contains(key, "${"):
+		w.Withhold(m.File, number, key, "it has a variable, whose value is not known here, and may name a registry")
+	case key == "registry":
+		w.Withhold(m.File, number, key, ownRegistry)
+	case is && strings.HasPrefix(scope, "@"):
+		keepScope(w, m, number, scope)
+	}
+}
+
+// classicFormat reads the same of yarn's first version: lines with a key and a value, quoted or not.
+func classicFormat() manifest.Format {
+	return manifest.Format{Name: ".yarnrc", Read: func(w *manifest.Wants, m manifest.Text) error {
+		number := 0
+		for line := range strings.Lines(string(m.Data)) {
+			number++
+			line = strings.TrimSpace(line)
+			key := line
+			if quoted, is := strings.CutPrefix(line, `"`); is {
+				key, _, _ = strings.Cut(quoted, `"`)
+			} else if at := strings.IndexAny(line, " \t:"); at >= 0 && !strings.HasPrefix(line, "@") {
+				key = line[:at]
+			} else if at := strings.IndexAny(line, " \t"); at >= 0 {
+				key = strings.TrimSuffix(line[:at], ":")
+			}
+			noteKey(w, m, number, key)
+		}
+		return nil
+	}}
+}
+
+// yarnrcFormat reads the same of yarn's later versions, and their catalogs.
 func yarnrcFormat() manifest.Format {
 	return manifest.Format{Name: ".yarnrc.yml", Read: func(w *manifest.Wants, m manifest.Text) error {
 		var document struct {
+			Server string `yaml:"npmRegistryServer"`
 			Scopes map[string]struct {
 				Server string `yaml:"npmRegistryServer"`
 			} `yaml:"npmScopes"`
+			Catalog    map[string]string            `yaml:"catalog"`
+			Catalogs   map[string]map[string]string `yaml:"catalogs"`
+			Extensions map[string]map[string]any    `yaml:"packageExtensions"`
 		}
 		if err := yaml.Unmarshal(m.Data, &document); err != nil {
 			return err
+		}
+		if document.Server != "" {
+			w.Withhold(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", ownRegistry)
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Scopes)) {
 			if document.Scopes[scope].Server != "" {
 				keepScope(w, m, m.LineOf("npmScopes", scope), "@"+strings.TrimPrefix(scope, "@"))
 			}
+		}
+		catalogs(w, m, document.Catalog, document.Catalogs)
+		extensions(w, m, document.Extensions)
+		return nil
+	}}
+}
+
+// bunFormat reads the same of bun.
+func bunFormat() manifest.Format {
+	return manifest.Format{Name: "bunfig.toml", Read: func(w *manifest.Wants, m manifest.Text) error {
+		var document struct {
+			Install struct {
+				Registry any            `toml:"registry"`
+				Scopes   map[string]any `toml:"scopes"`
+			} `toml:"install"`
+		}
+		if err := toml.Unmarshal(m.Data, &document); err != nil {
+			return err
+		}
+		if document.Install.Registry != nil {
+			w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
+		}
+		for _, scope := range slices.Sorted(maps.Keys(document.Install.Scopes)) {
+			keepScope(w, m, m.LineOf("scopes", scope), "@"+strings.TrimPrefix(scope, "@"))
 		}
 		return nil
 	}}

@@ -95,6 +95,8 @@ func isDirectory(text string) bool {
 
 // otherPlace tells why a line of a requirements file without a name asks for nothing of a registry.
 func otherPlace(text string) string {
+	text, _, _ = strings.Cut(text, ";") // its marker
+	text = strings.Trim(text, blanks)
 	lower := strings.ToLower(text)
 	switch {
 	case strings.HasPrefix(lower, "file:"), strings.HasPrefix(text, "."), strings.HasPrefix(text, "/"), strings.HasPrefix(text, "~"):
@@ -120,14 +122,25 @@ var (
 	ofFile = regexp.MustCompile(`(?:^|[/\s])([A-Za-z0-9][A-Za-z0-9._-]*?)-[0-9][^/]*\.(?i:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz|tar)(?:$|[#?\[;\s])`)
 )
 
-// leaveOut leaves out what comes from elsewhere, and keeps the name that it says it has: other lines may ask for it by that.
+// leaveOut leaves out what comes from elsewhere, and keeps the name that it says it has: other lines may ask for it by that. One
+// that says none may have any.
 func leaveOut(w *manifest.Wants, file string, number int, text, why string) {
+	if !keepNames(w, text) {
+		w.Withhold(file, number, text, why+", and its name is not known")
+		return
+	}
+	w.LeaveOut(file, number, text, why)
+}
+
+// keepNames keeps those that a place has in it, if it has one.
+func keepNames(w *manifest.Wants, text string) (has bool) {
 	for _, form := range []*regexp.Regexp{egg, ofFile} {
 		if found := form.FindStringSubmatch(text); found != nil {
 			w.Keep(found[1])
+			has = true
 		}
 	}
-	w.LeaveOut(file, number, text, why)
+	return has
 }
 
 // note notes a requirement.
@@ -135,7 +148,8 @@ func note(w *manifest.Wants, file string, number int, text string) {
 	r, ok := parseRequirement(text)
 	switch {
 	case !ok:
-		leaveOut(w, file, number, text, "it is no requirement that this version can read")
+		keepNames(w, text)
+		w.LeaveOut(file, number, text, "it is no requirement that this version can read")
 	case r.url != "":
 		w.LeaveOut(file, number, text, "it comes from an address, so its name is not allowed from the registry")
 		w.Keep(r.name)
@@ -163,15 +177,14 @@ func readOption(w *manifest.Wants, m manifest.Text, l line) error {
 	case slices.Contains([]string{"-e", "--editable"}, name):
 		return readDirectory(w, m, l, value)
 	case slices.Contains(silent(), name):
+	case slices.Contains([]string{"-i", "--index-url", "--pypi-url", "--extra-index-url"}, name) && isPublic(value):
 	case slices.Contains([]string{"-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--no-index"}, name):
-		w.LeaveOut(m.File, l.number, name, otherRegistry)
+		w.Withhold(m.File, l.number, name, otherRegistry)
 	default:
 		w.LeaveOut(m.File, l.number, l.text, "this option is not known here")
 	}
 	return nil
 }
-
-const otherRegistry = "another registry is named in the configuration file, not here; take out names that only it has"
 
 // include reads another file of the project.
 func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, value string) error {
@@ -243,21 +256,38 @@ func unquoted(value string) string {
 
 // readDirectory reads what a project in a directory of this one requires.
 func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) error {
-	value, _, _ = strings.Cut(value, ";")
-	value, _, _ = strings.Cut(value, "[") // its extras: all are read
-	value = strings.TrimPrefix(strings.Trim(value, blanks), "file:")
-	dir := path.Join(path.Dir(m.File), value)
-	switch {
-	case isAddress(strings.ToLower(value)), path.IsAbs(value), strings.HasPrefix(value, "~"):
-		leaveOut(w, m.File, l.number, l.text, "it is not a directory of the project")
-		return nil
-	case isOutside(dir):
-		w.LeaveOut(m.File, l.number, l.text, "it lies outside of the project")
+	if r, _ := parseRequirement(value); r.url != "" { // NAME @ ADDRESS, as uv has it
+		note(w, m.File, l.number, value)
 		return nil
 	}
+	place, fragment, _ := strings.Cut(value, "#")
+	place, _, _ = strings.Cut(place, ";")
+	place, _, _ = strings.Cut(place, "[") // its extras: all are read
+	place = strings.TrimPrefix(strings.Trim(place, blanks), "file:")
+	dir := path.Join(path.Dir(m.File), place)
+	why := ""
+	switch {
+	case isAddress(strings.ToLower(place)), path.IsAbs(place), strings.HasPrefix(place, "~"):
+		why = "it is not a directory of the project"
+	case isOutside(dir):
+		why = "it lies outside of the project"
+	}
+	if why != "" {
+		leaveOut(w, m.File, l.number, l.text, why)
+		return nil
+	}
+	if fragment != "" {
+		keepNames(w, value)
+	}
 	found, err := readProject(w, dir)
+	if err != nil {
+		return err
+	}
+	if found || w.Has(path.Join(dir, "setup.py")) {
+		err = keepName(w, m.File, l.number, l.text, dir)
+	}
 	if err == nil && !found {
-		w.LeaveOut(m.File, l.number, l.text, "it has no pyproject.toml and no setup.cfg, so neither its name nor what it asks for is known")
+		w.LeaveOut(m.File, l.number, l.text, "it has no pyproject.toml and no setup.cfg, so what it asks for is not known")
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 // Manifests implements installer.ManifestReader.
 func (client) Manifests() []manifest.Format {
-	return []manifest.Format{requirementsFormat(), pyprojectFormat(), setupFormat(), pipfileFormat()}
+	return []manifest.Format{requirementsFormat(), pyprojectFormat(), setupFormat(), pipfileFormat(), uvFormat(), hatchFormat()}
 }
 
 func pyprojectFormat() manifest.Format {
@@ -45,25 +45,39 @@ type pyproject struct {
 		PDM struct {
 			Source      any                 `toml:"source"`
 			Development map[string][]string `toml:"dev-dependencies"`
+			Resolution  struct {
+				Overrides map[string]any `toml:"overrides"`
+			} `toml:"resolution"`
 		} `toml:"pdm"`
-		Hatch struct {
-			Environments map[string]struct {
-				Dependencies []string `toml:"dependencies"`
-				More         []string `toml:"extra-dependencies"`
-			} `toml:"envs"`
-		} `toml:"hatch"`
+		Hatch hatchTable `toml:"hatch"`
+		Flit  struct {
+			Metadata struct { // before the standard
+				Module   string              `toml:"module"`
+				Name     string              `toml:"dist-name"`
+				Requires []string            `toml:"requires"`
+				Extras   map[string][]string `toml:"requires-extra"`
+			} `toml:"metadata"`
+		} `toml:"flit"`
 	} `toml:"tool"`
 }
 
+type hatchTable struct {
+	Environments map[string]struct {
+		Dependencies []string `toml:"dependencies"`
+		More         []string `toml:"extra-dependencies"`
+	} `toml:"envs"`
+}
+
 type uvTable struct {
-	Constraints []string       `toml:"constraint-dependencies"`
-	BuildLimits []string       `toml:"build-constraint-dependencies"`
-	Index       any            `toml:"index"`
-	IndexURL    any            `toml:"index-url"`
-	ExtraURL    any            `toml:"extra-index-url"`
-	Development []string       `toml:"dev-dependencies"`
-	Overrides   []string       `toml:"override-dependencies"`
-	Sources     map[string]any `toml:"sources"`
+	uvIndexes
+
+	Constraints []string         `toml:"constraint-dependencies"`
+	BuildLimits []string         `toml:"build-constraint-dependencies"`
+	ExtraBuild  map[string][]any `toml:"extra-build-dependencies"`
+	PIP         uvIndexes        `toml:"pip"`
+	Development []string         `toml:"dev-dependencies"`
+	Overrides   []any            `toml:"override-dependencies"`
+	Sources     map[string]any   `toml:"sources"`
 	Workspace   struct {
 		Members []string `toml:"members"`
 		Exclude []string `toml:"exclude"`
@@ -72,7 +86,7 @@ type uvTable struct {
 
 func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	var document pyproject
-	if err := toml.Unmarshal(m.Data, &document); err != nil {
+	if err := exactly(m.Data, &document); err != nil {
 		return err
 	}
 	p := pyprojectReader{w, m, document}
@@ -82,6 +96,7 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	p.groups()
 	p.build()
 	p.poetry()
+	p.flit()
 	if err := p.dynamic(); err != nil {
 		return err
 	}
@@ -127,15 +142,51 @@ func (p pyprojectReader) groups() {
 		}
 	}
 	tool := p.document.Tool
-	for _, l := range slices.Concat(tool.UV.Constraints, tool.UV.BuildLimits) {
-		noteAddress(p.w, p.m.File, p.m.LineOf(l), l)
-	}
-	p.add(slices.Concat(tool.UV.Development, tool.UV.Overrides)...)
+	p.uv()
 	for _, name := range slices.Sorted(maps.Keys(tool.PDM.Development)) {
 		p.add(tool.PDM.Development[name]...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(tool.Hatch.Environments)) {
-		p.add(slices.Concat(tool.Hatch.Environments[name].Dependencies, tool.Hatch.Environments[name].More)...)
+	p.hatch(tool.Hatch)
+}
+
+// uv notes what uv's settings ask for.
+func (p pyprojectReader) uv() {
+	uv := p.document.Tool.UV
+	for _, l := range slices.Concat(uv.Constraints, uv.BuildLimits) {
+		noteAddress(p.w, p.m.File, p.m.LineOf(l), l)
+	}
+	p.add(uv.Development...)
+	p.some(uv.Overrides)
+	for _, name := range slices.Sorted(maps.Keys(uv.ExtraBuild)) {
+		p.some(uv.ExtraBuild[name])
+	}
+}
+
+// some adds requirements that are lines, or tables with one.
+func (p pyprojectReader) some(entries []any) {
+	for _, entry := range entries {
+		if table, is := entry.(map[string]any); is {
+			entry = table["requirement"]
+		}
+		if l, is := entry.(string); is {
+			p.add(l)
+		}
+	}
+}
+
+func (p pyprojectReader) hatch(table hatchTable) {
+	for _, name := range slices.Sorted(maps.Keys(table.Environments)) {
+		p.add(slices.Concat(table.Environments[name].Dependencies, table.Environments[name].More)...)
+	}
+}
+
+func (p pyprojectReader) flit() {
+	table := p.document.Tool.Flit.Metadata
+	p.w.Keep(table.Module)
+	p.w.Keep(table.Name)
+	p.add(table.Requires...)
+	for _, name := range slices.Sorted(maps.Keys(table.Extras)) {
+		p.add(table.Extras[name]...)
 	}
 }
 
@@ -157,23 +208,15 @@ func (p pyprojectReader) sources() {
 			p.w.LeaveOut(p.m.File, p.m.LineOf("tool.uv.sources", name), name, why)
 		}
 	}
-}
-
-// registries tells of those that the project names.
-func (p pyprojectReader) registries() {
-	tool := p.document.Tool
-	for _, one := range []struct {
-		key   string
-		value any
-	}{
-		{"tool.uv.index", tool.UV.Index},
-		{"index-url", tool.UV.IndexURL},
-		{"extra-index-url", tool.UV.ExtraURL},
-		{"tool.poetry.source", tool.Poetry.Source},
-		{"tool.pdm.source", tool.PDM.Source},
-	} {
-		if one.value != nil {
-			p.leaveOut(one.key, one.key, otherRegistry)
+	overrides := p.document.Tool.PDM.Resolution.Overrides
+	for _, name := range slices.Sorted(maps.Keys(overrides)) { // to versions, or to places
+		why := ofSource(overrides[name])
+		if text, is := overrides[name].(string); is && strings.ContainsAny(text, ":/@") {
+			why = "it comes from an address, so its name is not allowed from the registry"
+		}
+		if why != "" {
+			p.w.Keep(name)
+			p.w.LeaveOut(p.m.File, p.m.LineOf("overrides", name), name, why)
 		}
 	}
 }
@@ -190,7 +233,7 @@ func ofSource(source any) string {
 	case map[string]any:
 		for key, why := range map[string]string{
 			"workspace": "it is a member of the workspace", "path": "it is a directory or file of your own", "git": "it comes from a repository", "url": "it comes from an address",
-			"index": "it comes from a registry of its own", "file": "it is a file of your own", "hg": "it comes from a repository", "svn": "it comes from a repository", "source": "it comes from a registry of its own",
+			"index": "it comes from a registry of its own", "file": "it is a file of your own", "hg": "it comes from a repository", "svn": "it comes from a repository", "bzr": "it comes from a repository", "source": "it comes from a registry of its own",
 		} {
 			if value, has := s[key]; has && value != false {
 				return why
@@ -260,13 +303,19 @@ func (p pyprojectReader) workspace() error {
 	for _, out := range space.Exclude {
 		patterns = append(patterns, "!"+out)
 	}
-	members, err := p.w.Members(path.Dir(p.m.File), patterns)
+	members, err := p.w.Members(p.m, patterns)
 	if err != nil {
 		return err
 	}
 	for _, dir := range members {
-		if _, err := readProject(p.w, dir); err != nil {
+		found, err := readProject(p.w, dir)
+		if err != nil {
 			return err
+		}
+		if found {
+			if err := keepName(p.w, p.m.File, p.m.LineOf("members"), dir, dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -281,10 +330,12 @@ type poetryTable struct {
 	Group        map[string]struct {
 		Dependencies map[string]any `toml:"dependencies"`
 	} `toml:"group"`
+	Plugins map[string]any `toml:"requires-plugins"`
 }
 
 func (p pyprojectReader) poetry() {
 	table := p.document.Tool.Poetry
+	p.named("tool.poetry.requires-plugins", table.Plugins)
 	p.w.Keep(table.Name)
 	p.named("tool.poetry.dependencies", table.Dependencies)
 	p.named("tool.poetry.dev-dependencies", table.Development)
@@ -331,6 +382,7 @@ func pipfileFormat() manifest.Format {
 		if err := toml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
+		indexes{w, m}.tables("source", document["source"])
 		for _, section := range slices.Sorted(maps.Keys(document)) {
 			table, is := document[section].(map[string]any)
 			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {

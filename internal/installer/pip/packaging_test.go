@@ -273,7 +273,7 @@ func (d onDisk) Read(name string) ([]byte, error) {
 	return b, err
 }
 
-func (onDisk) Folders(string) ([]string, error) { return nil, nil }
+func (onDisk) Folders(string) (dirs, links []string, err error) { return nil, nil, nil }
 
 // rootsOfFile are the names that a directory's requirements.txt asks for, without extras, and what was left out.
 func rootsOfFile(t *testing.T, dir string) (roots map[string]bool, leftOut map[string]bool) {
@@ -282,6 +282,7 @@ func rootsOfFile(t *testing.T, dir string) (roots map[string]bool, leftOut map[s
 		name, _, _ = strings.Cut(name, "[")
 		return strings.TrimSpace(name), name != ""
 	})
+	w.AssumePublic() // an index that a file names is another test's
 	if _, err := w.Include(requirementsFormat(), RequirementsFile); err != nil {
 		t.Fatal(err)
 	}

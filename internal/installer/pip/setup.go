@@ -17,9 +17,15 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 			w.Keep(strings.Join(o.values, ""))
 		case o.section == "options" && (o.key == "install_requires" || o.key == "setup_requires" || o.key == "tests_require"), o.section == "options.extras_require":
 			for i, value := range o.values {
-				if err := setupValue(w, m, o.lines[i], value); err != nil {
-					return err
+				for _, one := range setupValues(o, value) {
+					if err := setupValue(w, m, o.lines[i], one); err != nil {
+						return err
+					}
 				}
+			}
+		case o.key == "dependency_links", o.section == "easy_install" && (o.key == "index_url" || o.key == "find_links"):
+			for _, number := range o.lines {
+				w.Withhold(m.File, number, o.key, otherRegistry)
 			}
 		}
 	}
@@ -29,9 +35,26 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 	return nil
 }
 
+// setupValues are the requirements of a line: where an option has one line alone, setuptools parts it at ";".
+func setupValues(o iniOption, value string) (all []string) {
+	if len(o.values) > 1 || !o.begun {
+		return []string{value}
+	}
+	for one := range strings.SplitSeq(value, ";") {
+		if one = strings.TrimSpace(one); one != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // setupValue notes a requirement of setup.cfg, or reads the files that it names.
 func setupValue(w *manifest.Wants, m manifest.Text, number int, value string) error {
 	files, is := strings.CutPrefix(value, "file:")
+	if !is && !strings.Contains(value, ";") && strings.ContainsAny(value, `'"`) {
+		w.LeaveOut(m.File, number, value, "it is no requirement that this version can read") // a marker in a list that ";" parts
+		return nil
+	}
 	if !is {
 		note(w, m.File, number, value)
 		return nil
@@ -53,34 +76,39 @@ type iniOption struct {
 	section, key string
 	values       []string // its lines, without blanks around them and without comments
 	lines        []int
+	begun        bool // the first of them is the key's own line
+	indent       int  // of its key
 }
 
 func optionsIn(text string) (all []iniOption) {
-	section, number := "", 0
+	section, number, fresh := "", 0, true // fresh: no option yet since the section began
 	for one := range strings.Lines(text) {
 		number++
 		one = strings.TrimRight(one, " \t\r\n")
 		trimmed := strings.TrimSpace(one)
-		switch {
-		case trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';':
-		case one[0] == ' ' || one[0] == '\t':
-			if len(all) > 0 {
-				last := &all[len(all)-1]
-				last.values, last.lines = append(last.values, trimmed), append(last.lines, number)
-			}
-		case trimmed[0] == '[':
-			section = strings.Trim(trimmed, "[]")
-		default:
-			end := strings.IndexAny(trimmed, "=:")
-			if end < 0 {
-				continue
-			}
-			o := iniOption{section: section, key: strings.ToLower(strings.TrimSpace(trimmed[:end]))}
-			if value := strings.TrimSpace(trimmed[end+1:]); value != "" {
-				o.values, o.lines = []string{value}, []int{number}
-			}
-			all = append(all, o)
+		indent := len(one) - len(strings.TrimLeft(one, " \t"))
+		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
+			continue
 		}
+		if !fresh && indent > all[len(all)-1].indent { // its value goes on
+			last := &all[len(all)-1]
+			last.values, last.lines = append(last.values, trimmed), append(last.lines, number)
+			continue
+		}
+		if name, _, closed := strings.Cut(trimmed, "]"); closed && trimmed[0] == '[' { // whatever is behind it
+			section, fresh = name[1:], true
+			continue
+		}
+		end := strings.IndexAny(trimmed, "=:")
+		if end < 0 {
+			continue
+		}
+		fresh = false
+		o := iniOption{section: section, key: strings.ToLower(strings.TrimSpace(trimmed[:end])), indent: indent}
+		if value := strings.TrimSpace(trimmed[end+1:]); value != "" {
+			o.values, o.lines, o.begun = []string{value}, []int{number}, true
+		}
+		all = append(all, o)
 	}
 	return all
 }

@@ -103,6 +103,7 @@ func hideAlso(shown, hidden []engine.Mount, contents engine.Contents) ([]engine.
 // in the same place. hidden is what ignore files hide in it now.
 func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount, granted []mounts.Mount) (shown, hidden []engine.Mount, err error) {
 	shown = slices.Clone(source)
+	may := mounts.NewComparing()
 	for i, mount := range shown {
 		switch {
 		case mount.Source == "" || mount.Source == l.cfg.Rules.EmptyFile || slices.Contains(ofTemplate, mount):
@@ -113,7 +114,7 @@ func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount,
 		case !mount.ReadOnly:
 			return nil, nil, fault.New(fault.ErrConflict, "the copy is of a sandbox with the host's %s mounted read-write; there are no copies of such", mount.Source)
 		}
-		origin, over, err := l.again(ctx, mount, granted)
+		origin, over, err := l.again(ctx, mount, granted, may)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -126,7 +127,7 @@ func (l *Library) mounts(ctx context.Context, source, ofTemplate []engine.Mount,
 }
 
 // again checks that what a source's mount showed may be shown to a copy, and returns what it is and what is hidden in it now.
-func (l *Library) again(ctx context.Context, mount engine.Mount, granted []mounts.Mount) (origin hostpath.Identity, hidden []engine.Mount, err error) {
+func (l *Library) again(ctx context.Context, mount engine.Mount, granted []mounts.Mount, may *mounts.Comparing) (origin hostpath.Identity, hidden []engine.Mount, err error) {
 	now, err := l.cfg.Rules.Check(mounts.Mount{Source: mount.Source, Destination: mount.Destination})
 	if err != nil {
 		return origin, nil, err
@@ -143,6 +144,6 @@ func (l *Library) again(ctx context.Context, mount engine.Mount, granted []mount
 	if err != nil {
 		return origin, nil, err
 	}
-	hidden, err = l.cfg.Rules.Hide(ctx, now)
+	hidden, err = l.cfg.Rules.Hide(ctx, now, may)
 	return now.Origin(), hidden, err
 }

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk/treewalktest"
 )
 
@@ -132,24 +132,66 @@ func TestPatternsHoldLittle(t *testing.T) {
 	}
 }
 
-// TestLayComparesSoMuch: long paths with many patterns are refused, and not compared for hours.
+// TestLayComparesSoMuch: long paths with many patterns are refused, and not compared for hours, wherever the paths are: in what is mounted,
+// in all that one request mounts, and on the way to it from the ignore file.
 func TestLayComparesSoMuch(t *testing.T) {
+	const file, patterns = 250, 60 * 1000
+	for name, c := range map[string]struct {
+		shown []string // below the ignore file's directory
+		cost  int64
+	}{
+		"in it":                   {[]string{"."}, file*patterns + int64(len(IgnoreFile))*patterns},
+		"on the way":              {[]string{"a/b"}, openCost*2 + 2*patterns*int64(len("a")+len("a/b"))},
+		"on the way and in it":    {[]string{"c"}, openCost + 2*patterns*int64(len("c")) + patterns*int64(len("c/f"))},
+		"two mounts of a request": {[]string{"a/b", "a/b"}, 2 * (openCost*2 + 2*patterns*int64(len("a")+len("a/b")))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeIn(t, dir, IgnoreFile, strings.Repeat(strings.Repeat("*z", 500)+"\n", 60))
+			if name == "in it" {
+				writeIn(t, dir, strings.Repeat("d", file), "")
+			} else if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.Mkdir(filepath.Join(dir, "c"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			if c.shown[0] == "c" {
+				writeIn(t, dir, "c/f", "")
+			}
+			for left, refused := range map[int64]bool{c.cost: false, c.cost - 1: true} {
+				may, err := &Comparing{left}, error(nil)
+				for _, shown := range c.shown {
+					m, files := opened(t, Mount{Source: filepath.Join(dir, shown), Destination: "/w"})[0], []*ignoreFile(nil)
+					if files, err = (Rules{}).ignoreFiles(t.Context(), m.path, may); err == nil {
+						_, err = Rules{}.hide(t.Context(), m, files, 1, may)
+					}
+				}
+				const says = "takes too long; ignore less there, or mount a smaller directory"
+				if refused && (!errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), says)) || !refused && (err != nil || may.left != 0) {
+					t.Errorf("with %d of %d: %v, %d left", left, c.cost, err, may.left)
+				}
+			}
+		})
+	}
+}
+
+// TestLayEndsOnTheWay: a deep way and many patterns, on which a client's leaving used to be noticed after most of a minute, and where nothing
+// bounded it.
+func TestLayEndsOnTheWay(t *testing.T) {
 	dir := t.TempDir()
-	writeIn(t, dir, IgnoreFile, strings.Repeat(strings.Repeat("*a", 500)+"\n", 60))
-	writeIn(t, dir, strings.Repeat("d", 250), "")
-	c := opened(t, Mount{Source: dir, Destination: "/w"})[0]
-	files, err := (Rules{}).ignoreFiles(c.path)
-	if err != nil {
+	deep := filepath.Join(dir, strings.Repeat("a/", 500))
+	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	h := hider{mount: c, files: files, most: 1, left: ignoreMaxMatched}
-	walk := func() error { return treewalk.Walk(t.Context(), c.path, ".", lookedThrough(), h.look) }
-	if err := walk(); err != nil { // the control
-		t.Error(err)
+	writeIn(t, dir, IgnoreFile, strings.Repeat(strings.Repeat("**/", 330)+"z\n", 64))
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	_, err := Rules{EmptyFile: "/empty"}.Lay(ctx, []Mount{{Source: deep, Destination: "/w"}}, nil)
+	if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
+		t.Errorf("it took %v: %v", took, err)
 	}
-	h.left = 250*60*1000 - 1
-	if err := walk(); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), "takes too long; ignore less there, or mount a smaller directory") {
-		t.Error(err)
+	short := &Comparing{1 << 28}
+	if _, err := (Rules{}).ignoreFiles(t.Context(), opened(t, Mount{Source: deep, Destination: "/w"})[0].path, short); !errors.Is(err, fault.ErrInvalid) {
+		t.Errorf("it was compared to its end: %v", err)
 	}
 }
 

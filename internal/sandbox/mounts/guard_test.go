@@ -86,7 +86,7 @@ func TestIgnoreFilesAreGuarded(t *testing.T) {
 	dir := t.TempDir()
 	mounts := opened(t, Mount{Source: dir, Destination: "/w", ReadWrite: true})
 	holding := func() [][]*ignoreFile {
-		files, err := Rules{}.ignoreFiles(mounts[0].path)
+		files, err := Rules{}.ignoreFiles(t.Context(), mounts[0].path, NewComparing())
 		if err != nil {
 			t.Fatal(err)
 		}

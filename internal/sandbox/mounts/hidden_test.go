@@ -49,7 +49,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 			}
 			hidden := func(h *Hidden) (all []string) {
 				t.Helper()
-				over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0], NewComparing())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestHiddenStaysHidden(t *testing.T) {
 			}
 			source := opened(t, Mount{Source: dir, Destination: "/w"})[0].path
 			for _, h := range []*Hidden{h, open(), nil} { // a copy does not have it either; without the record it does
-				hides, err := Rules{Hidden: h}.Ignored(source)
+				hides, err := Rules{Hidden: h}.Ignored(t.Context(), source)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -131,7 +131,7 @@ func TestTheRecordOfWhatIsHidden(t *testing.T) {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("key\n"), 0o600), os.WriteFile(filepath.Join(dir, "key"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		_, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0], NewComparing())
 		if !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), record) {
 			t.Errorf("directory %d: %v", i, err)
 		}
@@ -155,7 +155,7 @@ func TestHiddenFilesThatAreMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, file)
-		over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0])
+		over, err := Rules{EmptyFile: "/empty", Hidden: h}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0], NewComparing())
 		if err != nil || len(over) != 2 {
 			t.Fatalf("build %d: %v, %v", i, over, err)
 		}
@@ -211,7 +211,7 @@ func TestAnIgnoreFileThatAnAgentChanged(t *testing.T) {
 				return c.refused
 			}}
 			hide := func() ([]string, error) {
-				over, err := rules.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0])
+				over, err := rules.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0], NewComparing())
 				var all []string
 				for _, m := range over {
 					all = append(all, m.Destination)

@@ -27,26 +27,34 @@ const (
 // Hide returns mounts that lie over each path of a mount that an ignore file
 // hides: an empty read-only directory, or an empty file. They hide what exists
 // now; a file that the host makes later is not hidden. All is read by the
-// descriptor of the mount's source. A source that is hidden itself is fault.ErrInvalid.
-func (r Rules) Hide(ctx context.Context, m Checked) ([]engine.Mount, error) {
-	files, err := r.ignoreFiles(m.path)
+// descriptor of the mount's source. A source that is hidden itself is fault.ErrInvalid,
+// and so is more than the request may compare.
+func (r Rules) Hide(ctx context.Context, m Checked, may *Comparing) ([]engine.Mount, error) {
+	_, over, err := r.hiding(ctx, m, may)
+	return over, err
+}
+
+// hiding is Hide that also tells which ignore files hold for the mount.
+func (r Rules) hiding(ctx context.Context, m Checked, may *Comparing) ([]*ignoreFile, []engine.Mount, error) {
+	files, err := r.ignoreFiles(ctx, m.path, may)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return r.hide(ctx, m, files, ignoreMaxHidden)
+	over, err := r.hide(ctx, m, files, ignoreMaxHidden, may)
+	return files, over, err
 }
 
 // hide is Hide with the ignore files that hold for the mount. most bounds how many paths they hide.
-func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
+func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most int, may *Comparing) ([]engine.Mount, error) {
 	if err := checkShown(m.path, files); err != nil || len(files) == 0 || m.Origin().Type != hostpath.Dir {
 		return nil, err
 	}
-	over, err := r.lookThrough(ctx, m, files, most)
+	over, err := r.lookThrough(ctx, m, files, most, may)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		if err := r.keep(ctx, f); err != nil {
+		if err := r.keep(ctx, f, may); err != nil {
 			return nil, err
 		}
 	}
@@ -55,11 +63,11 @@ func (r Rules) hide(ctx context.Context, m Checked, files []*ignoreFile, most in
 
 // lookThrough looks for what ignore files hide, and notes it in them. It looks through the parts of the mount of which they say
 // something, however large what is around these is. most bounds how many paths are hidden.
-func (r Rules) lookThrough(ctx context.Context, m Checked, files []*ignoreFile, most int) ([]engine.Mount, error) {
-	h := hider{mount: m, emptyFile: r.EmptyFile, most: most, left: ignoreMaxMatched}
+func (r Rules) lookThrough(ctx context.Context, m Checked, files []*ignoreFile, most int, may *Comparing) ([]engine.Mount, error) {
+	h := hider{mount: m, emptyFile: r.EmptyFile, most: most, may: may}
 	for part, files := range partsOf(files) {
 		h.files = files
-		err := treewalk.Walk(ctx, m.path, part, lookedThrough(), h.look)
+		err := treewalk.Walk(ctx, m.path, part, lookedThrough(), h.looking(ctx))
 		if bound, is := errors.AsType[*treewalk.BoundError](err); is {
 			return nil, fault.Invalid("%s has an ignore file in it or above it, and the directory %s; mount a smaller directory, or remove what is too much", filepath.Join(m.Source, part), bound.Has)
 		}
@@ -116,7 +124,7 @@ func checkShown(shown *hostpath.Path, files []*ignoreFile) error {
 
 // keep notes what an ignore file hides. If a part of its directory alone was looked through, and too much is
 // known to tell what of it is there no more, all of the directory is.
-func (r Rules) keep(ctx context.Context, f *ignoreFile) error {
+func (r Rules) keep(ctx context.Context, f *ignoreFile, may *Comparing) error {
 	dir := hostpath.Tree{Path: f.dir, ID: f.id}
 	err := r.Hidden.keep(dir, f.digest, f.ids, f.before != "")
 	if !errors.Is(err, errManyParts) {
@@ -127,12 +135,12 @@ func (r Rules) keep(ctx context.Context, f *ignoreFile) error {
 		return movedMeanwhile(f.dir, err)
 	}
 	defer whole.Close()
-	files, err := r.ignoreFiles(whole)
+	files, err := r.ignoreFiles(ctx, whole, may)
 	if err != nil {
 		return err
 	}
 	// Nothing is mounted over it, so that what is known is the bound, not what an engine mounts.
-	_, err = r.hide(ctx, Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs)
+	_, err = r.hide(ctx, Checked{Mount{Source: f.dir}, whole}, files, r.Hidden.mostIDs, may)
 	if errors.Is(err, fault.ErrInvalid) {
 		return fault.Invalid("what %s hides was made anew so often that all of its directory has to be looked through; change a line of it, and what it has hidden before is forgotten: %v", f.path(), err)
 	}
@@ -149,19 +157,22 @@ func (h *Hidden) known(source hostpath.Identity, ignore string) map[uint64][]hos
 }
 
 // Ignored makes what tells which paths of a directory ignore files hide, or have hidden under
-// another name, for whoever copies it: they must not be in a copy that a sandbox is given, in which
+// another name, for whoever copies it, until the context ends: they must not be in a copy that a sandbox is given, in which
 // they would have other identities. nil: none. It is of use as long as the directory is open. A directory that is hidden
 // itself is fault.ErrInvalid.
-func (r Rules) Ignored(dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
-	files, err := r.ignoreFiles(dir)
+func (r Rules) Ignored(ctx context.Context, dir *hostpath.Path) (func(rel string, d fs.DirEntry) bool, error) {
+	files, err := r.ignoreFiles(ctx, dir, NewComparing())
 	if err == nil {
 		err = checkShown(dir, files)
 	}
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	h := hider{mount: Checked{Mount{Source: dir.Name}, dir}, files: files, left: math.MaxInt64} // whoever copies bounds what is copied
-	return func(rel string, d fs.DirEntry) bool { return len(h.hiding(rel, d)) > 0 }, nil
+	h := hider{mount: Checked{Mount{Source: dir.Name}, dir}, files: files, may: &Comparing{math.MaxInt64}} // whoever copies bounds what is copied
+	return func(rel string, d fs.DirEntry) bool {
+		by, err := h.hiding(ctx, rel, d)
+		return err != nil || len(by) > 0 // the request has ended, and nobody knows what else is hidden
+	}, nil
 }
 
 // hider looks through a mount.
@@ -171,23 +182,25 @@ type hider struct {
 	emptyFile string
 	most      int // paths that are hidden
 	seen      int
-	left      int64 // of ignoreMaxMatched; below 0 too much was asked for, and something may not have been compared
+	may       *Comparing
 	over      []engine.Mount
 }
 
-func (h *hider) look(rel string, d fs.DirEntry, err error) error {
+// looking is look, until the context ends.
+func (h *hider) looking(ctx context.Context) fs.WalkDirFunc {
+	return func(rel string, d fs.DirEntry, err error) error { return h.look(ctx, rel, d, err) }
+}
+
+func (h *hider) look(ctx context.Context, rel string, d fs.DirEntry, err error) error {
 	if err != nil || rel == "." {
 		return err
 	}
 	if h.seen++; h.seen > ignoreMaxEntries {
 		return fault.Invalid("%s has an ignore file in it or above it but more than %d entries; mount a smaller directory", h.mount.Source, ignoreMaxEntries)
 	}
-	by := h.hiding(rel, d)
-	if h.left < 0 {
-		return fault.Invalid("%s has so many and such long paths that comparing them with the patterns of %s takes too long; ignore less there, or mount a smaller directory", h.mount.Source, h.files[0].path())
-	}
-	if len(by) == 0 {
-		return nil
+	by, err := h.hiding(ctx, rel, d)
+	if err != nil || len(by) == 0 {
+		return err
 	}
 	if len(h.over) == h.most {
 		return fault.Invalid("the ignore file %s hides more than %d paths of %s; ignore directories rather than files", by[0].path(), h.most, h.mount.Source)
@@ -216,30 +229,32 @@ func (h *hider) look(rel string, d fs.DirEntry, err error) error {
 
 // hiding are the ignore files that hide a path. A link tells a name and no more: what it points to is hidden by its own
 // name or lies outside of the mount, and a mount over a link would land wherever the link points.
-func (h *hider) hiding(rel string, d fs.DirEntry) (by []*ignoreFile) {
+func (h *hider) hiding(ctx context.Context, rel string, d fs.DirEntry) (by []*ignoreFile, err error) {
 	if d.Type()&fs.ModeSymlink != 0 {
-		return nil
+		return nil, nil
 	}
 	for _, f := range h.files {
-		if h.hides(f, rel, d) {
+		hides, err := h.hides(ctx, f, rel, d)
+		if err != nil {
+			return nil, err
+		}
+		if hides {
 			by = append(by, f)
 		}
 	}
-	return by
+	return by, nil
 }
 
-func (h *hider) hides(f *ignoreFile, rel string, d fs.DirEntry) bool {
+func (h *hider) hides(ctx context.Context, f *ignoreFile, rel string, d fs.DirEntry) (bool, error) {
 	if f.hidden && rel == f.at {
-		return true
+		return true, nil
 	}
 	name, holds := f.nameOf(rel)
 	if !holds {
-		return false
+		return false, nil
 	}
-	if h.left -= int64(len(name)) * int64(f.patterns.bytes); h.left < 0 {
-		return true // look refuses it
-	}
-	return matches(f.patterns, name, d.IsDir()) || h.wasHidden(f, rel, d)
+	hides, err := h.may.matches(ctx, f.path(), f.patterns, h.mount.Source, name, d.IsDir())
+	return err == nil && (hides || h.wasHidden(f, rel, d)), err
 }
 
 // wasHidden tells whether something under this name was hidden before, under this or another one.
@@ -261,12 +276,6 @@ func (h *hider) wasHidden(f *ignoreFile, rel string, d fs.DirEntry) bool {
 	}
 	defer this.Close()
 	return f.hasHidden(this.ID)
-}
-
-// matches asks with a trailing slash for directories, so that patterns such as
-// "build/" mean directories only.
-func matches(ignore patterns, rel string, dir bool) bool {
-	return ignore.hide(rel) || dir && ignore.hide(rel+"/")
 }
 
 // guarded are the files that decide what a later run may do: those that the caller

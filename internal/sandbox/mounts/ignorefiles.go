@@ -1,6 +1,7 @@
 package mounts
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -57,13 +58,13 @@ func (f *ignoreFile) nameOf(rel string) (name string, ok bool) {
 // ignoreFiles finds those that hold for what is shown: in it, in any directory above it, also above its
 // other names and those of what is mounted in it, and in directories below it of which it is known that theirs hold (Rules.ignoring).
 // No other directory is looked through for them.
-func (r Rules) ignoreFiles(shown *hostpath.Path) ([]*ignoreFile, error) {
+func (r Rules) ignoreFiles(ctx context.Context, shown *hostpath.Path, may *Comparing) ([]*ignoreFile, error) {
 	table, err := hostpath.ReadTable()
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the host's table of mounts can't be read")
 	}
-	s := ignoreSearch{rules: r, table: table}
-	if err := s.above(shown, "", table.NamesUnder(shown.Name, "/")); err != nil {
+	s := ignoreSearch{rules: r, table: table, may: may}
+	if err := s.above(ctx, shown, "", table.NamesUnder(shown.Name, "/")); err != nil {
 		return nil, err
 	}
 	if shown.ID.Type != hostpath.Dir {
@@ -72,7 +73,7 @@ func (r Rules) ignoreFiles(shown *hostpath.Path) ([]*ignoreFile, error) {
 	around := strings.TrimSuffix(shown.Name, "/") + "/"
 	for _, m := range table {
 		if rel, is := strings.CutPrefix(m.At, around); is {
-			if err := s.below(shown, rel, table.NamesUnder(m.At, "/")); err != nil {
+			if err := s.below(ctx, shown, rel, table.NamesUnder(m.At, "/")); err != nil {
 				return nil, err
 			}
 		}
@@ -84,7 +85,7 @@ func (r Rules) ignoreFiles(shown *hostpath.Path) ([]*ignoreFile, error) {
 	for _, dir := range known {
 		for _, name := range table.NamesUnder(dir, shown.Name) {
 			if rel, is := strings.CutPrefix(name, around); is {
-				if err := s.below(shown, rel, nil); err != nil {
+				if err := s.below(ctx, shown, rel, nil); err != nil {
 					return nil, err
 				}
 			}
@@ -111,12 +112,13 @@ type ignoreSearch struct {
 	rules Rules
 	table hostpath.Table
 	found []*ignoreFile
+	may   *Comparing
 
 	patterns, bytes int // of those that were found
 }
 
 // above finds those in and above a part of what is shown, by all its names.
-func (s *ignoreSearch) above(part *hostpath.Path, at string, names []string) error {
+func (s *ignoreSearch) above(ctx context.Context, part *hostpath.Path, at string, names []string) error {
 	for _, name := range names {
 		if name != part.Name {
 			if is, err := isAt(name, part.ID); err != nil {
@@ -130,7 +132,7 @@ func (s *ignoreSearch) above(part *hostpath.Path, at string, names []string) err
 				break // what is in a copy was judged when it was made
 			}
 			if dir != name || part.ID.Type == hostpath.Dir {
-				if err := s.look(dir, part, at, strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")); err != nil {
+				if err := s.look(ctx, dir, part, at, strings.TrimPrefix(strings.TrimPrefix(name, dir), "/")); err != nil {
 					return err
 				}
 			}
@@ -175,22 +177,25 @@ func unlessNotShown(name string, err error) error {
 }
 
 // below finds those of a directory in what is shown: its own, and those above its other names.
-func (s *ignoreSearch) below(shown *hostpath.Path, rel string, names []string) error {
+func (s *ignoreSearch) below(ctx context.Context, shown *hostpath.Path, rel string, names []string) error {
 	part, err := shown.Below(rel, hostpath.Identity{})
 	if err != nil {
 		return unlessNotShown(filepath.Join(shown.Name, rel), err)
 	}
 	defer part.Close()
 	if part.ID.Type == hostpath.Dir {
-		if err := s.look(part.Name, part, rel, ""); err != nil {
+		if err := s.look(ctx, part.Name, part, rel, ""); err != nil {
 			return err
 		}
 	}
-	return s.above(part, rel, slices.DeleteFunc(names, func(name string) bool { return name == part.Name }))
+	return s.above(ctx, part, rel, slices.DeleteFunc(names, func(name string) bool { return name == part.Name }))
 }
 
 // look looks into one directory, from which a way leads to a part of what is shown.
-func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string) error {
+func (s *ignoreSearch) look(ctx context.Context, name string, part *hostpath.Path, at, before string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	dir := part
 	if before != "" {
 		var err error
@@ -219,7 +224,9 @@ func (s *ignoreSearch) look(name string, part *hostpath.Path, at, before string)
 		return fault.Invalid("%s and other ignore files that hold for what is shown have more than %d patterns, or %d bytes of them, together; show a smaller directory, or ignore directories rather than files", f.path(), ignoreMaxAll, ignoreMaxAllBytes)
 	}
 	f.at, f.before, f.known = at, before, s.rules.Hidden.known(f.id, f.digest)
-	f.hidden = f.hidesOnWay(dir)
+	if f.hidden, err = f.hidesOnWay(ctx, dir, part.Name, s.may); err != nil {
+		return err
+	}
 	s.found = append(s.found, f)
 	return nil
 }
@@ -244,20 +251,39 @@ func movedMeanwhile(name string, err error) error {
 	return fault.Wrap(fault.ErrConflict, err, "%s was moved while it was looked at; try again", name)
 }
 
-// hidesOnWay tells whether the file hides the part for which it holds, or a directory above that.
-func (f *ignoreFile) hidesOnWay(dir *hostpath.Path) bool {
-	for name := f.before; name != "" && name != "."; name = filepath.Dir(name) {
-		this, err := dir.Below(name, hostpath.Identity{})
-		if err != nil {
-			return true // it has just gone, and nobody knows what it was
+// hidesOnWay tells whether the file hides the part for which it holds, or a directory above that. Whoever may write there has made
+// the way as long as a path can be, so that each directory on it is opened from the one before, and what is compared is counted.
+func (f *ignoreFile) hidesOnWay(ctx context.Context, dir *hostpath.Path, shown string, may *Comparing) (bool, error) {
+	if f.before == "" {
+		return false, nil
+	}
+	way, at := "", dir
+	defer func() {
+		if at != dir {
+			at.Close()
 		}
-		id := this.ID
-		this.Close()
-		if matches(f.patterns, name, id.Type == hostpath.Dir) || f.hasHidden(id) {
-			return true
+	}()
+	for name := range strings.SplitSeq(f.before, "/") {
+		if err := may.take(ctx, openCost, shown, f.path()); err != nil {
+			return false, err
+		}
+		this, err := at.Below(name, hostpath.Identity{})
+		if err != nil {
+			return true, nil // it has just gone, and nobody knows what it was
+		}
+		if at != dir {
+			at.Close()
+		}
+		way, at = filepath.Join(way, name), this
+		hides, err := may.matches(ctx, f.path(), f.patterns, shown, way, this.ID.Type == hostpath.Dir)
+		if err != nil {
+			return false, err
+		}
+		if hides || f.hasHidden(this.ID) {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // hasHidden tells whether something was hidden before, under whatever name.

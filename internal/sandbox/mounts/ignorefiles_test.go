@@ -113,7 +113,7 @@ func TestAnIgnoreFileHoldsWhereverItsDirectoryIsShown(t *testing.T) {
 func leftOut(t *testing.T, rules Rules, source string) (all []string) {
 	t.Helper()
 	c := opened(t, Mount{Source: source, Destination: "/0"})[0]
-	hides, err := rules.Ignored(c.path)
+	hides, err := rules.Ignored(t.Context(), c.path)
 	if err != nil {
 		t.Fatal(err)
 	}

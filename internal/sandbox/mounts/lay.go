@@ -28,22 +28,18 @@ func (r Rules) Lay(ctx context.Context, asked []Mount, deciding []string) ([]eng
 	}()
 	var all, over []engine.Mount
 	var ignores [][]*ignoreFile
+	may := NewComparing()
 	for _, c := range checked {
 		shown, err := c.over(checked)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, shown)
-		files, err := r.ignoreFiles(c.path)
+		files, hidden, err := r.hiding(ctx, c, may)
 		if err != nil {
 			return nil, err
 		}
-		ignores = append(ignores, files)
-		hidden, err := r.hide(ctx, c, files, ignoreMaxHidden)
-		if err != nil {
-			return nil, err
-		}
-		over = append(over, hidden...)
+		ignores, over = append(ignores, files), append(over, hidden...)
 	}
 	if err := checkNested(checked); err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func TestIgnoreFileHides(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "link.key")); err != nil {
 		t.Fatal(err)
 	}
-	over, err := Rules{EmptyFile: "/empty"}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0])
+	over, err := Rules{EmptyFile: "/empty"}.Hide(t.Context(), opened(t, Mount{Source: dir, Destination: "/w"})[0], NewComparing())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestIgnoreFileHides(t *testing.T) {
 		}
 	}
 	rules := Rules{EmptyFile: "/empty"}
-	if over, err := rules.Hide(t.Context(), opened(t, Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"})[0]); err != nil || over != nil {
+	if over, err := rules.Hide(t.Context(), opened(t, Mount{Source: filepath.Join(dir, "public.key"), Destination: "/k"})[0], NewComparing()); err != nil || over != nil {
 		t.Errorf("a mounted file has no ignore file: got %v, %v", over, err)
 	}
 }

@@ -1,0 +1,107 @@
+package npm
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+)
+
+func workspaceFormat() manifest.Format {
+	return manifest.Format{Name: "pnpm-workspace.yaml", Read: readWorkspace}
+}
+
+// readWorkspace reads pnpm's members, its registries, and what its catalogs and overrides name: members say "catalog:" for it.
+func readWorkspace(w *manifest.Wants, m manifest.Text) error {
+	var document struct {
+		Packages   []string                     `yaml:"packages"`
+		Catalog    map[string]string            `yaml:"catalog"`
+		Catalogs   map[string]map[string]string `yaml:"catalogs"`
+		Overrides  map[string]string            `yaml:"overrides"`
+		Config     map[string]any               `yaml:"configDependencies"`
+		Extensions map[string]map[string]any    `yaml:"packageExtensions"`
+		Registry   any                          `yaml:"registry"`
+		Registries map[string]any               `yaml:"registries"`
+		Others     map[string]any               `yaml:",inline"`
+	}
+	if err := yaml.Unmarshal(m.Data, &document); err != nil {
+		return err
+	}
+	if err := settings(w, path.Dir(m.File)); err != nil {
+		return err
+	}
+	if document.Registry != nil {
+		w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
+	}
+	pnpmRegistries(w, m, document.Registries)
+	for _, key := range slices.Sorted(maps.Keys(document.Others)) {
+		noteKey(w, m, m.LineOf(key), key)
+	}
+	catalogs(w, m, document.Catalog, document.Catalogs)
+	for _, name := range slices.Sorted(maps.Keys(document.Overrides)) {
+		noteSpec(w, m, m.LineOf("overrides", name), name, document.Overrides[name], true)
+	}
+	for _, name := range slices.Sorted(maps.Keys(document.Config)) {
+		number := m.LineOf("configDependencies", name)
+		if table, _ := document.Config[name].(map[string]any); table["tarball"] != nil {
+			w.LeaveOut(m.File, number, name, "it comes from an address, so its name is not allowed from the registry")
+			w.Keep(name)
+			continue
+		}
+		w.Add(name, m.File, number)
+	}
+	extensions(w, m, document.Extensions)
+	return members(w, m, document.Packages)
+}
+
+// pnpmRegistries are by scope, "default" among them, or by address, with a list of their scopes.
+func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(registries)) {
+		number := m.LineOf("registries", key)
+		table, _ := registries[key].(map[string]any)
+		scopes, _ := table["scopes"].([]any)
+		switch {
+		case strings.HasPrefix(key, "@"):
+			keepScope(w, m, number, key)
+		case len(scopes) == 0 || table["default"] == true:
+			w.Withhold(m.File, number, key, ownRegistry)
+		}
+		for _, one := range scopes {
+			if scope, is := one.(string); is {
+				keepScope(w, m, number, "@"+strings.TrimPrefix(scope, "@"))
+			}
+		}
+	}
+}
+
+// catalogs are the specs that members mean by "catalog:".
+func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named map[string]map[string]string) {
+	for _, section := range slices.Sorted(maps.Keys(named)) {
+		catalog(w, m, section, named[section])
+	}
+	catalog(w, m, "catalog", usual)
+}
+
+func catalog(w *manifest.Wants, m manifest.Text, section string, names map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		noteSpec(w, m, m.LineOf(section, name), name, names[name], false)
+	}
+}
+
+// extensions are dependencies that a project adds to those of others.
+func extensions(w *manifest.Wants, m manifest.Text, all map[string]map[string]any) {
+	for _, of := range slices.Sorted(maps.Keys(all)) {
+		for _, list := range []string{"dependencies", "optionalDependencies", "peerDependencies"} {
+			names, _ := all[of][list].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				if spec, is := names[name].(string); is {
+					noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, spec, false)
+				}
+			}
+		}
+	}
+}

@@ -11,7 +11,7 @@ const (
 	// compared. An agent may have made both. A tree as large as Linux's, 90,000 paths of 40 bytes, takes 3.4 Gi with a hundred patterns of
 	// 10 bytes, which is 9 seconds of a core at the 2.6 ns that such patterns were measured to take for one. The worst that were found take
 	// 7 to 14 ns, so that the bound is one to two minutes of a core.
-	mostCompared = ignoreMaxMatched / 8
+	mostCompared = 8 << 30
 	// openCost is what it takes to open a path, as so much of that: some ten microseconds.
 	openCost = 4 << 10
 )

@@ -18,9 +18,6 @@ const (
 	ignoreMaxLine     = 1 << 10  // bytes
 	ignoreMaxAll      = 5_000    // patterns that hold for one mount
 	ignoreMaxAllBytes = 128 << 10
-	// ignoreMaxMatched bounds the time: bytes of paths, times bytes of the patterns with which they are compared. A large project with a
-	// hundred patterns has half of it; the worst patterns take ten nanoseconds for one.
-	ignoreMaxMatched = 64 << 30
 )
 
 // patterns are those of an ignore file, with gitignore's syntax, but for these: one that hides and has a slash in it holds in directories

@@ -23,9 +23,11 @@ func readToy(b *builder, data []byte) error {
 			return err
 		}
 		if !strong {
-			return b.wrong(line, "%s %s has a weak hash, which can be forged; %s", ref.Name, ref.Version, lockAgain)
+			err = b.unpinnable(line, ref.Name, ref.Version, hasWeakHash)
+		} else {
+			err = b.pin(line, ref, []string{digest})
 		}
-		if err := b.pin(line, ref, []string{digest}); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -120,6 +120,7 @@ func (g *Gateway) dispatch(q *query) {
 			g.refuseForm(q, status, reason)
 			return
 		}
+		q.untimed()
 		g.serveDownload(q)
 		return
 	}

@@ -59,7 +59,7 @@ func (r *remover) tendHomes(ctx context.Context) {
 		}
 		room.look(free)
 		if short := taken && (err != nil || room.short()); short || n%int(homeLook/roomLook) == 0 {
-			r.endCrowded(ctx, short, room)
+			r.endCrowded(ctx, short, &room)
 		}
 	}
 }
@@ -70,16 +70,28 @@ type homeRoom struct {
 	reserve int64 // that stays free
 	free    int64
 	lost    int64 // since the look before
+
+	before, now map[string]bool // sandboxes that held something unseen at the look before, and at this one
 }
 
-func (h *homeRoom) look(free int64) { h.free, h.lost = free, max(0, h.free-free) }
+func (h *homeRoom) look(free int64) {
+	h.free, h.lost = free, max(0, h.free-free)
+	h.before, h.now = h.now, map[string]bool{}
+}
+
+// stays notes that a sandbox holds something unseen at this look, and tells whether it did at the one before: whoever
+// passes descriptors as programs do has some in messages for a moment, and is not ended for that.
+func (h *homeRoom) stays(id string) bool {
+	h.now[id] = true
+	return h.before[id]
+}
 
 // short tells whether less than the reserve is free, or will be at the next look if it goes on like this.
 func (h *homeRoom) short() bool { return h.free-h.lost < h.reserve }
 
 // endCrowded ends sandboxes for what their homes have. Where the disk is short it ends those, too, that keep something of
 // a home where nobody sees how much: see decision 115.
-func (r *remover) endCrowded(ctx context.Context, short bool, room homeRoom) {
+func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
 	over := r.cfg.Homes.Over(ctx, func(id string) homes.Limit {
 		s, err := r.registry.get(id)
 		if err != nil {
@@ -92,13 +104,24 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room homeRoom) {
 		if err != nil {
 			continue
 		}
-		why := fault.New(fault.ErrExhausted, "its home %s has %d MiB in %d files and directories, and its disk is %d MiB", kept.Name, kept.Bytes>>20, kept.Entries, s.info.Limits.DiskBytes>>20)
-		if kept.Bytes <= s.info.Limits.DiskBytes && kept.Unseen > 0 {
-			why = fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %d open files in messages that nobody has received, where it can't be seen how large they are",
-				room.reserve>>20, kept.Name, room.free>>20, room.lost>>20, kept.Unseen)
+		if !kept.Large && !kept.Unread && !room.stays(id) {
+			continue
 		}
+		why := room.why(kept, s.info.Limits.DiskBytes)
 		r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
 	}
+}
+
+// why says why a sandbox with such a home is ended, whose disk has so many bytes.
+func (h *homeRoom) why(kept homes.Kept, disk int64) error {
+	switch {
+	case kept.Large:
+		return fault.New(fault.ErrExhausted, "its home %s has %d MiB in %d files and directories, and its disk is %d MiB", kept.Name, kept.Bytes>>20, kept.Entries, disk>>20)
+	case kept.Unread:
+		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", homes.MostDescriptors, kept.Name)
+	}
+	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %d open files in messages that nobody has received, where it can't be seen how large they are",
+		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)
 }
 
 // ownKernel tells whether an engine's sandboxes have a kernel of their own, in which they keep what they keep: false if nobody

@@ -49,6 +49,8 @@ type Kept struct {
 	Bytes   int64
 	Entries int
 	Unseen  int       // descriptors and files that a sandbox holds and of which it is not known what they take
+	Large   bool      // more than the sandbox may have, as far as is known
+	Unread  bool      // the sandbox's processes hold more descriptors and mappings than are looked at
 	Used    time.Time // when a sandbox last began with it
 	Sandbox string    // that has it now; "": none
 }
@@ -364,13 +366,20 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	if len(taken) == 0 {
 		return over
 	}
-	nameless, _ := readUnlinked(s.dir) // as below
+	all := map[string]bool{}
+	for _, h := range taken {
+		all[filepath.Join(strconv.Itoa(h.UID), h.Name)] = true
+	}
+	nameless, _ := readUnlinked(ctx, s.dir, all) // as below
 	for sandbox, h := range taken {
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.path(h))
 		more := nameless[filepath.Join(strconv.Itoa(h.UID), h.Name)]
 		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen
-		if limit := most(sandbox); limit.Bytes > 0 && (k.Bytes > limit.Bytes || k.Entries > maxEntries || limit.Seen && k.Unseen > 0) {
+		k.Unread = more.unread
+		limit := most(sandbox)
+		k.Large = k.Bytes > limit.Bytes || k.Entries > maxEntries
+		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen > 0) {
 			k.Home = h
 			over[sandbox] = k
 		}

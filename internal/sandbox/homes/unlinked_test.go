@@ -1,10 +1,14 @@
 package homes
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,14 +26,15 @@ func TestOnlyTheFileSystemOfHomesIsAsked(t *testing.T) {
 		}
 	}
 	for descriptor, mount := range map[string]string{"3": "41", "4": "42"} {
-		for name, text := range map[string]string{"fd": "", "fdinfo": "pos:\t0\nflags:\t0100000\nmnt_id:\t" + mount + "\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name, descriptor), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if err := errors.Join(
+			os.Symlink("/somewhere/file"+deleted, filepath.Join(dir, "fd", descriptor)),
+			os.WriteFile(filepath.Join(dir, "fdinfo", descriptor), []byte("pos:\t0\nflags:\t0100000\nmnt_id:\t"+mount+"\n"), 0o600),
+		); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var asked []string
-	u := newUnlinked(hostpath.Spot{Device: "8:1", Path: "/homes"})
+	u := newUnlinked(hostpath.Spot{Device: "8:1", Path: "/homes"}, nil)
 	u.mounts["42"] = "0/desk"
 	u.stat = func(path string, _ int, st *unix.Statx_t) error {
 		asked = append(asked, filepath.Base(path))
@@ -37,12 +42,14 @@ func TestOnlyTheFileSystemOfHomesIsAsked(t *testing.T) {
 		return nil
 	}
 	for _, descriptor := range []string{"3", "4"} {
-		u.add(process{}, dir, descriptor)
+		u.add(process{space: &space{}}, dir, descriptor)
 	}
 	if len(asked) != 1 || asked[0] != "4" || u.found["0/desk"] != (open{files: 1, bytes: 2 * block}) {
 		t.Errorf("the descriptors %v are asked about, and found is %v", asked, u.found)
 	}
 }
+
+func of(home string) map[string]bool { return map[string]bool{home: true} }
 
 func TestMain(m *testing.M) {
 	homestest.Play()
@@ -71,12 +78,13 @@ func TestWhatIsHeldWithoutAName(t *testing.T) {
 	}
 	for way, want := range map[string]open{
 		homestest.Named: {}, homestest.Open: counts, homestest.InThread: counts, homestest.Mapped: mapped, homestest.Sent: {unseen: 1}, homestest.SentSent: {unseen: 1},
+		homestest.FirstEnded: counts, homestest.FirstEndedMapped: mapped, homestest.Elsewhere: counts, homestest.Long: counts, homestest.Listening: {unseen: 1},
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			dir, place := homeOf(t)
 			homestest.Start(t, way, place)
-			found, err := readUnlinked(dir)
+			found, err := readUnlinked(t.Context(), dir, of("7/work"))
 			if err != nil || found["7/work"] != want {
 				t.Errorf("found is %+v, %v; want %+v", found, err, want)
 			}
@@ -99,11 +107,11 @@ func TestAProgramWithoutAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	spot, _ := table.SpotOf(opened.Name)
-	u := newUnlinked(spot)
-	if _, err := u.processes(); err != nil {
+	u := newUnlinked(spot, of("7/work"))
+	if _, err := u.processes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	u.addProgram(process{dir: filepath.Join("/proc", strconv.Itoa(pid)), home: "7/work"})
+	u.addProgram(process{dir: filepath.Join("/proc", strconv.Itoa(pid)), space: &space{home: "7/work"}})
 	if got := u.found["7/work"]; got.files != 1 || got.bytes < homestest.Held {
 		t.Errorf("found is %+v", u.found)
 	}
@@ -127,12 +135,117 @@ func TestWhatIsUnseenIsLetBeUntilTheDiskIsShort(t *testing.T) {
 	}
 }
 
+// lookAt looks at what processes hold of the homes in a directory, with a bound of descriptors for each home.
+func lookAt(t *testing.T, dir string, most int, taken map[string]bool) *unlinked {
+	t.Helper()
+	opened, err := hostpath.Follow(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Close()
+	table, err := hostpath.ReadTable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spot, _ := table.SpotOf(opened.Name)
+	u := newUnlinked(spot, taken)
+	u.most.descriptors = most
+	processes, err := u.processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range processes {
+		u.look(t.Context(), p)
+	}
+	return u
+}
+
+// TestALookHasABoundForEachHome: a sandbox that holds more than is looked at is over, and the look at the home of another, which
+// comes behind it, is as good as without it. In the control there is room for all.
+func TestALookHasABoundForEachHome(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{homestest.ManyOpen / 2, MostDescriptors} {
+		dir, place := homeOf(t)
+		other := filepath.Join(dir, "7", "other", ".claude")
+		if err := os.MkdirAll(other, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		homestest.Start(t, homestest.Many, place)
+		homestest.Start(t, homestest.Open, other)
+		u := lookAt(t, dir, most, map[string]bool{"7/work": true, "7/other": true})
+		want := map[string]open{"7/other": {files: 1, bytes: homestest.Held}, "7/work": {unread: true}}
+		if most == MostDescriptors {
+			want["7/work"] = open{files: 1, bytes: homestest.Held}
+		} else {
+			got := u.found["7/work"]
+			got.files, got.bytes = 0, 0 // it may have come in time
+			u.found["7/work"] = got
+		}
+		if !maps.Equal(u.found, want) {
+			t.Errorf("with a bound of %d, found is %+v", most, u.found)
+		}
+		if n := u.spent["7/work"].descriptors; n > most {
+			t.Errorf("%d descriptors are looked at, of %d", n, most)
+		}
+	}
+}
+
+// TestWhoHasNoHomeIsHardlyLookedAt: the descriptors of a sandbox without a home, or with one that is no sandbox's any more,
+// cost those with a home little.
+func TestWhoHasNoHomeIsHardlyLookedAt(t *testing.T) {
+	t.Parallel()
+	dir, place := homeOf(t)
+	homestest.Start(t, homestest.Open, place)
+	for _, stranger := range []string{t.TempDir(), filepath.Join(dir, "7", "gone", ".claude")} {
+		if err := os.MkdirAll(stranger, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		pid := homestest.Start(t, homestest.Many, stranger)
+		in, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "mnt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := lookAt(t, dir, MostDescriptors, of("7/work"))
+		if n := u.spaces[in].spent.descriptors; n == 0 || n > firstDescriptors {
+			t.Errorf("%d descriptors of a namespace without a home are looked at", n)
+		}
+		if want := (open{files: 1, bytes: homestest.Held}); len(u.found) != 1 || u.found["7/work"] != want {
+			t.Errorf("found is %+v", u.found)
+		}
+	}
+}
+
+// TestALookTakesTime is what bounds it where few descriptors take long, and it ends with its context.
+func TestALookTakesTime(t *testing.T) {
+	t.Parallel()
+	u := newUnlinked(hostpath.Spot{}, nil)
+	var now time.Duration
+	u.clock = func() time.Duration { now += time.Second; return now }
+	p := process{space: &space{home: "7/work"}}
+	n := 0
+	for u.spend(t.Context(), p, 1, func() { n++ }) {
+	}
+	if !u.found["7/work"].unread || n < 2 || n > 10 {
+		t.Errorf("%d of a second each are looked at, and found is %+v", n, u.found)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir, place := homeOf(t)
+	homestest.Start(t, homestest.Open, place)
+	if found, err := readUnlinked(over, dir, of("7/work")); !errors.Is(err, context.Canceled) {
+		t.Errorf("found is %v, %v", found, err)
+	}
+	if u.spend(over, process{space: &space{}}, 1, func() { n++ }) {
+		t.Error("it is looked on")
+	}
+}
+
 // BenchmarkReadUnlinked is a look at 200 processes in the mounts of a sandbox with a home.
 func BenchmarkReadUnlinked(b *testing.B) {
 	dir, place := homeOf(b)
 	homestest.Start(b, homestest.Crowd, place)
 	for b.Loop() {
-		if _, err := readUnlinked(dir); err != nil {
+		if _, err := readUnlinked(b.Context(), dir, of("7/work")); err != nil {
 			b.Fatal(err)
 		}
 	}

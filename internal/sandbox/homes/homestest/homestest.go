@@ -29,6 +29,13 @@ const (
 	SentSent = "sent within what is sent"
 	Program  = "program" // that it runs
 	Crowd    = "crowd"   // no file, but 200 processes
+	Many     = "many"    // open, with ManyOpen other descriptors
+	Long     = "long"    // open, and its path was longer than links of /proc are
+
+	FirstEnded       = "first ended" // open, and the process's first thread has ended
+	FirstEndedMapped = "first ended, mapped"
+	Elsewhere        = "elsewhere"       // open in another process, whose mounts do not show the home, behind ManyOpen descriptors
+	Listening        = "sent, and locks" // sent to a socket on which there are locks
 )
 
 // Play plays the process that Start starts, and ends with it. For TestMain, before all else.
@@ -37,6 +44,10 @@ func Play() {
 	switch {
 	case len(os.Args) == 5 && os.Args[1] == "hold":
 		err = hold(os.Args[2], os.Args[3], os.Args[4])
+	case len(os.Args) == 3 && os.Args[1] == "hold-elsewhere":
+		if err = errors.Join(unix.Unmount(os.Args[2], unix.MNT_DETACH), keepBehind()); err == nil {
+			err = stay()
+		}
 	case len(os.Args) == 3 && os.Args[1] == "hold-as":
 		if err = os.Remove(os.Args[2]); err == nil {
 			err = stay()
@@ -108,10 +119,22 @@ func hold(way, place, at string) error {
 	if way == Program {
 		return become(filepath.Join(at, "program"))
 	}
+	if way == Elsewhere {
+		return elsewhere(at)
+	}
+	var err error
 	keep := make(chan error, 1)
 	go func() { keep <- keepFile(way, filepath.Join(at, "file")) }()
 	if err := <-keep; err != nil {
 		return err
+	}
+	if way == FirstEnded || way == FirstEndedMapped {
+		done := make(chan struct{})
+		go endFirst(done)
+		<-done
+		for first := "/proc/self/ns/mnt"; err == nil; _, err = os.Readlink(first) { // until it has ended
+			runtime.Gosched()
+		}
 	}
 	return stay()
 }
@@ -135,16 +158,30 @@ func keepFile(way, path string) error {
 		go inThread(path, done)
 		return <-done
 	}
+	if way == Long {
+		return keepLong(filepath.Dir(path))
+	}
 	fd, err := makeFile(path)
 	if err != nil || way == Named {
 		return err
 	}
 	switch way {
-	case Mapped:
+	case Many:
+		for range ManyOpen {
+			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+				return err
+			}
+		}
+	case Mapped, FirstEndedMapped:
 		_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
 		err = errors.Join(err, unix.Close(fd))
 	case Sent:
 		_, err = send(fd)
+	case Listening:
+		var socket int
+		if socket, err = send(fd); err == nil {
+			err = lockParts(socket)
+		}
 	case SentSent:
 		var socket int
 		if socket, err = send(fd); err == nil {
@@ -167,6 +204,85 @@ func inThread(path string, done chan<- error) {
 	}
 	done <- errors.Join(err, os.Remove(path))
 	select {}
+}
+
+// endFirst ends the process's first thread alone.
+func endFirst(done chan<- struct{}) {
+	runtime.LockOSThread() // for ever
+	if unix.Gettid() != os.Getpid() {
+		go endFirst(done) // in another one, as this is taken
+		select {}
+	}
+	close(done)
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
+}
+
+// elsewhere hands a file to a process whose mounts are its own, and show the home no more.
+func elsewhere(at string) error {
+	fd, err := makeFile(filepath.Join(at, "file"))
+	if err != nil {
+		return err
+	}
+	unix.CloseOnExec(fd)
+	dir, err := os.Open(at)
+	if err != nil {
+		return err
+	}
+	other := exec.CommandContext(context.Background(), "/proc/self/exe", "hold-elsewhere", at)
+	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	other.Stdin, other.Stdout, other.Stderr = os.Stdin, os.Stdout, os.Stderr
+	other.ExtraFiles = []*os.File{dir, os.NewFile(uintptr(fd), "file")}
+	if err := errors.Join(os.Remove(filepath.Join(at, "file")), other.Start(), other.ExtraFiles[1].Close()); err != nil {
+		return err
+	}
+	return other.Wait()
+}
+
+// keepBehind keeps the file that elsewhere has handed over behind many other descriptors.
+func keepBehind() error {
+	const handed = 4
+	for range ManyOpen {
+		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+			return err
+		}
+	}
+	_, err := unix.Dup(handed)
+	return errors.Join(err, unix.Close(handed))
+}
+
+// ManyOpen is how many descriptors are many.
+const ManyOpen = 2000
+
+// keepLong keeps a file open that lay so deep that no link of /proc has its path.
+func keepLong(dir string) error {
+	at, err := unix.Open(dir, unix.O_PATH, 0)
+	name := strings.Repeat("d", 250)
+	for range 20 {
+		if err == nil {
+			err = unix.Mkdirat(at, name, 0o700)
+		}
+		if err == nil {
+			at, err = unix.Openat(at, name, unix.O_PATH, 0)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Openat(at, "file", unix.O_RDWR|unix.O_CREAT, 0o600)
+	if err == nil {
+		_, err = unix.Write(fd, make([]byte, Held))
+	}
+	return errors.Join(err, unix.Unlinkat(at, "file", 0))
+}
+
+// lockParts locks so many parts of what a descriptor is of that its fdinfo is long.
+func lockParts(fd int) error {
+	for n := range int64(100) {
+		if err := unix.FcntlFlock(uintptr(fd), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: 2 * n, Len: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func makeFile(path string) (fd int, err error) {

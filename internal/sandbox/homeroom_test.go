@@ -1,0 +1,43 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+)
+
+// TestAMessageOnItsWayIsNoHiding: descriptors that are in messages at one look alone end no sandbox, however short the disk is;
+// those of two looks in a row do.
+func TestAMessageOnItsWayIsNoHiding(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		held []bool // at each look
+		ends bool
+	}{"once": {[]bool{true}, false}, "now and then": {[]bool{true, false, true, false, true}, false}, "stays": {[]bool{false, true, true}, true}} {
+		room := homeRoom{reserve: 1}
+		ends := false
+		for _, held := range c.held {
+			room.look(0)
+			ends = held && room.stays("sb-1") || ends
+		}
+		if ends != c.ends {
+			t.Errorf("%s: ended is %t", name, ends)
+		}
+	}
+}
+
+// TestWhyAHomeEndsItsSandbox: the reason is the one that holds, also where something is unseen as well.
+func TestWhyAHomeEndsItsSandbox(t *testing.T) {
+	t.Parallel()
+	var room homeRoom
+	for want, kept := range map[string]homes.Kept{
+		"in 200001 files and directories": {Large: true, Entries: 200_001, Unseen: 3},
+		"than are looked at":              {Unread: true, Unseen: 3},
+		"3 open files in messages":        {Unseen: 3},
+	} {
+		if why := room.why(kept, 1<<30).Error(); !strings.Contains(why, want) {
+			t.Errorf("%+v: %q has no %q", kept, why, want)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func Behind(within time.Duration, next http.Handler) http.Handler {
 			return
 		}
 		s := &stream{}
-		defer s.follow(w, within) // after a panic, too
+		defer s.follow(w, r, within) // after a panic, too
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), streamKey{}, s)))
 	})
 }
@@ -67,8 +67,11 @@ func (s *stream) add(leave func()) bool {
 	return !s.over
 }
 
-// follow waits for the end of a stream whose handler returns now, elsewhere.
-func (s *stream) follow(w http.ResponseWriter, within time.Duration) {
+// follow waits for the end of a stream whose handler returns now, elsewhere. net/http keeps what it knows of a stream as
+// long as that has a time, and gives one to a stream that is over already. So that gets none; and since a stream may end
+// while it is given one, its body is closed at its end. Not before: what came of the body then would reset the stream,
+// and the client would miss its answer.
+func (s *stream) follow(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	control := http.NewResponseController(w)
 	s.mu.Lock()
 	waits := len(s.then) > 0
@@ -76,7 +79,9 @@ func (s *stream) follow(w http.ResponseWriter, within time.Duration) {
 	if !waits {
 		within = min(within, Uncounted)
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(within)) // a writer of tests keeps nothing
+	if r.Context().Err() == nil {
+		_ = control.SetWriteDeadline(time.Now().Add(within)) // a writer of tests keeps nothing
+	}
 	ended := streamEnd(w)
 	switch {
 	case !waits:
@@ -87,6 +92,7 @@ func (s *stream) follow(w http.ResponseWriter, within time.Duration) {
 	default:
 		errand.Go(func() {
 			<-ended
+			_ = r.Body.Close()
 			s.end()
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 // stingy is a client over HTTP/2 that gives its streams no window.
 type stingy struct {
 	t      *testing.T
+	conn   net.Conn
 	framer *http2.Framer
 	next   uint32
 }
@@ -33,7 +35,7 @@ func newStingy(t *testing.T, address string) *stingy {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		t.Fatal(err)
 	}
-	c := &stingy{t: t, framer: http2.NewFramer(conn, conn), next: 1}
+	c := &stingy{t: t, conn: conn, framer: http2.NewFramer(conn, conn), next: 1}
 	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,4 +177,60 @@ func TestWhatBeginsHTTP2IsNotOverHTTP2(t *testing.T) {
 	if proto := <-left; proto != "HTTP/2.0" { // and before the connection ends
 		t.Errorf("it is of %s", proto)
 	}
+}
+
+// TestNothingIsKeptOfARequestThatWasTakenBack: a client sends as much of a body as it may, and resets the stream before the
+// handler returns. Nobody counts such a request any more, so the server must not keep its body, nor anything else of it,
+// until the answer's time is over.
+func TestNothingIsKeptOfARequestThatWasTakenBack(t *testing.T) {
+	const frame = 16 << 10
+	for name, test := range map[string]struct {
+		next     func(w http.ResponseWriter)
+		requests int
+		frames   int   // of each body, beside 1 KiB
+		most     int64 // bytes that may be kept of each
+	}{
+		"it says nothing": {func(http.ResponseWriter) {}, 256, 3, frame},
+		"it has a time of its own": {func(w http.ResponseWriter) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Hour))
+		}, 256, 3, frame},
+		"it breaks off":    {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 256, 3, frame},
+		"it has few bytes": {func(http.ResponseWriter) {}, 8_192, 0, 256},
+	} {
+		t.Run(name, func(t *testing.T) {
+			over := make(chan struct{})
+			url, _ := serving(t, httphead.Behind(time.Hour, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer httphead.WhenOver(r.Context(), func() { over <- struct{}{} })()
+				<-r.Context().Done()
+				test.next(w)
+			})).ServeHTTP)
+			c := newStingy(t, url[len("http://"):])
+			go func() { _, _ = io.Copy(io.Discard, c.conn) }() // ends with the connection
+			before := heap()
+			for range test.requests {
+				id := c.ask("/")
+				for range test.frames {
+					if err := c.framer.WriteData(id, false, make([]byte, frame)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := c.framer.WriteRSTStream(id, http2.ErrCodeCancel); err != nil {
+					t.Fatal(err)
+				}
+				<-over
+			}
+			if kept := (heap() - before) / int64(test.requests); kept > test.most {
+				t.Errorf("%d bytes are kept of each request", kept)
+			}
+		})
+	}
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

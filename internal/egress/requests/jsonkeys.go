@@ -164,6 +164,7 @@ type words struct {
 	was     bool   // the last word was one
 	hidden  bool   // a letter of the word is written in a way that hides it
 	escaped bool   // behind a backslash
+	joined  bool   // behind one at the end of a line
 	digits  []byte // of an escape, from its letter on
 	braced  bool   // they stand in braces
 }
@@ -179,9 +180,12 @@ func (w *words) take(c byte) {
 		w.escaped = true
 	case c == 0 || c == '_' || c == '-' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
 		w.add(c)
+		w.joined = false
+	case w.joined && (c <= ' ' || c >= 0x80): // the line's end, or how the next one is set in
 	default:
+		w.joined = false
 		w.end()
-		w.named = w.named || w.was && (c == ':' || c == '=')
+		w.named = w.named || w.was && strings.IndexByte(":=/#", c) >= 0 // what stands behind a key, or a comment before that
 	}
 }
 
@@ -200,11 +204,13 @@ func (w *words) end() {
 	w.found, w.hidden = w.found || w.was, false
 }
 
-// escape takes the byte behind a backslash. At the end of a line both are nothing.
+// escape takes the byte behind a backslash. At the end of a line, of which there are some in Unicode as well, both are nothing in a string,
+// to some with the blanks behind them, and something else in a comment: either way they hide a word.
 func (w *words) escape(c byte) {
 	w.escaped = false
 	switch {
-	case c == '\r' || c == '\n':
+	case c == '\r' || c == '\n' || c >= 0x80:
+		w.hidden, w.joined = true, true
 	case strings.IndexByte("abefnrtv", c) >= 0:
 		w.end()
 	case strings.IndexByte("uUxX", c) >= 0:

@@ -50,6 +50,10 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 100) + `{"_method":1}` + strings.Repeat("]", 100) + "}": both, `{"a":` + strings.Repeat("[", 98) + `{"_method":1}` + strings.Repeat("]", 98) + "}": none,
 		"{a: _method": json, "{a: _method}": json, "{'_me\\\nthod':1}": both, `{"\_method"=1}`: both, `{'\x5fmethod':1}`: both, `{'\137method':1}`: both, `{'\u{5f}method':1}`: both, `{'\u005fmethod':1}`: both, `{"\U0000005fmethod":1}`: both, "{_method\x7f :1}": both,
 
+		// A line's end behind a backslash joins what is beside it in a string, to some with blanks and over all of two bytes, and ends a comment.
+		"{'_met\\\r\nhod':1}": both, "{'_met\\\u2028hod':1}": both, "{? \"_met\\\n   hod\" : 1}": both, "{? \"_met\\\n\\\r\n\thod\" : 1}": both, "{ //a\\\n_method:1}": both, "{ #a\\\n  _method:1}": both,
+		"{\"a\":'it\\\n goes on'}": json, "{_method/*a*/:1}": both, "{'_method' // a\n :1}": both, "{_method #a\n:1}": both,
+
 		// Behind comments.
 		"#\n{\"_method\":\"DELETE\"}": both, "// a\n/* { */ # b\n {\"_method\":1}": both, "# a \r {_method:1}": both, "# a \u0085{_method:1}": both, "// \u2028 {_method:1}": both, "/**/{_method:1}": both, "#": none,
 		"# a\nb\n{ _method: 1 }": json, "/* sends _method: */ function f() { return { _method: /a/ } }": json, "#!/bin/sh\n_method=1": json, "/ {_method:1}": json,

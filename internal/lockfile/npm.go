@@ -81,9 +81,12 @@ func installedAs(place string) string {
 
 func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bool) error {
 	name := installedAs(place)
-	asked := elsewhere[name]
-	if name == "" || entry.isTrue("link") || entry.isTrue("inBundle") {
+	installed, asked := name, elsewhere[name]
+	switch {
+	case name == "" || entry.isTrue("inBundle"):
 		return nil
+	case entry.isTrue("link"):
+		return b.own(entry.line, name)
 	}
 	own, _, err := b.string(entry, "name") // of an alias
 	if err != nil {
@@ -103,8 +106,16 @@ func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bo
 	switch {
 	case err != nil:
 		return err
+	case from != "" && installed != name:
+		// The project asks for it by another name than its own, under which a registry may have something else, too.
+		if err := b.unpinnable(line, installed, "", from); err != nil {
+			return err
+		}
+		return b.unpinnable(line, name, version, from)
 	case from != "":
 		return b.unpinnable(line, name, version, from)
+	case version == "" && entry.get("resolved") != nil:
+		return b.unpinnable(line, name, "", "has no version")
 	case version == "" && entry.isTrue("optional"):
 		b.skip(line, name, "is optional and for another system")
 		return nil

@@ -71,3 +71,36 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesOfJSONAreByTheLetter: before JSON there may be a mark, a message's length or a sequence's sign, and it stays JSON, in which such a
+// word is no key. A length that stands within it makes it none.
+func TestMessagesOfJSONAreByTheLetter(t *testing.T) {
+	message := func(flags byte, text string) string {
+		return string([]byte{flags, 0, 0, byte(len(text) >> 8), byte(len(text))}) + text
+	}
+	code := message(0, `{"text":"a().method(), --method=GET, __method__, \"_method\": 1","b":{"_method":1}}`)
+	for body, refused := range map[[2]string]bool{
+		{"application/connect+json", code}:                                                             false,
+		{"application/connect+json", code + code + message(2, "{}")}:                                   false,
+		{"application/grpc-web+json", message(0, "{\"a\":\""+strings.Repeat("a", ':'-8)+"\"}") + code}: false,
+		{"application/connect+json", code + message(0, `{"_method":1}`)}:                               true,
+		{"application/connect+json", message(1, "\x1f\x8b") + code}:                                    true,
+		{"application/connect+json", "\x00\x01\x00\x00\x00" + code}:                                    true,
+		{"application/connect+json", message(0, "{\"a\":\""+message(0, `{\"_method\":1}`)+"\"}")}:      true,
+		{"application/connect+json", message(0, "{\"a\":"+message(0, `{"_method":1}`)+"}")}:            true,
+		{"application/connect+json", "\x00\x00{\"_method\":1}"}:                                        true,
+		{"application/json-seq", "\x1e{\"a\":\"--method\"}\n\x1e{\"b\":\"_method\"}\n"}:                false,
+		{"application/json-seq", "\x1e{\"a\":1}\n\x1e{\"_method\":1}\n"}:                               true,
+		{"application/json-seq", "{\x1e\"a\":\"_method\"}"}:                                            true,
+		{"application/json", "\ufeff{\"a\":\"--method\"}"}:                                             false,
+		{"application/json", "\ufeff{\"_method\":1}"}:                                                  true,
+		{"application/json", "\xef\xbb{\"a\":\"_method\"}"}:                                            true,
+		{"application/json", "\ufeff\ufeff{\"a\":\"_method\"}"}:                                        true,
+	} {
+		for _, cut := range []int{1, 2, 7, len(body[1])} {
+			if wrong := verdict(body[0], []byte(body[1]), cut); (wrong != "") != refused {
+				t.Errorf("%s by %d: %q is %q", body[0], cut, body[1], wrong)
+			}
+		}
+	}
+}

@@ -106,14 +106,8 @@ func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bo
 	switch {
 	case err != nil:
 		return err
-	case from != "" && installed != name:
-		// The project asks for it by another name than its own, under which a registry may have something else, too.
-		if err := b.unpinnable(line, installed, "", from); err != nil {
-			return err
-		}
-		return b.unpinnable(line, name, version, from)
 	case from != "":
-		return b.unpinnable(line, name, version, from)
+		return b.npmElsewhere(line, installed, name, version, from)
 	case version == "" && entry.get("resolved") != nil:
 		return b.unpinnable(line, name, "", "has no version")
 	case version == "" && entry.isTrue("optional"):
@@ -129,6 +123,16 @@ func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bo
 	}
 	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
 	return b.pinIntegrity(entry.line, ref, entry)
+}
+
+// npmElsewhere refuses a name, and the other one by which the project may ask for it: a registry may have something else under either.
+func (b *builder) npmElsewhere(line int, installed, name, version, from string) error {
+	if installed != name {
+		if err := b.unpinnable(line, installed, "", from); err != nil {
+			return err
+		}
+	}
+	return b.unpinnable(line, name, version, from)
 }
 
 // pinIntegrity adds a release by the integrity that is in an entry; one that can be forged pins nothing.

@@ -81,9 +81,12 @@ func installedAs(place string) string {
 
 func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bool) error {
 	name := installedAs(place)
-	asked := elsewhere[name]
-	if name == "" || entry.isTrue("link") || entry.isTrue("inBundle") {
+	installed, asked := name, elsewhere[name]
+	switch {
+	case name == "" || entry.isTrue("inBundle"):
 		return nil
+	case entry.isTrue("link"):
+		return b.own(entry.line, name)
 	}
 	own, _, err := b.string(entry, "name") // of an alias
 	if err != nil {
@@ -104,7 +107,9 @@ func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bo
 	case err != nil:
 		return err
 	case from != "":
-		return b.unpinnable(line, name, version, from)
+		return b.npmElsewhere(line, installed, name, version, from)
+	case version == "" && entry.get("resolved") != nil:
+		return b.unpinnable(line, name, "", "has no version")
 	case version == "" && entry.isTrue("optional"):
 		b.skip(line, name, "is optional and for another system")
 		return nil
@@ -118,6 +123,16 @@ func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bo
 	}
 	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
 	return b.pinIntegrity(entry.line, ref, entry)
+}
+
+// npmElsewhere refuses a name, and the other one by which the project may ask for it: a registry may have something else under either.
+func (b *builder) npmElsewhere(line int, installed, name, version, from string) error {
+	if installed != name {
+		if err := b.unpinnable(line, installed, "", from); err != nil {
+			return err
+		}
+	}
+	return b.unpinnable(line, name, version, from)
 }
 
 // pinIntegrity adds a release by the integrity that is in an entry; one that can be forged pins nothing.

@@ -54,8 +54,11 @@ func (b *builder) pnpmDocument(root *value) error {
 		return b.wrong(root.line, "the file has lockfileVersion %q; 6 and 9 are read: write it again with pnpm 8 or later", excerpt.Of(version, maxQuoted))
 	}
 	packages, err := b.child(root, "packages", mapping)
-	if err != nil || packages == nil {
+	if err != nil {
 		return err
+	}
+	if packages == nil {
+		return b.pnpmProjects(root)
 	}
 	for i, key := range packages.keys {
 		entry := packages.values[i]
@@ -66,7 +69,48 @@ func (b *builder) pnpmDocument(root *value) error {
 			return err
 		}
 	}
+	if err := b.pnpmProjects(root); err != nil {
+		return err
+	}
 	return b.pnpmSnapshots(root)
+}
+
+// pnpmProjects refuses the names by which projects have a directory, or a release from elsewhere that has another name itself.
+// Version 6 has those of a single project at its root.
+func (b *builder) pnpmProjects(root *value) error {
+	projects := []*value{root}
+	if importers := root.get("importers"); importers != nil {
+		projects = append(projects, importers.values...)
+	}
+	for _, project := range projects {
+		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
+			all := project.get(key)
+			if all == nil {
+				continue
+			}
+			for i, name := range all.keys {
+				if err := b.pnpmDependency(name, all.values[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (b *builder) pnpmDependency(name string, of *value) error {
+	version := of.get("version")
+	if version == nil || strings.HasPrefix(version.text, "runtime:") {
+		return nil
+	}
+	from, _, _ := strings.Cut(version.text, "(")
+	switch {
+	case strings.HasPrefix(from, "link:"):
+		return b.own(of.line, name)
+	case !strings.Contains(from, ":") || len(b.unpinnables[name]) > 0:
+		return nil
+	}
+	return b.unpinnable(of.line, name, "", "comes from a URL of its own or a file")
 }
 
 // pnpmSnapshots reads what version 9 says of the packages' dependencies: one
@@ -101,11 +145,13 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	if resolution == nil {
 		return b.wrong(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
 	}
-	if resolution.get("directory") != nil {
-		return nil
-	}
 	name, version, err := b.pnpmKey(line, key, entry)
-	if err != nil {
+	switch {
+	case resolution.get("directory") != nil && err != nil:
+		return nil //nolint:nilerr // it has no name that a registry could have
+	case resolution.get("directory") != nil:
+		return b.own(line, name)
+	case err != nil:
 		return err
 	}
 	hashed, linked := resolution.get("integrity") != nil, resolution.get("tarball") != nil

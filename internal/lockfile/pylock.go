@@ -42,7 +42,7 @@ func (b *builder) pylockPackage(p *value) error {
 		return err
 	}
 	if p.get("directory") != nil {
-		return nil
+		return b.own(p.line, name)
 	}
 	version, _, err := b.string(p, "version")
 	if err != nil {

@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
@@ -106,6 +107,13 @@ func isDirectory(of string) bool {
 	return strings.HasPrefix(of, ".") || strings.HasPrefix(of, "/") || strings.HasPrefix(of, "file:")
 }
 
+// isArchive tells whether a requirement is a file in the project's directory, whose package pip finds out from the file.
+func isArchive(of string) bool {
+	return slices.ContainsFunc([]string{".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.lz", ".tar.lzma"}, func(suffix string) bool {
+		return strings.HasSuffix(strings.ToLower(of), suffix)
+	}) && !strings.ContainsAny(of, "@:=<>~")
+}
+
 // requirementPin reads a requirement and its hashes.
 func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	if strings.Contains(spec, "${") {
@@ -123,7 +131,7 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 	}
 	named, m := begins.FindStringSubmatch(before), pinned.FindStringSubmatch(before)
 	switch {
-	case named == nil:
+	case named == nil || isArchive(before):
 		return b.wrong(line, "%q has no name of a package; write name==version with its --hash", excerpt.Of(before, maxQuoted))
 	case strings.ContainsAny(before, "@:"):
 		return b.unpinnable(line, named[1], "", "comes from a URL or a repository, not from an index")

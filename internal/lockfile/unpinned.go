@@ -15,6 +15,7 @@ import (
 const (
 	hasNoHash   = "has no hash"
 	hasWeakHash = "has only a weak hash, which can be forged"
+	isOwn       = "is a directory of the project's own"
 )
 
 // Skipped is an entry of a lockfile that no client asks a registry for: it says nothing about any package.
@@ -40,10 +41,24 @@ func (b *builder) unpinnable(line int, name, version, reason string) error {
 	} else {
 		version = ""
 	}
-	if b.count++; b.count > maxPins {
-		return b.wrong(line, "the file has more than %d entries", maxPins)
+	return b.refuse(canonical, policy.Unpinned{Version: version, Reason: reason, Lockfile: b.name, Line: line})
+}
+
+// own refuses the name of a directory of the project's own: what a registry has under it is another package. No remark says so, since
+// the project's clients don't ask for it.
+func (b *builder) own(line int, name string) error {
+	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
+	if err != nil || b.resolved {
+		return nil //nolint:nilerr // no registry has a package of that name
 	}
-	b.unpinnables[canonical] = append(b.unpinnables[canonical], policy.Unpinned{Version: version, Reason: reason, Lockfile: b.name, Line: line})
+	return b.refuse(canonical, policy.Unpinned{Reason: isOwn, Lockfile: b.name, Line: line})
+}
+
+func (b *builder) refuse(canonical string, u policy.Unpinned) error {
+	if b.count++; b.count > maxPins {
+		return b.wrong(u.Line, "the file has more than %d entries", maxPins)
+	}
+	b.unpinnables[canonical] = append(b.unpinnables[canonical], u)
 	return nil
 }
 
@@ -62,7 +77,9 @@ func (l *Lockfile) Remarks() (remarks []string) {
 	var entries []Skipped
 	for name, all := range l.Unpinned {
 		for _, u := range all {
-			entries = append(entries, Skipped{name, u.Line, u.Reason})
+			if u.Reason != isOwn {
+				entries = append(entries, Skipped{name, u.Line, u.Reason})
+			}
 		}
 	}
 	if len(entries) > 0 {

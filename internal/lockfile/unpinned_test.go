@@ -77,7 +77,7 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"a repository":   {"\"node_modules/a\": {\"version\": \"1.0.0\", \"resolved\": \"git+ssh://git@code.example/a.git#abc\"}", "a", "1.0.0", 3, "from a repository"},
 			"a file":         {"\"node_modules/a\": {\"version\": \"file:a.tgz\", \"resolved\": \"file:a.tgz\", \"integrity\": \"{a512}\"}", "a", "", 3, "a file"},
 			"a URL":          {"\"node_modules/b\": {\"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "b", "1.0.0", 3, "a URL of its own"},
-			"an alias":       {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"},
+			"an alias":       {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"}, // and b: see below
 			"another system": {"\"node_modules/@esbuild/aix-ppc64\": {\"dev\": true, \"optional\": true}", "", "", 3, "another system"},
 		},
 		"pnpm-lock.yaml": {
@@ -108,7 +108,7 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			}
 			for _, asked := range []string{"good", "a", "b", "unnamed"} {
 				ref := pkgref.Ref{Ecosystem: lock.Ecosystem, Name: asked}
-				if refused := len(set.For(ref).Unpinned) > 0; refused != (asked == c.name) {
+				if refused := len(set.For(ref).Unpinned) > 0; refused != (asked == c.name || asked == "b" && what == "an alias") {
 					t.Errorf("%s, %s: %s is refused: %t", name, what, asked, refused)
 				}
 			}
@@ -125,6 +125,50 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			if _, unpinned, err := lockfile.ParseResolved(name, []byte(fill(text))); err == nil && len(unpinned) != 1 {
 				t.Errorf("%s, %s: a resolver's answer has %v", name, what, unpinned)
 			}
+		}
+	}
+}
+
+// TestNamesThatAreTakenFromElsewhere: what a registry has under such a name is another package, so it is refused, also where other names are
+// left to the policy: a directory of the project's own, without a remark, and both names of what has another name itself.
+func TestNamesThatAreTakenFromElsewhere(t *testing.T) {
+	for name, cases := range map[string]map[string][]string{
+		"uv.lock": {
+			"source = { editable = \"a\" }\n": {"a"}, "source = { virtual = \".\" }\n": {"a"}, "source = { directory = \"a\" }\n": {"a"},
+		},
+		"pylock.toml": {"directory = { path = \"a\" }\n": {"a"}},
+		"package-lock.json": {
+			"\"lib/a\": {\"version\": \"1.0.0\"},\n\"node_modules/a\": {\"resolved\": \"lib/a\", \"link\": true}":                                     {"a"},
+			"\"node_modules/a\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"git+ssh://git@code.example/c.git#abc\"}":                {"a", "@s/c"},
+			"\"node_modules/a\": {\"optional\": true, \"resolved\": \"https://files.example/a.tgz\", \"integrity\": \"{a512}\"}":                      {"a"},
+			"\"node_modules/b\": {\"name\": \"c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}": {"b", "c"},
+		},
+		"pnpm-lock.yaml": {
+			"  a@file:../a:\n    resolution: {directory: ../a, type: directory}\n":                                                                                                                        {"a"},
+			"importers:\n  .:\n    dependencies:\n      '@s/a': {specifier: 'workspace:*', version: 'link:../a'}\n":                                                                                       {"@s/a"},
+			"importers:\n  .:\n    devDependencies:\n      a: {specifier: x/c, version: 'c@https://code.example/x/c/tar.gz/abc(good@1.0.0)'}\n      b: {specifier: 1, version: '@s/b@1.0.0(a@file:x)'}\n": {"a"},
+			"dependencies:\n  a: {specifier: 'link:../a', version: 'link:../a'}\n":                                                                                                                        {"a"},
+		},
+	} {
+		for entry, refused := range cases {
+			name, text := entryOf(name, fill(entry))
+			lock, err := lockfile.Parse(name, []byte(fill(text)))
+			if err != nil || len(lock.Pins) != 1 || len(lock.Unpinned) != len(refused) {
+				t.Errorf("%s: %v; %+v, want %v refused", entry, err, lock, refused)
+				continue
+			}
+			for _, one := range refused {
+				if len(lock.Unpinned[one]) == 0 {
+					t.Errorf("%s: %+v is refused, want %s", entry, lock.Unpinned, one)
+				} else if own := strings.Contains(lock.Unpinned[one][0].Reason, "project's own"); own != (len(lock.Remarks()) == 0) {
+					t.Errorf("%s: %+v is refused, and %q remarked", entry, lock.Unpinned, lock.Remarks())
+				}
+			}
+		}
+	}
+	for _, line := range []string{"a-1-py3-none-any.whl", "a-1.tar.gz --hash=sha256:{a256}", "sub/a.whl"} {
+		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line))); err == nil {
+			t.Errorf("%s: %+v; want no lockfile, since nobody knows the name", line, lock)
 		}
 	}
 }

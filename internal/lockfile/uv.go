@@ -55,7 +55,7 @@ func (b *builder) uvPackage(p *value) error {
 	}
 	for _, local := range []string{"virtual", "editable", "directory"} {
 		if source.get(local) != nil {
-			return nil
+			return b.own(p.line, name)
 		}
 	}
 	if source.get("registry") == nil {

@@ -13,6 +13,8 @@ type jsonKeys struct {
 	framed  bool // messages have lengths before them, which may have zero bytes in them
 	sniffed bool // it does not say that it is JSON
 	over    bool // nothing more is read of it
+	prefix  int  // bytes that have come of what is before a message
+	marked  int  // bytes that have come of a byte order mark; -1: something else has come
 
 	open    []byte // brackets that are open, from the outermost on
 	within  bool   // inside of a string
@@ -35,7 +37,10 @@ func (j *jsonKeys) read(p []byte) string {
 			return wrongText
 		}
 		j.words.take(c)
-		if j.loose = j.loose || !j.strict(c); j.loose && j.mentions() {
+		if !j.before(c) {
+			j.loose = j.loose || !j.strict(c)
+		}
+		if j.loose && j.mentions() {
 			return wrongLoose
 		}
 		if c == ':' && !j.within && j.was && len(j.open) == 1 && j.overrides() {
@@ -68,6 +73,32 @@ func (j *jsonKeys) overrides() bool {
 	return j.key.ends() && !data
 }
 
+// framePrefix is how many bytes are before a message: one of flags, and four of its length.
+const framePrefix = 5
+
+// before takes a byte that is before a text in JSON and not of it: of a mark that it is UTF-8, or of what tells a message's length; false: it is
+// none. The first byte of a length is zero, and no JSON has such a byte, so nobody takes the one for the other.
+func (j *jsonKeys) before(c byte) bool {
+	const mark = "\xef\xbb\xbf"
+	if j.marked >= 0 && j.marked < len(mark) {
+		if c == mark[j.marked] {
+			j.marked++
+			return true
+		}
+		j.loose, j.marked = j.loose || j.marked > 0, -1
+	}
+	const lastMessage = 2 // a flag
+	switch {
+	case !j.framed || j.within || len(j.open) > 0 || j.prefix == 0 && c != 0 && c != lastMessage:
+		return false
+	case j.prefix == 1 && c != 0:
+		j.loose = true
+	}
+	j.prefix = (j.prefix + 1) % framePrefix
+	j.token, j.done, j.was = false, false, false
+	return true
+}
+
 // maxOpen is how many brackets may be open in what is read by the letter. Servers differ from some hundreds on.
 const maxOpen = 100
 
@@ -76,7 +107,7 @@ func (j *jsonKeys) strict(c byte) bool {
 	switch {
 	case j.within:
 		return j.inString(c)
-	case strings.IndexByte(" \t\r\n", c) >= 0:
+	case strings.IndexByte(" \t\r\n", c) >= 0, c == 0x1e && len(j.open) == 0: // which is before each text of a sequence (RFC 7464)
 		j.token = false
 		return true
 	case c == ',' || c == ':':
@@ -164,6 +195,7 @@ type words struct {
 	was     bool   // the last word was one
 	hidden  bool   // a letter of the word is written in a way that hides it
 	escaped bool   // behind a backslash
+	joined  bool   // behind one at the end of a line
 	digits  []byte // of an escape, from its letter on
 	braced  bool   // they stand in braces
 }
@@ -179,9 +211,12 @@ func (w *words) take(c byte) {
 		w.escaped = true
 	case c == 0 || c == '_' || c == '-' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
 		w.add(c)
+		w.joined = false
+	case w.joined && (c <= ' ' || c >= 0x80): // the line's end, or how the next one is set in
 	default:
+		w.joined = false
 		w.end()
-		w.named = w.named || w.was && (c == ':' || c == '=')
+		w.named = w.named || w.was && strings.IndexByte(":=/#", c) >= 0 // what stands behind a key, or a comment before that
 	}
 }
 
@@ -200,11 +235,13 @@ func (w *words) end() {
 	w.found, w.hidden = w.found || w.was, false
 }
 
-// escape takes the byte behind a backslash. At the end of a line both are nothing.
+// escape takes the byte behind a backslash. At the end of a line, of which there are some in Unicode as well, both are nothing in a string,
+// to some with the blanks behind them, and something else in a comment: either way they hide a word.
 func (w *words) escape(c byte) {
 	w.escaped = false
 	switch {
-	case c == '\r' || c == '\n':
+	case c == '\r' || c == '\n' || c >= 0x80:
+		w.hidden, w.joined = true, true
 	case strings.IndexByte("abefnrtv", c) >= 0:
 		w.end()
 	case strings.IndexByte("uUxX", c) >= 0:

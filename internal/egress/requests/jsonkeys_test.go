@@ -50,6 +50,10 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 100) + `{"_method":1}` + strings.Repeat("]", 100) + "}": both, `{"a":` + strings.Repeat("[", 98) + `{"_method":1}` + strings.Repeat("]", 98) + "}": none,
 		"{a: _method": json, "{a: _method}": json, "{'_me\\\nthod':1}": both, `{"\_method"=1}`: both, `{'\x5fmethod':1}`: both, `{'\137method':1}`: both, `{'\u{5f}method':1}`: both, `{'\u005fmethod':1}`: both, `{"\U0000005fmethod":1}`: both, "{_method\x7f :1}": both,
 
+		// A line's end behind a backslash joins what is beside it in a string, to some with blanks and over all of two bytes, and ends a comment.
+		"{'_met\\\r\nhod':1}": both, "{'_met\\\u2028hod':1}": both, "{? \"_met\\\n   hod\" : 1}": both, "{? \"_met\\\n\\\r\n\thod\" : 1}": both, "{ //a\\\n_method:1}": both, "{ #a\\\n  _method:1}": both,
+		"{\"a\":'it\\\n goes on'}": json, "{_method/*a*/:1}": both, "{'_method' // a\n :1}": both, "{_method #a\n:1}": both,
+
 		// Behind comments.
 		"#\n{\"_method\":\"DELETE\"}": both, "// a\n/* { */ # b\n {\"_method\":1}": both, "# a \r {_method:1}": both, "# a \u0085{_method:1}": both, "// \u2028 {_method:1}": both, "/**/{_method:1}": both, "#": none,
 		"# a\nb\n{ _method: 1 }": json, "/* sends _method: */ function f() { return { _method: /a/ } }": json, "#!/bin/sh\n_method=1": json, "/ {_method:1}": json,
@@ -63,6 +67,39 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 				if wrong := verdict(kind, []byte(body), cut); (wrong != "") != (refused > at) {
 					t.Errorf("%s by %d: %q is %q", kind, cut, body, wrong)
 				}
+			}
+		}
+	}
+}
+
+// TestMessagesOfJSONAreByTheLetter: before JSON there may be a mark, a message's length or a sequence's sign, and it stays JSON, in which such a
+// word is no key. A length that stands within it makes it none.
+func TestMessagesOfJSONAreByTheLetter(t *testing.T) {
+	message := func(flags byte, text string) string {
+		return string([]byte{flags, 0, 0, byte(len(text) >> 8), byte(len(text))}) + text
+	}
+	code := message(0, `{"text":"a().method(), --method=GET, __method__, \"_method\": 1","b":{"_method":1}}`)
+	for body, refused := range map[[2]string]bool{
+		{"application/connect+json", code}:                                                             false,
+		{"application/connect+json", code + code + message(2, "{}")}:                                   false,
+		{"application/grpc-web+json", message(0, "{\"a\":\""+strings.Repeat("a", ':'-8)+"\"}") + code}: false,
+		{"application/connect+json", code + message(0, `{"_method":1}`)}:                               true,
+		{"application/connect+json", message(1, "\x1f\x8b") + code}:                                    true,
+		{"application/connect+json", "\x00\x01\x00\x00\x00" + code}:                                    true,
+		{"application/connect+json", message(0, "{\"a\":\""+message(0, `{\"_method\":1}`)+"\"}")}:      true,
+		{"application/connect+json", message(0, "{\"a\":"+message(0, `{"_method":1}`)+"}")}:            true,
+		{"application/connect+json", "\x00\x00{\"_method\":1}"}:                                        true,
+		{"application/json-seq", "\x1e{\"a\":\"--method\"}\n\x1e{\"b\":\"_method\"}\n"}:                false,
+		{"application/json-seq", "\x1e{\"a\":1}\n\x1e{\"_method\":1}\n"}:                               true,
+		{"application/json-seq", "{\x1e\"a\":\"_method\"}"}:                                            true,
+		{"application/json", "\ufeff{\"a\":\"--method\"}"}:                                             false,
+		{"application/json", "\ufeff{\"_method\":1}"}:                                                  true,
+		{"application/json", "\xef\xbb{\"a\":\"_method\"}"}:                                            true,
+		{"application/json", "\ufeff\ufeff{\"a\":\"_method\"}"}:                                        true,
+	} {
+		for _, cut := range []int{1, 2, 7, len(body[1])} {
+			if wrong := verdict(body[0], []byte(body[1]), cut); (wrong != "") != refused {
+				t.Errorf("%s by %d: %q is %q", body[0], cut, body[1], wrong)
 			}
 		}
 	}

@@ -158,6 +158,29 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
+// TestAPlaceOfItsOwnIsBelowItsRegistry: two registries of one host are not mixed up by paths that clients are shown.
+func TestAPlaceOfItsOwnIsBelowItsRegistry(t *testing.T) {
+	for page, want := range map[string]string{
+		"https://index.example/@s%2ffoo":         "https://index.example/@s/foo/-/foo-1.0.0.tgz",
+		"https://index.example/npm/own/@s%2Ffoo": "https://index.example/npm/own/@s/foo/-/foo-1.0.0.tgz",
+		"https://index.example:8443/npm/@s/foo":  "https://index.example/npm/@s/foo/-/foo-1.0.0.tgz",
+		"https://other.example/npm/@s/foo":       "https://index.example/@s/foo/-/foo-1.0.0.tgz",
+	} {
+		host := "https://index.example"
+		if strings.Contains(page, ":8443") {
+			host += ":8443"
+		}
+		body := fmt.Sprintf(`{"name":"@s/foo","versions":{"1.0.0":{"name":"@s/foo","version":"1.0.0","dist":{"tarball":%q,"shasum":%q}}}}`, host+"/files/4711", sha1A)
+		ix, err := npm.New().ParseIndex("@s/foo", ecosystem.PageOf(page, typeFull, []byte(body)), &ecosystem.MemoryRows{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ix.Files) != 1 || ix.Files[0].ClientURL() != want || !strings.HasSuffix(want, ix.Files[0].Path) {
+			t.Errorf("%s: %+v; want %s", page, ix, want)
+		}
+	}
+}
+
 func TestLeftOut(t *testing.T) {
 	for name, c := range map[string]struct{ release, reason string }{
 		"loose version":      {`"1.0":{"name":"foo","version":"1.0"}`, "not a semantic version"},

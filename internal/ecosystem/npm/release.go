@@ -227,6 +227,19 @@ func (p *packument) digestText(r *release, v jsontext.Value) string {
 	return s
 }
 
+// placeOn is the path on a host below which the registry of the page is, "" if it is the host's root or the page is on another host.
+func (p *packument) placeOn(host string) string {
+	page, err := ecosystem.PathOf(openScopes(p.base.EscapedPath()))
+	if err != nil || host != p.base.Host {
+		return ""
+	}
+	place, below := strings.CutSuffix(page, "/"+p.index.Project)
+	if !below {
+		return ""
+	}
+	return place
+}
+
 // resolve takes a tarball's link apart and gives the URL for clients. Some registries have tarballs at paths that
 // name no release. Clients are given one that does; the tarball itself says whose it is (Inspect).
 func (p *packument) resolve(r *release, link string) string {
@@ -248,7 +261,7 @@ func (p *packument) resolve(r *release, link string) string {
 			return ""
 		}
 		t.file = bareName(p.index.Project) + "-" + r.version + tarballSuffix
-		path = "/" + p.index.Project + "/-/" + t.file
+		path = p.placeOn(u.Host) + "/" + p.index.Project + "/-/" + t.file
 		r.file.Shown = "https://" + u.Hostname() + path
 	case !named || t.ran || t.project != p.index.Project || t.version != r.version:
 		r.refuse("its tarball's path is that of another release")

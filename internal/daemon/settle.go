@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -39,11 +41,15 @@ func (s settler) settleKeeper(ctx context.Context, sandbox string) error {
 	return nil
 }
 
-// settleGateway waits until the gateway has put all on record. Where there is none, nothing is counted.
+// settleGateway waits until the gateway has put all on record. Where there is none, nothing is counted; one that is there
+// and can't be reached now, as its backlog is full, may have counted something.
 func settleGateway(ctx context.Context, uplink, sandbox string) error {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "unix", uplink)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return nil // there is no gateway
+	case err != nil:
+		return fault.Wrap(fault.ErrUnavailable, err, "the gateway could not be asked what it has refused")
 	}
 	defer raw.Close()
 	if until, ok := ctx.Deadline(); ok {

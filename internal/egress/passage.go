@@ -35,6 +35,7 @@ type passage struct {
 	gone    func() bool // the guest has said that the connection's client has gone
 	cancel  context.CancelFunc
 	out, in atomic.Int64 // bytes to the host, and from it
+	said    atomic.Bool  // the guest says no more, and the host has all that it said
 
 	reaching sync.Mutex // held while the host is judged and dialled, so that it is judged once
 	target   outbound.Target

@@ -92,7 +92,7 @@ func closeWrite(conn net.Conn) error {
 // one way ends both: a connection whose other half was lost must not look ended.
 func (p *passage) relay(far *metered, guest io.Reader) {
 	var both sync.WaitGroup
-	errand.In(&both, func() { p.copy(far, whole{guest, p.gone}) })
+	errand.In(&both, func() { p.said.Store(p.copy(far, whole{guest, p.gone})) })
 	errand.In(&both, func() { p.copy(p.guest, far) })
 	both.Wait()
 }
@@ -112,7 +112,8 @@ func (w whole) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *passage) copy(to net.Conn, from io.Reader) {
+// copy tells whether all was passed on.
+func (p *passage) copy(to net.Conn, from io.Reader) bool {
 	buf := make([]byte, relayBuffer)
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buf)
 	if err == nil {
@@ -125,6 +126,7 @@ func (p *passage) copy(to net.Conn, from io.Reader) {
 	default:
 		p.stop("")
 	}
+	return err == nil
 }
 
 // tooMuch is how guests.connect says that a run has carried all that it may.

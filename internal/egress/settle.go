@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
 // company are the streams that are being answered.
@@ -89,9 +90,12 @@ const settleTime = 4 * time.Second
 // streams end by themselves, since the keeper has closed them. Who else waits to put more on record at a time no
 // longer does.
 func (s *stream) settle(ctx context.Context, number uint64) {
+	var parting sync.WaitGroup
+	defer parting.Wait()
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	s.router.guests.hurry(s.sandbox)
+	errand.In(&parting, func() { s.router.partWithGone(ctx, s.sandbox) })
 	switch {
 	case !s.router.company.alone(ctx, number, s.sandbox):
 		s.reply(channel.Reply{Error: "some of its connections had not ended"})
@@ -99,6 +103,26 @@ func (s *stream) settle(ctx context.Context, number uint64) {
 		s.reply(channel.Reply{Error: "what became of them could not be recorded"})
 	default:
 		s.reply(channel.Reply{OK: true})
+	}
+}
+
+// partWithGone ends, until ctx does, connections of a sandbox that has ended of which nobody waits for more: the guest
+// is gone, and the host has all that it said. The host need not end one for minutes, and a look comes only once in a
+// while.
+func (r *Router) partWithGone(ctx context.Context, sandbox string) {
+	again := time.NewTicker(roomAgain)
+	defer again.Stop()
+	for {
+		for _, p := range r.passages.of(sandbox) {
+			if p.said.Load() && hungUp(p.guest) {
+				p.stop(guestGone)
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

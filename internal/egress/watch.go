@@ -49,6 +49,18 @@ func (ps *passages) bySandbox() map[string]map[uint64]*passage {
 	return all
 }
 
+// of are those of a sandbox.
+func (ps *passages) of(sandbox string) (all []*passage) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for p := range ps.open {
+		if p.sandbox == sandbox {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 func (p *passage) begun() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,6 +122,8 @@ func (rs *rounds) begin(sandbox string, do func()) {
 
 func (rs *rounds) wait() { rs.group.Wait() }
 
+const guestGone = "the sandbox's end of the connection has gone"
+
 // lookTime bounds a question whether connections may go on.
 const lookTime = 5 * time.Second
 
@@ -118,7 +132,7 @@ const lookTime = 5 * time.Second
 func (r *Router) look(ctx context.Context, sandbox string, open map[uint64]*passage) {
 	for _, p := range open {
 		if hungUp(p.guest) {
-			p.stop("the sandbox's end of the connection has gone")
+			p.stop(guestGone)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)

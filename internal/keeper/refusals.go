@@ -23,6 +23,8 @@ type refusals struct {
 	busy    int           // those who may still count, or tell
 	changed chan struct{} // closed, and made anew, when nobody is busy any more
 	over    bool          // the keeper has forgotten the sandbox
+
+	drop func() // is called when nothing is left of a sandbox that is over; nil: nobody keeps them
 }
 
 func newRefusals() *refusals { return &refusals{changed: make(chan struct{})} }
@@ -35,12 +37,20 @@ func (r *refusals) begin() {
 }
 
 func (r *refusals) end() {
+	if r.leave() && r.drop != nil {
+		r.drop() // not under r.mu: it takes the server's first
+	}
+}
+
+// leave is end without the dropping. done: nothing is left, and the keeper has forgotten the sandbox.
+func (r *refusals) leave() (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.busy--; r.busy == 0 {
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}
+	return r.over && r.busy == 0 && r.count == 0
 }
 
 // add counts a stream; first: whoever asks is to tell the gateway, and is busy until then.
@@ -172,6 +182,7 @@ func (s *Server) refusalsOf(id string) *refusals {
 	r := s.refusals[id]
 	if r == nil {
 		r = newRefusals()
+		r.drop = func() { s.dropRefusals(id, false) }
 		s.refusals[id] = r
 	}
 	r.mu.Lock()
@@ -179,6 +190,10 @@ func (s *Server) refusalsOf(id string) *refusals {
 	r.over = false
 	return r
 }
+
+// maxLeftRefusals is of how many forgotten sandboxes the count is kept that nobody has taken. A daemon takes it when it
+// writes the end; one of an older release does not, nor one that finds the sandbox lost.
+const maxLeftRefusals = 1_024
 
 // dropRefusals forgets those of an id, if the sandbox is forgotten (over) or was before, and nothing is left to tell.
 func (s *Server) dropRefusals(id string, over bool) {
@@ -192,6 +207,26 @@ func (s *Server) dropRefusals(id string, over bool) {
 	defer r.mu.Unlock()
 	if r.over = r.over || over; r.over && r.busy == 0 && r.count == 0 {
 		delete(s.refusals, id)
+	}
+	if over && len(s.refusals)-len(s.sandboxes) > maxLeftRefusals {
+		s.dropOneOfOthers(id)
+	}
+}
+
+// dropOneOfOthers gives up the count of a sandbox that was forgotten earlier, whichever that is. s.mu is held.
+func (s *Server) dropOneOfOthers(id string) {
+	for other, r := range s.refusals {
+		if other == id || s.sandboxes[other] != nil {
+			continue
+		}
+		r.mu.Lock()
+		idle, count := r.over && r.busy == 0, r.count
+		r.mu.Unlock()
+		if idle {
+			s.log.Warn("nobody asks for what forgotten sandboxes were refused; the count of one is given up", slog.String("sandbox", other), slog.Int64("streams", count))
+			delete(s.refusals, other)
+			return
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func TestHalvesOfConnections(t *testing.T) {
 // TestAConnectionThatIsTakenOverHasTheAnswersTime: without one it waits as long as its client does.
 func TestAConnectionThatIsTakenOverHasTheAnswersTime(t *testing.T) {
 	for _, within := range []time.Duration{0, time.Hour} {
-		url, _ := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		url, _ := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := (&httphead.Answer{ResponseWriter: w, Within: within}).Hijack()
 			if err != nil {
 				t.Error(err)
@@ -165,7 +165,7 @@ func (ample) Give(int64)      {}
 func TestFieldsBehindABodyAreBounded(t *testing.T) {
 	const most = 8 << 10
 	for size, whole := range map[int]bool{100: true, most: true, most + 1: false, 3 * most: false} {
-		url, framed := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		url, framed := serving(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "body")
 			w.Header().Set(http.TrailerPrefix+"Behind", strings.Repeat("x", size-len("Behind")-32))
 		})

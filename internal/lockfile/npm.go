@@ -161,14 +161,23 @@ func (b *builder) npmSource(entry *value, asked bool) (reason string, err error)
 	if err != nil || line == 0 {
 		return "", err
 	}
-	u, err := url.Parse(resolved)
+	path, is := webPath(resolved)
 	switch {
-	case err != nil || (u.Scheme != "https" && u.Scheme != "http"):
+	case !is:
 		return "comes from a repository or a file", nil
-	case asked && !strings.Contains(u.Path, "/-/"):
+	case asked && !strings.Contains(path, "/-/"):
 		return "comes from a URL of its own", nil
 	}
 	return "", nil
+}
+
+// webPath is the path of a URL of https or http.
+func webPath(location string) (path string, ok bool) {
+	u, err := url.Parse(location)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") {
+		return "", false
+	}
+	return u.Path, true
 }
 
 // npmTarball checks a URL that a registry's usual ones look like: it must be that of the release's own tarball. Otherwise

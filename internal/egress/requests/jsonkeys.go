@@ -3,6 +3,7 @@ package requests
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonKeys reads the keys of an object in JSON: there are frameworks that take one for a form. Servers read alike what is JSON by the
@@ -24,8 +25,9 @@ type jsonKeys struct {
 	key     key    // the last string
 	was     bool   // the value that has ended was a string
 
-	loose bool // what came is no JSON by the letter
-	words words
+	letter []byte // of UTF-8 in a string, as far as it has come
+	loose  bool   // what came is no JSON by the letter
+	words  words
 }
 
 func (j *jsonKeys) read(p []byte) string {
@@ -38,6 +40,9 @@ func (j *jsonKeys) read(p []byte) string {
 		}
 		j.words.take(c)
 		if !j.before(c) {
+			if j.within && !j.isLetter(c) && !j.sniffed {
+				return wrongText // there are servers that leave such a byte out of a key
+			}
 			j.loose = j.loose || !j.strict(c)
 		}
 		if j.loose && j.mentions() {
@@ -62,6 +67,21 @@ func (j *jsonKeys) end() string {
 
 // mentions tells whether a word of the text may be the method's key.
 func (j *jsonKeys) mentions() bool { return j.words.named || j.words.found && !j.sniffed }
+
+// isLetter takes a byte of a string; false: it ends what is no letter of UTF-8.
+func (j *jsonKeys) isLetter(c byte) bool {
+	if len(j.letter) == 0 && c < utf8.RuneSelf {
+		return true
+	}
+	j.letter = append(j.letter, c)
+	if !utf8.FullRune(j.letter) {
+		return true
+	}
+	_, n := utf8.DecodeRune(j.letter)
+	whole := n == len(j.letter)
+	j.letter = j.letter[:0]
+	return whole && n > 1
+}
 
 // dataKey is a key that many services have in what they are told of requests. In JSON no server takes it for the
 // request's own method.
@@ -189,6 +209,7 @@ func (j *jsonKeys) escape(c byte) bool {
 
 // words looks for the method's keys among the words of a text of which nobody knows how it is read. The zero value is ready.
 type words struct {
+	last    byte
 	found   bool // one of them is there
 	named   bool // and what stands behind a key comes behind it
 	word    key
@@ -202,6 +223,11 @@ type words struct {
 
 // take takes one byte.
 func (w *words) take(c byte) {
+	w.read(c)
+	w.last = c
+}
+
+func (w *words) read(c byte) {
 	switch {
 	case len(w.digits) > 0:
 		w.digit(c)
@@ -216,6 +242,7 @@ func (w *words) take(c byte) {
 	default:
 		w.joined = false
 		w.end()
+		w.found = w.found || c == '!' && w.last == '!'                  // a tag of YAML's, which may say that a key is written in base64
 		w.named = w.named || w.was && strings.IndexByte(":=/#", c) >= 0 // what stands behind a key, or a comment before that
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // checkProject compares a project's roots, and looks for lines among what was left out.
@@ -48,4 +50,25 @@ func TestAllOptionsOfALineAreRead(t *testing.T) {
 	}
 	checkProject(t, mixed{map[string]string{"requirements.txt": "--pre -i " + public() + " --no-binary :all: --require-hashes\nsix\n"}, nil, "six", nil})
 	checkProject(t, mixed{map[string]string{"requirements.txt": "-r a.txt -r b.txt --req c.txt\n", "a.txt": "six\n", "b.txt": "idna\n", "c.txt": "attrs\n"}, nil, "attrs idna six", nil})
+}
+
+// TestThePublicRegistryIsNamed: many public projects do that, and nothing is withheld for it. What is like it is another one.
+func TestThePublicRegistryIsNamed(t *testing.T) {
+	t.Parallel()
+	host := "registry." + strings.ToLower(pkgref.Node.Traits().OSV) + "js.org"
+	for file, text := range map[string]string{
+		".npmrc": "registry = %s\n", ".yarnrc": "registry \"%s\"\n", ".yarnrc.yml": "npmRegistryServer: %s\n",
+		"bunfig.toml": "[install]\nregistry = '%s'\n", "pnpm-workspace.yaml": "registries:\n  default: %s\n",
+	} {
+		for address, roots := range map[string]string{
+			"https://" + host + "/": "ms", "https://" + strings.ToUpper(host): "ms",
+			"https://" + host + ".x.example/": "", "https://u:p@" + host + "/": "", "https://" + host + "@x.example/": "",
+			"https://" + host + ":8443/": "", "http://" + host + "/": "", "https://x.example/" + host: "", "${REGISTRY}": "",
+		} {
+			t.Run(file+" "+address, func(t *testing.T) {
+				t.Parallel()
+				checkProject(t, mixed{map[string]string{"package.json": `{"dependencies":{"ms":"2"}}`, file: strings.Replace(text, "%s", address, 1)}, nil, roots, nil})
+			})
+		}
+	}
 }

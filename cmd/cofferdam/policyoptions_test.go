@@ -72,3 +72,10 @@ func TestThePublicRegistryIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestOddFilesAreNoNames: a name that is another argument's is not the project's, and Haskell's package.yaml is no error.
+func TestOddFilesAreNoNames(t *testing.T) {
+	t.Parallel()
+	checkProject(t, mixed{map[string]string{"requirements.txt": "-e ./lib\nacme-lib\n", "lib/setup.py": "setup(name=NAME, x=[E(name='other')])\n"}, nil, "", []string{"acme-lib: whether"}})
+	checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", "package.yaml": "name: x\ndependencies:\n- base >= 4\n"}, nil, "six", []string{"package.yaml: it is no package as pnpm has it"}})
+}

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +115,20 @@ func TestWhatIsNotedIsBounded(t *testing.T) {
 			t.Errorf("line %d", n)
 		}
 	})
+}
+
+// TestAlternativesTakeBoundedWork: braces in one pattern, and in many that take away what others lead to.
+func TestAlternativesTakeBoundedWork(t *testing.T) {
+	t.Parallel()
+	many := slices.Repeat([]string{"!{" + strings.Repeat("a,", 900) + "a}"}, 900)
+	for name, patterns := range map[string][]string{"one": {strings.Repeat("{a}", 300_000)}, "many": append(many, "b")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			within(t, func() {
+				if _, err := NewWants(deep{60}, lower).Members(Text{File: "f"}, patterns); err == nil {
+					t.Error("all of them were followed")
+				}
+			})
+		})
+	}
 }

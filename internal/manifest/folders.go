@@ -27,7 +27,7 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 		return nil, fmt.Errorf("its workspace has more than %d patterns", mostPatterns)
 	}
 	from := path.Dir(m.File)
-	l := leading{files: w.files, been: map[step]bool{}}
+	l, total := leading{files: w.files, been: map[step]bool{}}, 0
 	for i, written := range patterns {
 		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
 		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
@@ -38,6 +38,9 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 		all, err := alternatives(pattern)
 		if err != nil {
 			return nil, err
+		}
+		if total += len(all); total > mostAlternatives {
+			return nil, fmt.Errorf("the patterns of its workspace have more than %d alternatives", mostAlternatives)
 		}
 		for _, one := range all {
 			if not && takenBack(one, patterns[i+1:]) {
@@ -94,11 +97,17 @@ func unreadable(pattern string) string {
 
 const notRead = "this pattern can't be read surely, so that a member of the workspace may have any name"
 
-// mostAlternatives is how many patterns one may be with its braces.
-const mostAlternatives = 1_000
+const (
+	// mostAlternatives is how many patterns those of a workspace may be with their braces.
+	mostAlternatives = 2_000
+	mostBytes        = 4 << 10 // of a pattern with braces
+)
 
 // alternatives are a pattern's without braces, which may lie in each other and have slashes in them.
 func alternatives(pattern string) ([]string, error) {
+	if strings.Contains(pattern, "{") && len(pattern) > mostBytes { // each pair of braces copies it
+		return nil, fmt.Errorf("a pattern of its workspace has braces and more than %d bytes", mostBytes)
+	}
 	done, open := []string(nil), []string{pattern}
 	for len(open) > 0 {
 		one := open[len(open)-1]

@@ -94,7 +94,7 @@ func (l LeftOut) place() string {
 // Bounds of a project's manifests.
 const (
 	maxFiles   = 2_000
-	maxLooks   = 20_000 // for files that may not be there
+	maxLooks   = 10 * mostFolders // for files that may not be there, of which each directory may have several
 	maxRoots   = 50_000
 	maxLeftOut = 10_000
 	maxSought  = 1 << 30 // bytes

@@ -69,16 +69,20 @@ func yamlFormat() manifest.Format {
 		if err := yaml.Unmarshal(m.Data, &table); err != nil {
 			return err
 		}
-		text, err := json.Marshal(table)
-		if err != nil {
-			return err
-		}
-		var document packageJSON
-		if err := exactly(text, &document); err != nil {
-			return fmt.Errorf("it is no package: %w", err)
+		document, is := packageOf(table)
+		if !is { // Haskell's file of this name has a list of dependencies
+			w.Withhold(m.File, 0, "", "it is no package as pnpm has it, so that it may have any name")
+			return nil
 		}
 		return notePackage(w, m, document)
 	}}
+}
+
+// packageOf is what a table says as a package; is tells whether it is one.
+func packageOf(table map[string]any) (document packageJSON, is bool) {
+	text, err := json.Marshal(table)
+	is = err == nil && exactly(text, &document) == nil
+	return document, is
 }
 
 // notePackage notes what a package asks for. One without a name has that of its directory, as a member of a workspace.

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const (
@@ -33,20 +34,27 @@ func npmrcFormat() manifest.Format {
 		number := 0
 		for line := range strings.Lines(string(m.Data)) {
 			number++
-			key, _, _ := strings.Cut(strings.TrimSpace(line), "=")
-			noteKey(w, m, number, strings.Trim(strings.TrimSpace(key), `"'`))
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			noteKey(w, m, number, strings.Trim(strings.TrimSpace(key), `"'`), strings.Trim(strings.TrimSpace(value), `"'`))
 		}
 		return nil
 	}}
 }
 
+// isPublic tells of the address of the registry that npm asks by itself, which many projects name: its host begins with the ecosystem's name.
+func isPublic(address any) bool {
+	text, _ := address.(string)
+	return manifest.IsAt(text, "registry."+strings.ToLower(pkgref.Node.Traits().OSV)+"js.org")
+}
+
 // noteKey notes a setting of npm's that names a registry.
-func noteKey(w *manifest.Wants, m manifest.Text, number int, key string) {
+func noteKey(w *manifest.Wants, m manifest.Text, number int, key string, value any) {
 	scope, is := strings.CutSuffix(key, ":registry")
 	switch {
 	case strings.HasPrefix(key, "#"), strings.HasPrefix(key, ";"), strings.HasPrefix(key, "//"): // a comment, or of one registry
 	case strings.Contains(key, "${"):
 		w.Withhold(m.File, number, key, "it has a variable, whose value is not known here, and may name a registry")
+	case (key == "registry" || is) && isPublic(value):
 	case key == "registry":
 		w.Withhold(m.File, number, key, ownRegistry)
 	case is && strings.HasPrefix(scope, "@"):
@@ -69,7 +77,8 @@ func classicFormat() manifest.Format {
 			} else if at := strings.IndexAny(line, " \t"); at >= 0 {
 				key = strings.TrimSuffix(line[:at], ":")
 			}
-			noteKey(w, m, number, key)
+			value := strings.TrimLeft(line[strings.Index(line, key)+len(key):], "\": \t")
+			noteKey(w, m, number, key, strings.Trim(value, `"`))
 		}
 		return nil
 	}}
@@ -90,7 +99,7 @@ func yarnrcFormat() manifest.Format {
 		if err := yaml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Server != "" {
+		if document.Server != "" && !isPublic(document.Server) {
 			w.Withhold(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", ownRegistry)
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Scopes)) {
@@ -116,7 +125,7 @@ func bunFormat() manifest.Format {
 		if err := toml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Install.Registry != nil {
+		if document.Install.Registry != nil && !isPublic(document.Install.Registry) {
 			w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Install.Scopes)) {

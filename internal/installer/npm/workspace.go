@@ -34,12 +34,12 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	if err := settings(w, path.Dir(m.File)); err != nil {
 		return err
 	}
-	if document.Registry != nil {
+	if document.Registry != nil && !isPublic(document.Registry) {
 		w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
 	}
 	pnpmRegistries(w, m, document.Registries)
 	for _, key := range slices.Sorted(maps.Keys(document.Others)) {
-		noteKey(w, m, m.LineOf(key), key)
+		noteKey(w, m, m.LineOf(key), key, document.Others[key])
 	}
 	catalogs(w, m, document.Catalog, document.Catalogs)
 	for _, name := range slices.Sorted(maps.Keys(document.Overrides)) {
@@ -65,6 +65,7 @@ func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]an
 		table, _ := registries[key].(map[string]any)
 		scopes, _ := table["scopes"].([]any)
 		switch {
+		case isPublic(registries[key]):
 		case strings.HasPrefix(key, "@"):
 			keepScope(w, m, number, key)
 		case len(scopes) == 0 || table["default"] == true:

@@ -1,7 +1,6 @@
 package pip
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
@@ -77,8 +76,7 @@ func public() string { return strings.ToLower(pkgref.Python.Traits().OSV) }
 // into each Pipfile.
 func isPublic(address any) bool {
 	text, _ := address.(string)
-	at, err := url.Parse(text)
-	return err == nil && strings.EqualFold(at.Host, public()+".org") && at.User == nil && at.Scheme == "https"
+	return manifest.IsAt(text, public()+".org")
 }
 
 func namesPublic(name any) bool {

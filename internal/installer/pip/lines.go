@@ -57,7 +57,7 @@ var optionsOfALine = regexp.MustCompile(`\s--?[A-Za-z]`)
 func readRequirements(w *manifest.Wants, m manifest.Text) error {
 	for _, l := range joined(string(m.Data)) {
 		if strings.HasPrefix(l.text, "-") {
-			if err := readOption(w, m, l); err != nil {
+			if err := readOptions(w, m, l, requirementsFormat()); err != nil {
 				return err
 			}
 			continue
@@ -158,34 +158,6 @@ func note(w *manifest.Wants, file string, number int, text string) {
 	}
 }
 
-// silent are options that name no package and no place of one.
-func silent() []string {
-	return []string{
-		"--no-binary", "--only-binary", "--prefer-binary", "--require-hashes", "--pre", "--all-releases", "--only-final", "--use-feature", "--use-pep517", "--trusted-host",
-		"--config-settings", "-C", "--global-option", "--hash",
-	}
-}
-
-// readOption follows an option of a requirements file.
-func readOption(w *manifest.Wants, m manifest.Text, l line) error {
-	name, value := cutOption(l.text)
-	switch {
-	case slices.Contains([]string{"-r", "--requirement", "--requirements"}, name):
-		return include(w, m, l, requirementsFormat(), value)
-	case slices.Contains([]string{"-c", "--constraint", "--build-constraint"}, name):
-		return include(w, m, l, constraintsFormat(), value)
-	case slices.Contains([]string{"-e", "--editable"}, name):
-		return readDirectory(w, m, l, value)
-	case slices.Contains(silent(), name):
-	case slices.Contains([]string{"-i", "--index-url", "--pypi-url", "--extra-index-url"}, name) && isPublic(value):
-	case slices.Contains([]string{"-i", "--index-url", "--pypi-url", "--extra-index-url", "-f", "--find-links", "--no-index"}, name):
-		w.Withhold(m.File, l.number, name, otherRegistry)
-	default:
-		w.LeaveOut(m.File, l.number, l.text, "this option is not known here")
-	}
-	return nil
-}
-
 // include reads another file of the project.
 func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, value string) error {
 	file := path.Join(path.Dir(m.File), value)
@@ -206,12 +178,13 @@ func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, valu
 
 func isOutside(file string) bool { return file == ".." || strings.HasPrefix(file, "../") }
 
-// constraintsFormat reads what pip has for constraints: they ask for nothing, but say of names that they come from an address.
+// constraintsFormat reads what pip has for constraints: they ask for nothing, but say of names that they come from an address, and may
+// name registries.
 func constraintsFormat() manifest.Format {
 	return manifest.Format{Name: "constraints.txt", Read: func(w *manifest.Wants, m manifest.Text) error {
 		for _, l := range joined(string(m.Data)) {
-			if name, value := cutOption(l.text); slices.Contains([]string{"-r", "--requirement", "--requirements", "-c", "--constraint"}, name) {
-				if err := include(w, m, l, constraintsFormat(), value); err != nil {
+			if strings.HasPrefix(l.text, "-") {
+				if err := readOptions(w, m, l, constraintsFormat()); err != nil {
 					return err
 				}
 				continue
@@ -229,29 +202,6 @@ func noteAddress(w *manifest.Wants, file string, number int, text string) {
 	} else if why := otherPlace(text); why != "" {
 		leaveOut(w, file, number, text, why)
 	}
-}
-
-// cutOption parts an option from its value: -rfile, -r file, --requirement=file.
-func cutOption(text string) (name, value string) {
-	if strings.HasPrefix(text, "--") {
-		end := strings.IndexAny(text, "="+blanks)
-		if end < 0 {
-			return text, ""
-		}
-		return text[:end], unquoted(text[end+1:])
-	}
-	if len(text) < 2 {
-		return text, ""
-	}
-	return text[:2], unquoted(text[2:])
-}
-
-func unquoted(value string) string {
-	value = strings.Trim(value, "="+blanks)
-	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
-		return value[1 : len(value)-1]
-	}
-	return value
 }
 
 // readDirectory reads what a project in a directory of this one requires.

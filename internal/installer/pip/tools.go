@@ -82,7 +82,8 @@ func dropOthers(kind reflect.Type, table map[string]any) {
 
 var (
 	setupCall = regexp.MustCompile(`\bsetup\s*\(`)
-	setupName = regexp.MustCompile(`\bname\s*=\s*(?:"([A-Za-z0-9._-]+)"|'([A-Za-z0-9._-]+)')\s*[,)]`)
+	// setupName is each name that is given, with what is read of it if that is a text alone.
+	setupName = regexp.MustCompile(`\bname\s*=(?:\s*(?:"([A-Za-z0-9._-]+)"|'([A-Za-z0-9._-]+)')\s*[,)])?`)
 )
 
 // keepName keeps the name of a directory's own project. Without one that can be read, any name may be its.

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// checkProject compares a project's roots, and looks for lines among what was left out.
+func checkProject(t *testing.T, c mixed) {
+	t.Helper()
+	roots, lines := rootsAndLines(t, laidProject(t, c), false)
+	if roots != c.roots {
+		t.Errorf("the roots are %q, not %q; left out:\n%s", roots, c.roots, strings.Join(lines, "\n"))
+	}
+	for _, want := range c.lines {
+		if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
+			t.Errorf("nothing says %q:\n%s", want, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// TestAllOptionsOfALineAreRead: pip reads several in one line, by their beginnings too, and those of a constraints file.
+func TestAllOptionsOfALineAreRead(t *testing.T) {
+	t.Parallel()
+	const own = "https://x.example/simple"
+	for name, text := range map[string]string{
+		"behind the public index":  "-i " + public() + " --extra-index-url " + own,
+		"behind a long one":        "--index-url=" + public() + "\t--extra-index-url=" + own,
+		"behind one without value": "--pre --extra-index-url " + own,
+		"behind a host":            "--trusted-host x.example -i " + own,
+		"behind one with a value":  "--no-binary :all: -f wheels",
+		"behind a file":            "-r other.txt --no-index",
+		"in quotes":                "--pre '--extra-index-url=" + own + "'",
+		"by its beginning":         "--extra-index " + own,
+		"files by theirs":          "--find " + own,
+		"in constraints":           "-c limits.txt",
+		"in constraints' own":      "-c outer.txt",
+		"links at the public host": "-f " + public(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkProject(t, mixed{map[string]string{
+				"requirements.txt": text + "\nsix\n", "other.txt": "idna\n",
+				"limits.txt": "six<2\n--extra-index-url " + own + "\n", "outer.txt": "-c limits.txt\n",
+			}, nil, "", []string{"six: whether it comes from the public registry is not known"}})
+		})
+	}
+	checkProject(t, mixed{map[string]string{"requirements.txt": "--pre -i " + public() + " --no-binary :all: --require-hashes\nsix\n"}, nil, "six", nil})
+	checkProject(t, mixed{map[string]string{"requirements.txt": "-r a.txt -r b.txt --req c.txt\n", "a.txt": "six\n", "b.txt": "idna\n", "c.txt": "attrs\n"}, nil, "attrs idna six", nil})
+}
+
+// TestThePublicRegistryIsNamed: many public projects do that, and nothing is withheld for it. What is like it is another one.
+func TestThePublicRegistryIsNamed(t *testing.T) {
+	t.Parallel()
+	host := "registry." + strings.ToLower(pkgref.Node.Traits().OSV) + "js.org"
+	for file, text := range map[string]string{
+		".npmrc": "registry = %s\n", ".yarnrc": "registry \"%s\"\n", ".yarnrc.yml": "npmRegistryServer: %s\n",
+		"bunfig.toml": "[install]\nregistry = '%s'\n", "pnpm-workspace.yaml": "registries:\n  default: %s\n",
+	} {
+		for address, roots := range map[string]string{
+			"https://" + host + "/": "ms", "https://" + strings.ToUpper(host): "ms",
+			"https://" + host + ".x.example/": "", "https://u:p@" + host + "/": "", "https://" + host + "@x.example/": "",
+			"https://" + host + ":8443/": "", "http://" + host + "/": "", "https://x.example/" + host: "", "${REGISTRY}": "",
+		} {
+			t.Run(file+" "+address, func(t *testing.T) {
+				t.Parallel()
+				checkProject(t, mixed{map[string]string{"package.json": `{"dependencies":{"ms":"2"}}`, file: strings.Replace(text, "%s", address, 1)}, nil, roots, nil})
+			})
+		}
+	}
+}
+
+// TestOddFilesAreNoNames: a name that is another argument's is not the project's, and Haskell's package.yaml is no error.
+func TestOddFilesAreNoNames(t *testing.T) {
+	t.Parallel()
+	checkProject(t, mixed{map[string]string{"requirements.txt": "-e ./lib\nacme-lib\n", "lib/setup.py": "setup(name=NAME, x=[E(name='other')])\n"}, nil, "", []string{"acme-lib: whether"}})
+	checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", "package.yaml": "name: x\ndependencies:\n- base >= 4\n"}, nil, "six", []string{"package.yaml: it is no package as pnpm has it"}})
+}

@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	// mostCompared bounds what one request may have compared, 8 Gi: bytes of paths, times bytes of the patterns with which they are
+	// mostCompared bounds what one request may have compared, 16 Gi: bytes of paths, times bytes of the patterns with which they are
 	// compared. An agent may have made both. A tree as large as Linux's, 90,000 paths of 40 bytes, takes 3.4 Gi with a hundred patterns of
 	// 10 bytes, which is 9 seconds of a core at the 2.6 ns that such patterns were measured to take for one. The worst that were found take
-	// 7 to 14 ns, so that the bound is one to two minutes of a core.
-	mostCompared = 8 << 30
+	// 7 to 14 ns, so that the bound is two to four minutes of a core. Less would refuse 100,000 paths of 60 bytes, as a project with its packages
+	// in it has, with a copied file of 1.7 KiB: 10 Gi.
+	mostCompared = 16 << 30
 	// openCost is what it takes to open a path, as so much of that: some ten microseconds.
 	openCost = 4 << 10
 )

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,13 +164,18 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 		n, last := strconv.Itoa(i+1), "*a"+strconv.Itoa(i)
 		anchors.WriteString("  a" + n + ": &a" + n + " [" + strings.Join(slices.Repeat([]string{last}, 10), ", ") + "]\n")
 	}
+	var absent strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintln(&absent, "-c", i)
+	}
 	for name, c := range map[string]struct {
 		file, text string
 		refused    bool
 	}{
 		"the control":        {"package.json", nested(50), false},
 		"overrides":          {"package.json", nested(9_000), true},
-		"files that are not": {"requirements.txt", strings.Repeat("-c x\n", 100_000), true},
+		"files that are not": {"requirements.txt", absent.String(), true},
+		"one that is not":    {"requirements.txt", strings.Repeat("-c x\n", 100_000), false},
 		"anchors":            {"pnpm-workspace.yaml", anchors.String(), true},
 		"itself":             {"requirements.txt", strings.Repeat("-r requirements.txt\n-c requirements.txt\n", 20_000), false},
 	} {

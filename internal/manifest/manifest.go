@@ -94,6 +94,7 @@ func (l LeftOut) place() string {
 // Bounds of a project's manifests.
 const (
 	maxFiles   = 2_000
+	maxMissing = mostFolders      // files that others name, and that are not there
 	maxLooks   = 10 * mostFolders // for files that may not be there, of which each directory may have several
 	maxRoots   = 50_000
 	maxLeftOut = 10_000
@@ -117,12 +118,13 @@ type Wants struct {
 	doubt    string          // where the first thing is for which all names are withheld; "": nowhere
 	public   bool
 	included map[string]bool
+	missing  map[string]bool // files that others name, and that are not there
 }
 
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -133,10 +135,15 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	if len(w.included) == maxFiles {
 		return false, fmt.Errorf("the project has more than %d manifests", maxFiles)
 	}
-	if w.looks++; w.looks > maxLooks {
-		return false, fmt.Errorf("the project includes more than %d files", maxLooks)
+	if w.missing[file] {
+		return false, nil
 	}
 	data, err := w.files.Read(file)
+	if err == nil && data == nil {
+		if w.missing[file] = true; len(w.missing) > maxMissing {
+			err = fmt.Errorf("the project names more than %d files that are not there", maxMissing)
+		}
+	}
 	if err != nil || data == nil {
 		return false, err
 	}

@@ -13,7 +13,6 @@ import (
 type jsonKeys struct {
 	framed  bool // messages have lengths before them, which may have zero bytes in them
 	sniffed bool // it does not say that it is JSON
-	over    bool // nothing more is read of it
 	prefix  int  // bytes that have come of what is before a message
 	marked  int  // bytes that have come of a byte order mark; -1: something else has come
 
@@ -32,15 +31,12 @@ type jsonKeys struct {
 
 func (j *jsonKeys) read(p []byte) string {
 	for _, c := range p {
-		if j.over = j.over || c == 0 && j.sniffed; j.over {
-			return "" // bytes of something else; a server that ends there has read what comes before
-		}
-		if c == 0 && !j.framed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
+		if c == 0 && !j.framed && !j.sniffed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
 			return wrongText
 		}
 		j.words.take(c)
 		if !j.before(c) {
-			if j.within && !j.isLetter(c) && !j.sniffed {
+			if (j.within || !j.framed) && !j.isLetter(c) && !j.sniffed {
 				return wrongText // there are servers that leave such a byte out of a key
 			}
 			j.loose = j.loose || !j.strict(c)
@@ -68,7 +64,7 @@ func (j *jsonKeys) end() string {
 // mentions tells whether a word of the text may be the method's key.
 func (j *jsonKeys) mentions() bool { return j.words.named || j.words.found && !j.sniffed }
 
-// isLetter takes a byte of a string; false: it ends what is no letter of UTF-8.
+// isLetter takes a byte of text; false: it ends what is no letter of UTF-8.
 func (j *jsonKeys) isLetter(c byte) bool {
 	if len(j.letter) == 0 && c < utf8.RuneSelf {
 		return true
@@ -224,6 +220,8 @@ type words struct {
 // take takes one byte.
 func (w *words) take(c byte) {
 	w.read(c)
+	// A tag of YAML's may say that a key is written in base64.
+	w.found = w.found || w.last == '!' && (c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z')
 	w.last = c
 }
 
@@ -242,7 +240,6 @@ func (w *words) read(c byte) {
 	default:
 		w.joined = false
 		w.end()
-		w.found = w.found || c == '!' && w.last == '!'                  // a tag of YAML's, which may say that a key is written in base64
 		w.named = w.named || w.was && strings.IndexByte(":=/#", c) >= 0 // what stands behind a key, or a comment before that
 	}
 }

@@ -59,11 +59,11 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		"# a\nb\n{ _method: 1 }": json, "/* sends _method: */ function f() { return { _method: /a/ } }": json, "#!/bin/sh\n_method=1": json, "/ {_method:1}": json,
 
 		// By no letter, or by a tag.
-		"{\"_met\xffhod\":1}": json, "{\"a\":\"caf\xe9\"}": json, "{\"a\":\"caf\u00e9 \u20ac \U0001f600\"}": none, "{? !!binary \"X21ldGhvZA==\" : DELETE}": json, "{a: 'b!!'}": json,
+		"{\"_met\xffhod\":1}": json, "{\"a\":\"caf\xe9\"}": json, "{\"a\":\"caf\u00e9 \u20ac \U0001f600\"}": none, "{? !!binary \"X21ldGhvZA==\" : DELETE}": json, "{a: 'b!!'}": json, "{? !binary X21ldGhvZA== : DELETE}": json, "{? !<tag:yaml.example,2002:binary> X21ldGhvZA== : DELETE}": json, "{a: 'b! '}": none, "{ // \\n\"_met\xffhod\":1}": json,
 
 		// By the letter no JSON, and without one.
 		"{\"a\":1, // b \u2029 c\n}": none, "{\"a\":1, /* \u2028 */ \"b\":1}": none, "{a:1}": none, "{a:1; b:'http_method'}": none, `{a:"\u00e9", b: a_method, c: methods}`: none, "# A heading\n\nA method.": none, "{ user { method } }": none,
-		"{{ form }} <input name=\"_method\" value=\"PUT\">": json, "{\x00\"_method\":1}": json, "{\"_method\":1}\x00": both,
+		"{{ form }} <input name=\"_method\" value=\"PUT\">": json, "{\x00\"_method\":1}": both, "{\"a\":\"\x00\",\"_method\":1}": both, "{\x00{\"_method\":1}}": both, "{\"_method\":1}\x00": both,
 	} {
 		for at, kind := range kinds[:2] {
 			for _, cut := range []int{1, 2, len(body)} {

@@ -130,15 +130,25 @@ func (u *unlinked) giveUp(home string) {
 	}
 }
 
+// mostTables is with how many tables of descriptors a thread's is compared. Later ones count as its own: a process may have a table for each
+// of its threads, and comparing all with all would be work that nobody bounds.
+const mostTables = 8
+
 // look adds what one process holds.
 func (u *unlinked) look(ctx context.Context, p process) {
 	var tables []int // threads, each with descriptors that are not the others'
 	eachName(p.tasks, func(name string) bool {
 		thread, err := strconv.Atoi(name)
-		if err != nil || slices.ContainsFunc(tables, func(other int) bool { return sameDescriptors(other, thread) }) {
-			return err == nil
+		shares := false
+		compare := func() {
+			shares = slices.ContainsFunc(tables, func(other int) bool { return sameDescriptors(other, thread) })
 		}
-		tables = append(tables, thread)
+		if err != nil || !u.spend(ctx, p, 0, compare) || shares {
+			return shares
+		}
+		if len(tables) < mostTables {
+			tables = append(tables, thread)
+		}
 		dir, more := filepath.Join(p.tasks, name), true
 		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
 			more = u.spend(ctx, p, 1, func() { u.add(p, dir, descriptor) })

@@ -24,6 +24,7 @@ type jsonKeys struct {
 	key     key    // the last string
 	was     bool   // the value that has ended was a string
 
+	binary bool   // it has bytes that are in no text of YAML's, such as what is compressed has
 	letter []byte // of UTF-8 in a string, as far as it has come
 	loose  bool   // what came is no JSON by the letter
 	words  words
@@ -34,9 +35,10 @@ func (j *jsonKeys) read(p []byte) string {
 		if c == 0 && !j.framed && !j.sniffed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
 			return wrongText
 		}
+		j.binary = j.binary || c < ' ' && strings.IndexByte("\t\r\n", c) < 0
 		j.words.take(c)
 		if !j.before(c) {
-			if (j.within || !j.framed) && !j.isLetter(c) && !j.sniffed {
+			if (j.within || len(j.open) > 0) && !j.isLetter(c) && !j.sniffed {
 				return wrongText // there are servers that leave such a byte out of a key
 			}
 			j.loose = j.loose || !j.strict(c)
@@ -62,7 +64,9 @@ func (j *jsonKeys) end() string {
 }
 
 // mentions tells whether a word of the text may be the method's key.
-func (j *jsonKeys) mentions() bool { return j.words.named || j.words.found && !j.sniffed }
+func (j *jsonKeys) mentions() bool {
+	return j.words.named || !j.sniffed && (j.words.found || j.words.tagged && !j.binary)
+}
 
 // isLetter takes a byte of text; false: it ends what is no letter of UTF-8.
 func (j *jsonKeys) isLetter(c byte) bool {
@@ -205,6 +209,7 @@ func (j *jsonKeys) escape(c byte) bool {
 
 // words looks for the method's keys among the words of a text of which nobody knows how it is read. The zero value is ready.
 type words struct {
+	tagged  bool // a tag of YAML's is there
 	last    byte
 	found   bool // one of them is there
 	named   bool // and what stands behind a key comes behind it
@@ -221,7 +226,7 @@ type words struct {
 func (w *words) take(c byte) {
 	w.read(c)
 	// A tag of YAML's may say that a key is written in base64.
-	w.found = w.found || w.last == '!' && (c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z')
+	w.tagged = w.tagged || w.last == '!' && (c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z')
 	w.last = c
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -115,10 +116,17 @@ func (b *bench) startVerdaccio(ctx context.Context) (*verdaccio, error) {
 		}
 		v.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: config.DefaultGatewayUID, Gid: config.DefaultGatewayUID}
 	}
-	if err := v.cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: it is killed when the thread that starts it ends
+		err := v.cmd.Start()
+		if started <- err; err == nil {
+			v.done <- v.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	go func() { v.done <- v.cmd.Wait() }()
 	if err := v.await(ctx); err != nil {
 		return nil, errors.Join(err, v.stop())
 	}

@@ -114,7 +114,6 @@ func startSandbox(t *testing.T, open func(channel.Open, *channel.Conn) channel.R
 	stage.Stdin, stage.Stdout, stage.Stderr = guestEnd, guestEnd, os.Stderr
 	stage.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
-		Pdeathsig:  unix.SIGKILL,
 	}
 	if err := stage.Start(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/guest"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
@@ -63,17 +65,20 @@ func StageArgv(t *testing.T) []string {
 	return []string{self, roleStage}
 }
 
-// keep is the keeper. It ends when its test does.
+// keep is the keeper. It ends when its test's process does, whose end of its standard input is closed then. The
+// kernel's signal at a parent's death would come when the thread that started the keeper ends, and a test's threads do:
+// engines end those that have taken a user or a namespace.
 func keep(socket string) error {
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
+	errand.Go(func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1) // as a kill does: a shutdown would wait for sandboxes
+	})
 	return keeper.NewServer(keeper.Config{
 		Socket: socket, Uplink: uplinkOf(socket), CgroupExec: keeper.Joiner(self, roleJoin),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -129,21 +134,38 @@ func StartKeeper(t *testing.T, socket string) *keeper.Client {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, roleKeeper, socket)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	tether, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	client := keeper.Dial(socket)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		if err := client.Shutdown(ctx); err != nil {
-			t.Errorf("the keeper's end: %v", err)
+		err := client.Shutdown(ctx)
+		if err != nil {
 			_ = cmd.Process.Kill()
 		}
-		_ = cmd.Wait() // Its exit code says nothing that Shutdown did not.
-		_ = log.Close()
+		ended := cmd.Wait()
+		_, _ = tether.Close(), log.Close()
+		if err != nil {
+			t.Errorf("the keeper's end: %v; its process: %v; it said last:\n%s", err, ended, lastSaid(log.Name()))
+		}
 	})
 	awaitKeeper(t, client)
 	return client
+}
+
+// lastSaid is the end of a log, for a test that has failed.
+func lastSaid(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 4 << 10
+	return string(text[max(0, len(text)-most):])
 }
 
 func awaitKeeper(t *testing.T, client *keeper.Client) {

@@ -3,6 +3,7 @@ package mounts
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -13,6 +14,9 @@ import (
 // userNamespace is one with a mapping, for mounts to be mapped by. No process is in it: the
 // one that made it is stopped before it runs anything, and killed.
 func userNamespace(uids, gids []specs.LinuxIDMapping) (*os.File, error) {
+	// The process is traced by the thread that starts it, and killed when that ends; other threads of ours do end.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	child, err := os.StartProcess("/proc/self/exe", []string{"user-namespace"}, &os.ProcAttr{
 		Sys: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER, UidMappings: mapped(uids), GidMappings: mapped(gids),

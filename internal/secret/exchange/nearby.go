@@ -128,4 +128,4 @@ func (n *nearby) sequenceAt(at int) bool {
 func (n *nearby) inSequence() bool { return n.sequenceAt(n.came) }
 
 // inEscape tells whether the last byte may be within an escape, or begin one.
-func (n *nearby) inEscape() bool { return n.brace >= max(1, n.came-reach/2) }
+func (n *nearby) inEscape() bool { return max(n.brace, n.begun) >= max(1, n.came-reach/2) }

@@ -1,10 +1,12 @@
 package requests
 
 import (
+	"encoding/binary"
 	encoding "encoding/json"
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // TestAMethodsKeyInJSONIsTheSameAsInAForm: each key by which frameworks take another method from a form is refused in
@@ -106,4 +108,53 @@ func TestMessagesOfJSONAreByTheLetter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnObjectBehindWhatIsNothingToSome: comments of each kind and blanks of each kind before an object in JSON, up to three of them, in each
+// of the letters, wherever the body is cut. It is refused whatever its type says. The controls: the same before an object without such a key,
+// and scripts and texts that begin with a comment and are none.
+func TestAnObjectBehindWhatIsNothingToSome(t *testing.T) {
+	comments := []string{"/**/", "/* a */", "/***/", "/* \n */", "/* { */", "//\n", "// a \r\n", "// { \r", "//\u2028", "// a \u0085", "//\f", "#\n", "# a\r", "/* /* */"}
+	blanks := []string{"", " ", "\t\r\n", "\v", "\f", "\ufeff", "\u00a0", "\u0085", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"}
+	letters := map[string]func(string) string{
+		"UTF-8": func(s string) string { return s }, "UTF-16LE": func(s string) string { return wide(binary.LittleEndian, s) }, "UTF-16BE": func(s string) string { return wide(binary.BigEndian, s) },
+	}
+	var before []string
+	for _, blank := range blanks {
+		before = append(before, blank, blank+blank)
+		for _, comment := range comments {
+			before = append(before, blank+comment, comment+blank)
+			for _, other := range comments {
+				before = append(before, comment+blank+other+blank)
+			}
+		}
+	}
+	for _, text := range before {
+		for name, write := range letters {
+			for _, cut := range []int{1, 3, 1 << 10} {
+				if body := write("  " + text + "{\"_method\":\"DELETE\"}"); verdict("text/plain", []byte(body), cut) == "" {
+					t.Errorf("%s by %d: %q passes", name, cut, body)
+				}
+				if body := write(text + "{\"method\":\"DELETE\"}"); verdict("text/plain", []byte(body), cut) != "" {
+					t.Errorf("%s by %d: the control: %q is refused", name, cut, body)
+				}
+			}
+		}
+	}
+	for _, body := range []string{
+		"#!/bin/sh\nset -e\n{ curl \\\n  https://service.example/; }\n", "# A heading\n\nOf {a} and `sort \\\n  key=1`\n", "// a\npackage a\n\nvar b = \"\\0\" // { c }\n", "/* a */\nbody {\n\tcontent: '\\2014' /* _method: */\n}\n", "\u3053\u3093 {_method: 1}",
+	} {
+		if wrong := verdict("text/plain", []byte(body), len(body)); wrong != "" {
+			t.Errorf("%q is %q", body, wrong)
+		}
+	}
+}
+
+// wide is a text in UTF-16.
+func wide(order binary.AppendByteOrder, text string) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return string(b)
 }

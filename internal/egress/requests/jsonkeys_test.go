@@ -3,6 +3,7 @@ package requests
 import (
 	"encoding/binary"
 	encoding "encoding/json"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
@@ -157,4 +158,27 @@ func wide(order binary.AppendByteOrder, text string) string {
 		b = order.AppendUint16(b, unit)
 	}
 	return string(b)
+}
+
+// TestLastWordsLoseNoKey: the words that are looked for before the whole pattern is are in each key that it matches.
+func TestLastWordsLoseNoKey(t *testing.T) {
+	r, is := rand.New(rand.NewPCG(7, 8)), 0
+	pieces := []string{"_", "__", "x", "http", "method", "verb", "override", "charset", "_method", "a", "1", "s"}
+	for range 100_000 {
+		var text strings.Builder
+		for range 1 + r.IntN(6) {
+			text.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		one := key{text: []byte(text.String())}
+		want := methodKey.Match(one.text) && len(one.text) >= len("_method")
+		if want {
+			is++
+		}
+		if one.matches() != want {
+			t.Fatalf("%q is a method's key: %t", text.String(), !want)
+		}
+	}
+	if is < 1_000 {
+		t.Errorf("the control: %d are", is)
+	}
 }

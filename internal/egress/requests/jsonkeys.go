@@ -220,6 +220,8 @@ type words struct {
 	found   bool // one of them is there
 	named   bool // and what stands behind a key comes behind it
 	word    key
+	behind  key    // what of the word stands behind an escape that may be none, and so the word's end
+	parted  bool   // there was one in the word
 	was     bool   // the last word was one
 	hidden  bool   // a letter of the word is written in a way that hides it
 	escaped bool   // behind a backslash
@@ -267,6 +269,9 @@ var ofWords = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
 func (w *words) add(c byte) {
 	w.was = false
 	w.word.add(c)
+	if w.parted {
+		w.behind.add(c)
+	}
 }
 
 // end takes the end of a word, if there is one.
@@ -274,8 +279,9 @@ func (w *words) end() {
 	if len(w.word.text) == 0 && !w.hidden {
 		return
 	}
-	w.was = w.word.overrides() || w.hidden
-	w.found, w.hidden = w.found || w.was, false
+	whole, part := w.word.overrides(), w.behind.overrides()
+	w.was = whole || part || w.hidden
+	w.found, w.hidden, w.parted = w.found || w.was, false, false
 }
 
 // escape takes the byte behind a backslash. At the end of a line, of which there are some in Unicode as well, both are nothing in a string,
@@ -292,7 +298,10 @@ func (w *words) escape(c byte) {
 	case '0' <= c && c <= '9' || c == 'N': // a letter by a number of another base, or by its name
 		w.hidden = true
 	default:
-		w.add(min(c, 0x7f))
+		if w.add(min(c, 0x7f)); !ofWords[c] { // YAML has a backslash that escapes nothing, and a comma behind it ends a word
+			w.behind.ends()
+			w.parted = true
+		}
 	}
 }
 

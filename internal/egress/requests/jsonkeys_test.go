@@ -151,6 +151,22 @@ func TestAnObjectBehindWhatIsNothingToSome(t *testing.T) {
 	}
 }
 
+// TestABackslashHidesNoWordBehindIt: where a backslash escapes nothing, what stands behind it ends a word, and the next one begins there. The
+// control: other words are none there either.
+func TestABackslashHidesNoWordBehindIt(t *testing.T) {
+	for _, mark := range `,{[:"'}]&*#/\ ` {
+		for _, word := range []string{"_method", "http-method-override", "x_verb_override"} {
+			before := `{a: b\` + string(mark)
+			if body := before + word + ": DELETE}"; verdict("application/json", []byte(body), 3) == "" {
+				t.Errorf("%q passes", body)
+			}
+			if body := before + "y" + word + ": DELETE}"; verdict("application/json", []byte(body), 3) != "" {
+				t.Errorf("the control: %q is refused", body)
+			}
+		}
+	}
+}
+
 // wide is a text in UTF-16.
 func wide(order binary.AppendByteOrder, text string) string {
 	var b []byte

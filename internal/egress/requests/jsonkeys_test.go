@@ -116,7 +116,7 @@ func TestMessagesOfJSONAreByTheLetter(t *testing.T) {
 // and scripts and texts that begin with a comment and are none.
 func TestAnObjectBehindWhatIsNothingToSome(t *testing.T) {
 	comments := []string{"/**/", "/* a */", "/***/", "/* \n */", "/* { */", "//\n", "// a \r\n", "// { \r", "//\u2028", "// a \u0085", "//\f", "#\n", "# a\r", "/* /* */"}
-	blanks := []string{"", " ", "\t\r\n", "\v", "\f", "\ufeff", "\u00a0", "\u0085", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"}
+	blanks := []string{"", " ", "\t\r\n", "\v", "\f", "\ufeff", "\u00a0", "\u0085", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\u180e", "\u200b", "\x01", "\x1c", "\x1e", "\x1f"}
 	letters := map[string]func(string) string{
 		"UTF-8": func(s string) string { return s }, "UTF-16LE": func(s string) string { return wide(binary.LittleEndian, s) }, "UTF-16BE": func(s string) string { return wide(binary.BigEndian, s) },
 	}

@@ -160,7 +160,7 @@ func (s *sniffedKeys) begin(c byte) {
 	switch {
 	case c == '{':
 		s.json = &jsonKeys{sniffed: true}
-	case c == '/' || c == '#' || isOddBlank(c):
+	case c == '/' || c == '#' || c < ' ' || isOddBlank(c):
 		s.lead = atStart
 	}
 	if s.unit == 1 {
@@ -220,9 +220,10 @@ func (l leadIn) next(c byte) (next leadIn) {
 }
 
 // isOddBlank tells whether a byte may be of a blank, or of a line's end, that is none in JSON by the letter: of a tabulator for lines or a
-// form feed, of the spaces and separators of Unicode in UTF-8, or one of these in other letters (0x7f).
+// form feed, of the spaces and separators of Unicode in UTF-8 and what once was one or has no width (U+180E, U+200B), or one of these in
+// other letters (0x7f).
 func isOddBlank(c byte) bool {
-	return strings.IndexByte("\v\f\x7f\x9a\x9f\xa0\xa8\xa9\xaf\xbb\xbf\xc2\xe1\xe2\xe3\xef", c) >= 0 || 0x80 <= c && c <= 0x8a
+	return strings.IndexByte("\v\f\x7f\x9a\x9f\xa0\xa8\xa9\xaf\xbb\xbf\xc2\xe1\xe2\xe3\xef", c) >= 0 || 0x80 <= c && c <= 0x8f
 }
 
 // quotedKeys reads the keys of a form in a body that need not be one: a key has no blank in it, and

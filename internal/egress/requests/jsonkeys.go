@@ -46,7 +46,7 @@ func (j *jsonKeys) read(p []byte) string {
 		if j.loose && j.mentions() {
 			return wrongLoose
 		}
-		if c == ':' && !j.within && j.was && len(j.open) == 1 && j.overrides() {
+		if c == ':' && !j.within && j.was && len(j.open) == 1 && j.key.overrides() {
 			return wrongField
 		}
 		if c == ':' && !j.within {
@@ -70,9 +70,11 @@ func (j *jsonKeys) mentions() bool {
 
 // isLetter takes a byte of text; false: it ends what is no letter of UTF-8.
 func (j *jsonKeys) isLetter(c byte) bool {
-	if len(j.letter) == 0 && c < utf8.RuneSelf {
-		return true
-	}
+	return len(j.letter) == 0 && c < utf8.RuneSelf || j.goesOn(c)
+}
+
+// goesOn is isLetter of a letter that is not of ASCII.
+func (j *jsonKeys) goesOn(c byte) bool {
 	j.letter = append(j.letter, c)
 	if !utf8.FullRune(j.letter) {
 		return true
@@ -87,10 +89,10 @@ func (j *jsonKeys) isLetter(c byte) bool {
 // request's own method.
 var dataKey = regexp.MustCompile(`^http_?method_?$`)
 
-// overrides tells whether the key that ends here is the method's.
-func (j *jsonKeys) overrides() bool {
-	data := dataKey.Match(j.key.text)
-	return j.key.ends() && !data
+// overrides tells whether the key that ends here is the method's in JSON, and begins another one.
+func (k *key) overrides() bool {
+	text := k.text // whose memory the next one has
+	return k.ends() && !dataKey.Match(text)
 }
 
 // framePrefix is how many bytes are before a message: one of flags, and four of its length.
@@ -99,6 +101,10 @@ const framePrefix = 5
 // before takes a byte that is before a text in JSON and not of it: of a mark that it is UTF-8, or of what tells a message's length; false: it is
 // none. The first byte of a length is zero, and no JSON has such a byte, so nobody takes the one for the other.
 func (j *jsonKeys) before(c byte) bool {
+	return (j.framed || j.marked >= 0) && j.isBefore(c)
+}
+
+func (j *jsonKeys) isBefore(c byte) bool {
 	const mark = "\xef\xbb\xbf"
 	if j.marked >= 0 && j.marked < len(mark) {
 		if c == mark[j.marked] {
@@ -214,6 +220,8 @@ type words struct {
 	found   bool // one of them is there
 	named   bool // and what stands behind a key comes behind it
 	word    key
+	behind  key    // what of the word stands behind an escape that may be none, and so the word's end
+	parted  bool   // there was one in the word
 	was     bool   // the last word was one
 	hidden  bool   // a letter of the word is written in a way that hides it
 	escaped bool   // behind a backslash
@@ -225,8 +233,9 @@ type words struct {
 // take takes one byte.
 func (w *words) take(c byte) {
 	w.read(c)
-	// A tag of YAML's may say that a key is written in base64.
-	w.tagged = w.tagged || w.last == '!' && (c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z')
+	if w.last == '!' { // a tag of YAML's may say that a key is written in base64
+		w.tagged = w.tagged || c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
 	w.last = c
 }
 
@@ -238,7 +247,7 @@ func (w *words) read(c byte) {
 		w.escape(c)
 	case c == '\\':
 		w.escaped = true
-	case c == 0 || c == '_' || c == '-' || c == '.' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9':
+	case ofWords[c]:
 		w.add(c)
 		w.joined = false
 	case w.joined && (c <= ' ' || c >= 0x80): // the line's end, or how the next one is set in
@@ -249,9 +258,20 @@ func (w *words) read(c byte) {
 	}
 }
 
+// ofWords tells which bytes are of words.
+var ofWords = func() (all [256]bool) { //nolint:gochecknoglobals // a constant
+	for c := range all {
+		all[c] = c == 0 || c == '_' || c == '-' || c == '.' || 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+	}
+	return all
+}()
+
 func (w *words) add(c byte) {
 	w.was = false
 	w.word.add(c)
+	if w.parted {
+		w.behind.add(c)
+	}
 }
 
 // end takes the end of a word, if there is one.
@@ -259,9 +279,9 @@ func (w *words) end() {
 	if len(w.word.text) == 0 && !w.hidden {
 		return
 	}
-	data := dataKey.Match(w.word.text)
-	w.was = w.word.ends() && !data || w.hidden
-	w.found, w.hidden = w.found || w.was, false
+	whole, part := w.word.overrides(), w.behind.overrides()
+	w.was = whole || part || w.hidden
+	w.found, w.hidden, w.parted = w.found || w.was, false, false
 }
 
 // escape takes the byte behind a backslash. At the end of a line, of which there are some in Unicode as well, both are nothing in a string,
@@ -278,7 +298,10 @@ func (w *words) escape(c byte) {
 	case '0' <= c && c <= '9' || c == 'N': // a letter by a number of another base, or by its name
 		w.hidden = true
 	default:
-		w.add(min(c, 0x7f))
+		if w.add(min(c, 0x7f)); !ofWords[c] { // YAML has a backslash that escapes nothing, and a comma behind it ends a word
+			w.behind.ends()
+			w.parted = true
+		}
 	}
 }
 

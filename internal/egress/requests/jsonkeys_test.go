@@ -1,10 +1,13 @@
 package requests
 
 import (
+	"encoding/binary"
 	encoding "encoding/json"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // TestAMethodsKeyInJSONIsTheSameAsInAForm: each key by which frameworks take another method from a form is refused in
@@ -105,5 +108,93 @@ func TestMessagesOfJSONAreByTheLetter(t *testing.T) {
 				t.Errorf("%s by %d: %q is %q", body[0], cut, body[1], wrong)
 			}
 		}
+	}
+}
+
+// TestAnObjectBehindWhatIsNothingToSome: comments of each kind and blanks of each kind before an object in JSON, up to three of them, in each
+// of the letters, wherever the body is cut. It is refused whatever its type says. The controls: the same before an object without such a key,
+// and scripts and texts that begin with a comment and are none.
+func TestAnObjectBehindWhatIsNothingToSome(t *testing.T) {
+	comments := []string{"/**/", "/* a */", "/***/", "/* \n */", "/* { */", "//\n", "// a \r\n", "// { \r", "//\u2028", "// a \u0085", "//\f", "#\n", "# a\r", "/* /* */"}
+	blanks := []string{"", " ", "\t\r\n", "\v", "\f", "\ufeff", "\u00a0", "\u0085", "\u1680", "\u2000", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000", "\u180e", "\u200b", "\x01", "\x1c", "\x1e", "\x1f"}
+	letters := map[string]func(string) string{
+		"UTF-8": func(s string) string { return s }, "UTF-16LE": func(s string) string { return wide(binary.LittleEndian, s) }, "UTF-16BE": func(s string) string { return wide(binary.BigEndian, s) },
+	}
+	var before []string
+	for _, blank := range blanks {
+		before = append(before, blank, blank+blank)
+		for _, comment := range comments {
+			before = append(before, blank+comment, comment+blank)
+			for _, other := range comments {
+				before = append(before, comment+blank+other+blank)
+			}
+		}
+	}
+	for _, text := range before {
+		for name, write := range letters {
+			for _, cut := range []int{1, 3, 1 << 10} {
+				if body := write("  " + text + "{\"_method\":\"DELETE\"}"); verdict("text/plain", []byte(body), cut) == "" {
+					t.Errorf("%s by %d: %q passes", name, cut, body)
+				}
+				if body := write(text + "{\"method\":\"DELETE\"}"); verdict("text/plain", []byte(body), cut) != "" {
+					t.Errorf("%s by %d: the control: %q is refused", name, cut, body)
+				}
+			}
+		}
+	}
+	for _, body := range []string{
+		"#!/bin/sh\nset -e\n{ curl \\\n  https://service.example/; }\n", "# A heading\n\nOf {a} and `sort \\\n  key=1`\n", "// a\npackage a\n\nvar b = \"\\0\" // { c }\n", "/* a */\nbody {\n\tcontent: '\\2014' /* _method: */\n}\n", "\u3053\u3093 {_method: 1}",
+	} {
+		if wrong := verdict("text/plain", []byte(body), len(body)); wrong != "" {
+			t.Errorf("%q is %q", body, wrong)
+		}
+	}
+}
+
+// TestABackslashHidesNoWordBehindIt: where a backslash escapes nothing, what stands behind it ends a word, and the next one begins there. The
+// control: other words are none there either.
+func TestABackslashHidesNoWordBehindIt(t *testing.T) {
+	for _, mark := range `,{[:"'}]&*#/\ ` {
+		for _, word := range []string{"_method", "http-method-override", "x_verb_override"} {
+			before := `{a: b\` + string(mark)
+			if body := before + word + ": DELETE}"; verdict("application/json", []byte(body), 3) == "" {
+				t.Errorf("%q passes", body)
+			}
+			if body := before + "y" + word + ": DELETE}"; verdict("application/json", []byte(body), 3) != "" {
+				t.Errorf("the control: %q is refused", body)
+			}
+		}
+	}
+}
+
+// wide is a text in UTF-16.
+func wide(order binary.AppendByteOrder, text string) string {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return string(b)
+}
+
+// TestLastWordsLoseNoKey: the words that are looked for before the whole pattern is are in each key that it matches.
+func TestLastWordsLoseNoKey(t *testing.T) {
+	r, is := rand.New(rand.NewPCG(7, 8)), 0
+	pieces := []string{"_", "__", "x", "http", "method", "verb", "override", "charset", "_method", "a", "1", "s"}
+	for range 100_000 {
+		var text strings.Builder
+		for range 1 + r.IntN(6) {
+			text.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		one := key{text: []byte(text.String())}
+		want := methodKey.Match(one.text) && len(one.text) >= len("_method")
+		if want {
+			is++
+		}
+		if one.matches() != want {
+			t.Fatalf("%q is a method's key: %t", text.String(), !want)
+		}
+	}
+	if is < 1_000 {
+		t.Errorf("the control: %d are", is)
 	}
 }

@@ -87,13 +87,15 @@ func (l *lines) take(more []byte) (end int) {
 func (*lines) within(needles *needles) bool { return needles.hasBreak }
 
 // events are messages that a blank line ends, as server-sent events are. Lines end with LF, CR, or both. What is encoded
-// may go on behind blank lines, so none ends a message behind many letters of base64, however many lines these are on.
+// may go on behind blank lines, so none ends a message behind many letters of base64, however many lines these are on. And
+// an escape may take a line's end for its own (=, a backslash, a style sheet's digits): none does behind what may be one.
 type events struct {
 	begins  bool // a line does
 	cr      bool // the last byte was a CR
 	ended   bool // a message has, with it
-	broken  bool // a line has ended behind the last letters, and blanks alone have come since
-	letters int  // of base64, at the end of what has come
+	broken  bool // a line has ended behind the last byte that is seen and no blank, or may have
+	written bool // that byte may be of an escape, or of a line's end of quoted-printable
+	letters int  // of base64 behind the last byte that ends them in every reading
 	near    nearby
 }
 
@@ -113,7 +115,7 @@ func (e *events) take(more []byte) (end int) {
 			e.cr = false
 			continue
 		case c == '\n' || c == '\r':
-			if e.ended = e.begins && e.letters <= fewLetters; e.ended {
+			if e.ended = e.begins && !e.written && e.letters <= fewLetters; e.ended {
 				end = i + 1
 			}
 			e.begins = true
@@ -125,26 +127,33 @@ func (e *events) take(more []byte) (end int) {
 	return end
 }
 
-// count counts letters of base64 as a decoder would, which takes a line's end and the blanks behind it for nothing. They
-// may be written as escapes, of which each takes more letters than it writes, be of full width, and have what is not seen
-// between them: that is nothing, and so is what may be part of an escape, or of a terminal's sequence, that has begun near.
+// count counts letters of base64 as a decoder would. It takes a line's end and the blanks behind it for nothing, wherever
+// an escape may have written one of them; so a blank ends letters only right behind what is seen and no escape's. Letters may be written
+// as escapes, of which each takes more letters than it writes, be of full width, and have what is not seen between them.
+// All that may be is nothing: it neither counts nor ends them.
 func (e *events) count(c byte) {
-	e.near.take(c)
+	ends := e.near.take(c)
+	inSequence, inEscape := e.near.inSequence(), e.near.inEscape()
 	switch {
-	case sextets[c] != endOfRun || c == leadOfFullWidth:
-		e.letters, e.broken = min(e.letters+1, fewLetters+1), false
 	case c == '\n' || c == '\r':
 		e.broken = true
-	case c < ' ' && c != '\t' || c >= 0x7f || e.near.inSequence(): // not seen, or it may be
+	case sextets[c] != endOfRun || c == leadOfFullWidth:
+		e.letters = min(e.letters+1, fewLetters+1)
+		e.broken, e.written = e.broken && inSequence, e.written && inSequence || inEscape
+	case c < ' ' && c != '\t' || c >= 0x7f: // not seen, or it may be
 	case c == ' ' || c == '\t':
-		if !e.broken && !e.near.inEscape() {
+		if !e.broken && !e.written && !inSequence {
 			e.letters = 0
 		}
-	case strings.IndexByte(`\&%#;{}`, c) >= 0 && e.near.inEscape():
+	case inSequence, !ends && inEscape && strings.IndexByte(inEscapes, c) >= 0:
+		e.written = true
 	default:
-		e.letters = 0
+		e.letters, e.broken, e.written = 0, false, false
 	}
 }
+
+// inEscapes are the bytes of escapes that are no letters of base64, beside blanks. The last is that of a line's end of quoted-printable.
+const inEscapes = `\&%#;{}=`
 
 func (*events) within(needles *needles) bool { return needles.hasBlankLine }
 

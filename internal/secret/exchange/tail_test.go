@@ -132,3 +132,27 @@ func TestNoByteWithinAnEscapeEndsAPiece(t *testing.T) {
 		t.Errorf("the control: found whole are %v", found)
 	}
 }
+
+// TestAnEscapeMayBeginFarBefore the byte that ends it, or a sequence: behind any number of what is not seen, and behind escapes of
+// the sequence's other bytes. No byte in it ends a piece, wherever a secret with such a letter is cut.
+func TestAnEscapeMayBeginFarBefore(t *testing.T) {
+	t.Parallel()
+	const first, letter, rest = "sk-Zq81", "x", "Kf0TwLm33"
+	unseen, number := strings.Repeat("\u200b", 2*reach), "&#00000000000000000000000000049;"
+	for name, within := range map[string]string{
+		"braces": `\` + unseen + `u{78}`,
+		"padded": letter + "&#27;[" + strings.Repeat(number, 8) + ",m", "JSON": letter + `\u001b[` + strings.Repeat(`\u0031`, 30) + ")m", "by name": letter + "&#x1b;[" + strings.Repeat(`\N{DIGIT ONE}`, 30) + "]",
+	} {
+		text := `{"key": "` + first + within + rest + `"}`
+		whole, of := inCuts(&scan{needles: seek(guessed)}, text)
+		if of == "" {
+			t.Errorf("the control: %s is not found whole", name)
+		}
+		for cut := range len(text) {
+			if got, _ := inCuts(&scan{needles: seek(guessed)}, text, cut); !masksAll(got, whole, text) {
+				t.Errorf("%s: %q|%q: %q", name, text[:cut], text[cut:], got)
+				break
+			}
+		}
+	}
+}

@@ -166,9 +166,27 @@ func TestNamesThatAreTakenFromElsewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"a-1-py3-none-any.whl", "a-1.tar.gz --hash=sha256:{a256}", "sub/a.whl"} {
+	for _, line := range []string{"a-1-py3-none-any.whl", "a-1.tar.gz --hash=sha256:{a256}", "sub/a.whl", "a-1-py3-none-any.whl[x]", "a-1.tlz"} {
 		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line))); err == nil {
 			t.Errorf("%s: %+v; want no lockfile, since nobody knows the name", line, lock)
+		}
+	}
+}
+
+// TestLinesThatPipReadsOtherwise: all options of a line, and what is behind an end of a line that is Python's alone.
+func TestLinesThatPipReadsOtherwise(t *testing.T) {
+	const good = "good==1.0 --hash=sha256:{a256}"
+	for _, line := range []string{"--require-hashes --no-binary :all:", "-e ./lib --pre", "# x"} {
+		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line+"\r\n"+good+"\r\n"))); err != nil || len(lock.Pins) != 1 {
+			t.Errorf("%q: %+v, %v", line, lock, err)
+		}
+	}
+	for _, line := range []string{
+		"--pre --extra-index-url https://own.example", "--no-binary :all: -i https://own.example", "-e ./lib -f wheels", "--pre \"--index-url\" https://own.example", `--pre ''--no-index`, `--pre \--no-index`, "--pre ${X}",
+		"# x\r--index-url https://own.example", "# x\ra==1.0", "# x\fa==1.0", "# x\va==1.0", "# x\x1ca==1.0", "# x\u0085a==1.0", "# x\u2028a==1.0",
+	} {
+		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line+"\n"+good+"\n"))); err == nil {
+			t.Errorf("%q is read: %+v", line, lock)
 		}
 	}
 }

@@ -147,6 +147,8 @@ func TestNamesThatAreTakenFromElsewhere(t *testing.T) {
 			"  a@file:../a:\n    resolution: {directory: ../a, type: directory}\n":                                                                                                                        {"a"},
 			"importers:\n  .:\n    dependencies:\n      '@s/a': {specifier: 'workspace:*', version: 'link:../a'}\n":                                                                                       {"@s/a"},
 			"importers:\n  .:\n    devDependencies:\n      a: {specifier: x/c, version: 'c@https://code.example/x/c/tar.gz/abc(good@1.0.0)'}\n      b: {specifier: 1, version: '@s/b@1.0.0(a@file:x)'}\n": {"a"},
+			"dependencies:\n  a: {specifier: x/c, version: code.example/x/c/abc}\n  b: {specifier: 'npm:@s/b@1', version: /@s/b@1.0.0}\n":                                                                 {"a"},
+			"importers:\n  .:\n    dependencies:\n      a: {specifier: 'git@code.example:x/c', version: git@code.example+x/c/abc}\n":                                                                      {"a"},
 			"dependencies:\n  a: {specifier: 'link:../a', version: 'link:../a'}\n":                                                                                                                        {"a"},
 		},
 	} {
@@ -188,6 +190,18 @@ func TestLinesThatPipReadsOtherwise(t *testing.T) {
 		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line+"\n"+good+"\n"))); err == nil {
 			t.Errorf("%q is read: %+v", line, lock)
 		}
+	}
+}
+
+// TestADirectoryWithoutAName is told, since nobody can say which name it has.
+func TestADirectoryWithoutAName(t *testing.T) {
+	name, text := entryOf("pnpm-lock.yaml", "  lib:\n    resolution: {directory: lib, type: directory}\n")
+	lock, err := lockfile.Parse(name, []byte(fill(text)))
+	if err != nil || len(lock.Pins) != 1 || len(lock.Unpinned) != 0 {
+		t.Fatalf("%+v, %v", lock, err)
+	}
+	if remarks := strings.Join(lock.Remarks(), "; "); !strings.Contains(remarks, "lib (line 5 is a directory without a name") {
+		t.Errorf("said: %s", remarks)
 	}
 }
 

@@ -22,6 +22,7 @@ type projectWants struct {
 	roots   map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
 	from    []string                      // the files that were read
 	leftOut []manifest.LeftOut
+	doubted bool // something says that any name of an ecosystem may come from elsewhere
 }
 
 // count is how many roots there are.
@@ -33,7 +34,7 @@ func (p projectWants) count() (n int) {
 }
 
 // wantsOf reads the manifests of a project, for all clients. assumePublic: no names are withheld (manifest.Wants).
-func wantsOf(project string, assumePublic bool) (p projectWants, err error) {
+func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
 	p.roots = map[pkgref.Ecosystem][]string{}
 	files := projectFiles(project)
 	for _, client := range all.Installers() {
@@ -42,6 +43,7 @@ func wantsOf(project string, assumePublic bool) (p projectWants, err error) {
 			continue
 		}
 		w := manifest.NewWants(files, func(name string) (string, bool) { return packageName(client.Ecosystem(), name) })
+		w.AskedHere(func() (string, error) { return asked(client.Ecosystem()) })
 		if assumePublic {
 			w.AssumePublic()
 		}
@@ -74,6 +76,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 	}
 	slices.Sort(p.roots[ecosystem])
 	p.roots[ecosystem] = slices.Compact(p.roots[ecosystem])
+	p.doubted = p.doubted || w.Doubted()
 	p.from, p.leftOut = append(p.from, w.Read()...), append(p.leftOut, w.LeftOut()...)
 	return nil
 }

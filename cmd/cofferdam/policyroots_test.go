@@ -124,7 +124,7 @@ requires = ["setuptools >= 61.0","wheel"]
 					t.Fatal(err)
 				}
 			}
-			p, err := wantsOf(dir, false)
+			p, err := wantsOf(dir, asksHere, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +185,7 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if p, err := wantsOf(dir, false); (err != nil) != c.refused {
+			if p, err := wantsOf(dir, asksHere, false); (err != nil) != c.refused {
 				t.Errorf("%d roots, %v", p.count(), err)
 			}
 		})

@@ -117,6 +117,7 @@ type Wants struct {
 	ownAll   []string        // beginnings of such names, in small letters
 	doubt    string          // where the first thing is for which all names are withheld; "": nowhere
 	public   bool
+	asks     Asked
 	included map[string]bool
 	missing  map[string]bool // files that others name, and that are not there
 }
@@ -232,6 +233,9 @@ func (w *Wants) Withhold(file string, line int, text, why string) {
 
 // AssumePublic has no names withheld: a person says that they come from the public registry.
 func (w *Wants) AssumePublic() { w.public = true }
+
+// Doubted tells whether names are withheld, or would be.
+func (w *Wants) Doubted() bool { return w.doubt != "" }
 
 // Roots are each root once, in the order in which they were found, without names that are to be kept or withheld, which are left out
 // with their lines. It is an error to ask for more than is listed.

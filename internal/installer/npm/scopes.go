@@ -10,13 +10,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-const (
-	otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
-	ownRegistry   = "the project names the registry that its packages come from, so that none is allowed from the public one"
-)
+const otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
 
 // settings reads a directory's files that say which registries packages come from.
 func settings(w *manifest.Wants, dir string) error {
@@ -41,12 +37,6 @@ func npmrcFormat() manifest.Format {
 	}}
 }
 
-// isPublic tells of the address of the registry that npm asks by itself, which many projects name: its host begins with the ecosystem's name.
-func isPublic(address any) bool {
-	text, _ := address.(string)
-	return manifest.IsAt(text, "registry."+strings.ToLower(pkgref.Node.Traits().OSV)+"js.org")
-}
-
 // noteKey notes a setting of npm's that names a registry.
 func noteKey(w *manifest.Wants, m manifest.Text, number int, key string, value any) {
 	scope, is := strings.CutSuffix(key, ":registry")
@@ -54,10 +44,9 @@ func noteKey(w *manifest.Wants, m manifest.Text, number int, key string, value a
 	case strings.HasPrefix(key, "#"), strings.HasPrefix(key, ";"), strings.HasPrefix(key, "//"): // a comment, or of one registry
 	case strings.Contains(key, "${"):
 		w.Withhold(m.File, number, key, "it has a variable, whose value is not known here, and may name a registry")
-	case (key == "registry" || is) && isPublic(value):
 	case key == "registry":
-		w.Withhold(m.File, number, key, ownRegistry)
-	case is && strings.HasPrefix(scope, "@"):
+		w.Registry(m.File, number, key, value)
+	case is && strings.HasPrefix(scope, "@") && !w.IsAsked(value):
 		keepScope(w, m, number, scope)
 	}
 }
@@ -99,8 +88,8 @@ func yarnrcFormat() manifest.Format {
 		if err := yaml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Server != "" && !isPublic(document.Server) {
-			w.Withhold(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", ownRegistry)
+		if document.Server != "" {
+			w.Registry(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", document.Server)
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Scopes)) {
 			if document.Scopes[scope].Server != "" {
@@ -125,8 +114,8 @@ func bunFormat() manifest.Format {
 		if err := toml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Install.Registry != nil && !isPublic(document.Install.Registry) {
-			w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
+		if document.Install.Registry != nil {
+			w.Registry(m.File, m.LineOf("registry"), "registry", document.Install.Registry)
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Install.Scopes)) {
 			keepScope(w, m, m.LineOf("scopes", scope), "@"+strings.TrimPrefix(scope, "@"))

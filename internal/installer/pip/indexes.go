@@ -7,8 +7,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-const otherRegistry = "the project names another registry or place that its packages come from, so that none is allowed from the public one"
-
 // indexes notes which registries and places of files a project names: any name may be one of theirs.
 type indexes struct {
 	w *manifest.Wants
@@ -48,8 +46,10 @@ func (x indexes) tables(key string, value any) {
 		case table["explicit"] == true, table["priority"] == "explicit":
 			x.w.LeaveOut(x.m.File, x.m.LineOf(key), key, "it is a registry of the project's own, whose names are not allowed here")
 		case table["url"] == nil && namesPublic(table["name"]): // Poetry's word for it
-		case table["type"] != nil || !isPublic(table["url"]):
+		case table["type"] != nil:
 			x.withhold(key)
+		default:
+			x.w.Registry(x.m.File, x.m.LineOf(key), key, table["url"])
 		}
 	}
 }
@@ -61,27 +61,18 @@ func (x indexes) address(key string, value any) {
 		list = []any{value}
 	}
 	for _, one := range list {
-		if !isPublic(one) {
-			x.withhold(key)
-		}
+		x.w.Registry(x.m.File, x.m.LineOf(key), key, one)
 	}
 }
 
-func (x indexes) withhold(key string) { x.w.Withhold(x.m.File, x.m.LineOf(key), key, otherRegistry) }
-
-// public is the ecosystem's name, as everybody has it.
-func public() string { return strings.ToLower(pkgref.Python.Traits().OSV) }
-
-// isPublic tells of the address of the index that the clients ask by themselves, whose host has the ecosystem's name. Pipenv writes it
-// into each Pipfile.
-func isPublic(address any) bool {
-	text, _ := address.(string)
-	return manifest.IsAt(text, public()+".org")
+func (x indexes) withhold(key string) {
+	x.w.Withhold(x.m.File, x.m.LineOf(key), key, manifest.OtherRegistry)
 }
 
+// namesPublic tells of the name that clients have for the registry that they ask by themselves: the ecosystem's.
 func namesPublic(name any) bool {
 	text, _ := name.(string)
-	return strings.EqualFold(text, public())
+	return strings.EqualFold(text, pkgref.Python.Traits().OSV)
 }
 
 // registries notes those of a pyproject.toml.

@@ -57,9 +57,10 @@ func readOption(w *manifest.Wants, m manifest.Text, l line, inner manifest.Forma
 	case slices.Contains([]string{"-e", "--editable"}, name):
 		return readDirectory(w, m, l, value)
 	case slices.Contains(silent(), name):
-	case slices.Contains(registryOptions(), name) && name != "-f" && name != "--find-links" && isPublic(value):
+	case slices.Contains([]string{"-f", "--find-links", "--no-index"}, name):
+		w.Withhold(m.File, l.number, name, manifest.OtherRegistry)
 	case slices.Contains(registryOptions(), name):
-		w.Withhold(m.File, l.number, name, otherRegistry)
+		w.Registry(m.File, l.number, name, value)
 	default:
 		w.LeaveOut(m.File, l.number, l.text, "this option is not known here")
 	}

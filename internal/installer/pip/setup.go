@@ -25,7 +25,7 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 			}
 		case o.key == "dependency_links", o.section == "easy_install" && (o.key == "index_url" || o.key == "find_links"):
 			for _, number := range o.lines {
-				w.Withhold(m.File, number, o.key, otherRegistry)
+				w.Withhold(m.File, number, o.key, manifest.OtherRegistry)
 			}
 		}
 	}

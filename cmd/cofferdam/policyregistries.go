@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/daemon"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
+)
+
+// askedHere gives the registry that names of an ecosystem are asked of. An error says why it is not known.
+type askedHere func(pkgref.Ecosystem) (index string, err error)
+
+// registriesHere are those of this host's daemon, which are looked for when the first is wanted: the configured ones, or what the host's
+// own clients say.
+func registriesHere(ctx context.Context) askedHere {
+	found := sync.OnceValues(func() (discover.Found, error) { return findRegistries(ctx) })
+	return func(ecosystem pkgref.Ecosystem) (string, error) {
+		f, err := found()
+		if err != nil {
+			return "", err
+		}
+		for _, u := range f.Upstreams {
+			if u.Ecosystem == ecosystem { // the first is the one that clients in sandboxes are told to ask
+				return u.Index, nil
+			}
+		}
+		for _, m := range f.Missing {
+			if m.Ecosystem == ecosystem {
+				return "", m.Why
+			}
+		}
+		return "", fault.Invalid("the configuration file names none for %s", ecosystem)
+	}
+}
+
+func findRegistries(ctx context.Context) (discover.Found, error) {
+	if err := onThisHost(ctx, "which registries are asked"); err != nil {
+		return discover.Found{}, err
+	}
+	paths, err := config.DefaultPaths()
+	if err != nil {
+		return discover.Found{}, err
+	}
+	cfg, err := config.Load(paths.File())
+	if err != nil {
+		return discover.Found{}, err
+	}
+	if err := daemon.CheckHostPrograms(paths, cfg); err != nil {
+		return discover.Found{}, err
+	}
+	return daemon.Registries(ctx, cfg, paths, os.Environ())
+}

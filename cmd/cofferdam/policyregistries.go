@@ -3,11 +3,16 @@ package main
 import (
 	"context"
 	"os"
+	"path"
+	"path/filepath"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -54,4 +59,36 @@ func findRegistries(ctx context.Context) (discover.Found, error) {
 		return discover.Found{}, err
 	}
 	return daemon.Registries(ctx, cfg, paths, os.Environ())
+}
+
+// settingFiles are files of a project that set variables or run commands, in whatever language: a registry that is named there is one that its
+// packages may come from.
+func settingFiles() []string {
+	return []string{
+		".env", ".envrc", "go.env", "mise.toml", ".mise.toml", "Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml",
+		"Makefile", "justfile", "Justfile", "tox.ini", "tox.toml", "noxfile.py",
+	}
+}
+
+// searchRegistries reads what names registries beside the manifests. A directory of such a name is none of these files.
+func searchRegistries(w *manifest.Wants, files projectFiles, namer installer.RegistryNamer) error {
+	for _, format := range namer.RegistryFiles() {
+		if dir := path.Dir(format.Name); !files.isFolder(dir) || files.isFolder(format.Name) {
+			continue
+		}
+		if _, err := w.Include(format, format.Name); err != nil {
+			return err
+		}
+	}
+	for _, name := range settingFiles() {
+		if !files.isFolder(name) {
+			w.Search(name, namer.RegistrySign())
+		}
+	}
+	return nil
+}
+
+func (p projectFiles) isFolder(name string) bool {
+	kind, err := kindNamed(filepath.Join(string(p), filepath.FromSlash(name)))
+	return err == nil && kind == hostpath.Dir
 }

@@ -52,6 +52,11 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
+		if namer, can := client.(installer.RegistryNamer); can {
+			if err := searchRegistries(w, files, namer); err != nil {
+				return p, fault.Invalid("the project's file %s", err)
+			}
+		}
 		if err := p.add(client.Ecosystem(), w); err != nil {
 			return p, err
 		}
@@ -85,6 +90,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 func notRead(files projectFiles) (all []manifest.LeftOut) {
 	for _, one := range []struct{ name, why string }{
 		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{".pnpmfile.cjs", "it is a program, which is not run here: what it changes is not read"},
 		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
 		{"Cargo.toml", "crates are not served here"},

@@ -18,9 +18,8 @@ func uvFormat() manifest.Format {
 		if err := exactly(m.Data, &p.document.Tool.UV); err != nil {
 			return err
 		}
-		p.registries()
 		p.uv()
-		return nil
+		return indexes{w, m}.file("uv")
 	}}
 }
 
@@ -32,6 +31,7 @@ func hatchFormat() manifest.Format {
 			return err
 		}
 		pyprojectReader{w: w, m: m}.hatch(table)
+		w.SearchText(m, sign())
 		return nil
 	}}
 }
@@ -122,7 +122,7 @@ func nameOf(w *manifest.Wants, dir string) (string, error) {
 	if text, err = w.Look(path.Join(dir, "setup.cfg")); err != nil {
 		return "", err
 	}
-	for _, o := range optionsIn(string(text)) {
+	for _, o := range optionsIn(manifest.Text{Data: text}) {
 		if o.section == "metadata" && o.key == "name" && !strings.Contains(strings.Join(o.values, ""), ":") {
 			return strings.Join(o.values, ""), nil
 		}

@@ -88,3 +88,8 @@ func wordsOf(key string) []string {
 	}
 	return strings.FieldsFunc(spaced.String(), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
+
+// isWord tells whether a byte is of a word, as names of packages and keys are.
+func isWord(b byte) bool {
+	return b == '_' || b == '-' || b == '/' || b == '@' || b >= utf8.RuneSelf || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
+}

@@ -28,6 +28,31 @@ func TestLinesEndForAll(t *testing.T) {
 	}
 }
 
+// TestALineIsOfAWholeWord: a person who looks there finds what is meant.
+func TestALineIsOfAWholeWord(t *testing.T) {
+	t.Parallel()
+	text := Text{Data: []byte("requests-toolbelt = 1\nmy_requests = 1\n@types/requests: 1\nrequests2 = 1\nrequests = 1\n[tool.uv.index]\nx = \"requests>=1\"\n")}
+	for _, c := range []struct {
+		words []string
+		want  int
+	}{
+		{[]string{"requests"}, 5},
+		{[]string{"requests-toolbelt"}, 1},
+		{[]string{"types/requests"}, 0},
+		{[]string{"@types/requests"}, 3},
+		{[]string{"index"}, 6},
+		{[]string{"tool.uv", "index"}, 6},
+		{[]string{"tool.uv.index", "requests"}, 7},
+		{[]string{"request"}, 0},
+		{[]string{""}, 1},
+		{[]string{"requests>=1"}, 7},
+	} {
+		if got := text.LineOf(c.words...); got != c.want {
+			t.Errorf("%q: line %d, want %d", c.words, got, c.want)
+		}
+	}
+}
+
 // TestWhatLooksLikeNamingARegistry: the keys of the clients' settings, and what is like them.
 func TestWhatLooksLikeNamingARegistry(t *testing.T) {
 	t.Parallel()

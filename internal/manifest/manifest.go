@@ -43,22 +43,44 @@ type Text struct {
 }
 
 // LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there, or
-// if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text.
+// if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text. A part of a
+// longer word is none.
 func (t Text) LineOf(words ...string) int {
 	if t.sought != nil {
 		if *t.sought += len(t.Data); *t.sought > maxSought {
 			return 0
 		}
 	}
-	at := 0
+	at, begin := 0, 0
 	for _, word := range words {
-		next := bytes.Index(t.Data[at:], []byte(word))
-		if next < 0 {
+		if begin = t.find(word, at); begin < 0 {
 			return 0
 		}
-		at += next
+		at = begin + len(word)
 	}
-	return 1 + bytes.Count(t.Data[:at], []byte("\n"))
+	return 1 + bytes.Count(t.Data[:begin], []byte("\n"))
+}
+
+// find is where a word begins, from a place on; -1: nowhere.
+func (t Text) find(word string, from int) int {
+	if word == "" {
+		return from
+	}
+	for {
+		next := bytes.Index(t.Data[from:], []byte(word))
+		if next < 0 {
+			return -1
+		}
+		begin, end := from+next, from+next+len(word)
+		joined := begin > 0 && isWord(word[0]) && isWord(t.Data[begin-1]) || end < len(t.Data) && isWord(word[len(word)-1]) && isWord(t.Data[end])
+		if !joined {
+			return begin
+		}
+		from = begin + 1
+		for isWord(word[0]) && from < len(t.Data) && isWord(t.Data[from]) { // nor does it begin in the rest of this one
+			from++
+		}
+	}
 }
 
 // Root is a package that a project asks for.

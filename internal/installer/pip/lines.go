@@ -24,23 +24,26 @@ var comment = regexp.MustCompile(`(^|\s+)#.*$`)
 
 // joined are the lines of a file, without comments.
 func joined(text manifest.Text) (all []line) {
-	var open *line
+	var open strings.Builder
+	first := 0 // line of what is open
 	for number, one := range text.Lines() {
 		isComment := strings.HasPrefix(strings.TrimLeft(one, blanks), "#")
-		if open == nil {
-			open = &line{number: number}
+		if first == 0 {
+			first = number
 		} else if isComment { // pip has a comment end what was joined
 			one = " " + strings.TrimLeft(one, blanks)
 		}
 		if rest, goesOn := strings.CutSuffix(one, `\`); goesOn && !isComment {
-			open.text += rest
+			open.WriteString(rest)
 			continue
 		}
-		open.text += one
-		all, open = append(all, *open), nil
+		open.WriteString(one)
+		all = append(all, line{first, open.String()})
+		open.Reset()
+		first = 0
 	}
-	if open != nil {
-		all = append(all, *open)
+	if first != 0 {
+		all = append(all, line{first, open.String()})
 	}
 	for i := range all {
 		all[i].text = strings.Trim(comment.ReplaceAllString(all[i].text, ""), blanks)

@@ -1,9 +1,11 @@
 package pip
 
 import (
+	"fmt"
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -42,12 +44,34 @@ func exactly(data []byte, into any) error {
 	if err := toml.Unmarshal(data, &table); err != nil {
 		return err
 	}
+	if isDeeper(table, mostWritten) {
+		return fmt.Errorf("its tables lie in each other more than %d times", mostWritten)
+	}
 	dropOthers(reflect.TypeOf(into).Elem(), table)
 	text, err := toml.Marshal(table)
 	if err != nil {
 		return err
 	}
 	return toml.Unmarshal(text, into)
+}
+
+// mostWritten is how many tables and lists may lie in each other: writing one takes the names of all around it.
+const mostWritten = 100
+
+// isDeeper tells whether more than some tables and lists lie in each other in a value.
+func isDeeper(value any, most int) bool {
+	deeper := func(inner any) bool { return most == 0 || isDeeper(inner, most-1) }
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if deeper(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, deeper)
+	}
+	return false
 }
 
 // dropOthers takes out keys that are a struct's but for capitals.

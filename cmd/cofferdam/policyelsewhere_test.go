@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,9 +40,19 @@ func python(more string, others ...string) map[string]string {
 	return files
 }
 
-// public is the address of the public index.
-func public() string {
-	return "https://" + strings.ToLower(pkgref.Python.Traits().OSV) + ".org/simple"
+// indexHere and npmHere are the registries that names are asked of.
+const (
+	indexHere = "https://index.example/simple"
+	npmHere   = "https://npm.example/"
+)
+
+// asksHere has two ecosystems whose registries are known.
+func asksHere(ecosystem pkgref.Ecosystem) (string, error) {
+	known := map[pkgref.Ecosystem]string{pkgref.Python: indexHere + "/", pkgref.Node: npmHere}
+	if index, is := known[ecosystem]; is {
+		return index, nil
+	}
+	return "", errors.New("there is no client")
 }
 
 func namesFromElsewhere() map[string]mixed {
@@ -70,8 +81,8 @@ func namesFromElsewhere() map[string]mixed {
 		"a key in capitals":          {map[string]string{"package.json": `{"dependencies":{"x":"file:../x"},"Dependencies":{"x":"1","y":"1"}}`}, nil, "", []string{"x file:../x"}},
 
 		"a scope of yarn 1's":        {map[string]string{".yarnrc": "# c\n\"@acme:registry\" \"https://x.example\"\n", "package.json": `{"dependencies":{"@acme/ui":"1","ms":"1"}}`}, nil, "ms", []string{".yarnrc:2: @acme/*: another registry", "@acme/ui: the project has"}},
-		"yarn 1's registry":          {packages("", "", ".yarnrc", "registry \"https://x.example\"\n"), nil, "", []string{".yarnrc:1: registry: the project names the registry", unknown}},
-		"yarn's registry":            {packages("", "", ".yarnrc.yml", "npmRegistryServer: https://x.example\n"), nil, "", []string{".yarnrc.yml:1: npmRegistryServer: the project names", unknown}},
+		"yarn 1's registry":          {packages("", "", ".yarnrc", "registry \"https://x.example\"\n"), nil, "", []string{".yarnrc:1: registry: the project names another registry", unknown}},
+		"yarn's registry":            {packages("", "", ".yarnrc.yml", "npmRegistryServer: https://x.example\n"), nil, "", []string{".yarnrc.yml:1: npmRegistryServer: the project names another registry", unknown}},
 		"npm's registry":             {packages("", "", ".npmrc", "; c\nregistry=https://x.example\n"), nil, "", []string{".npmrc:2: registry: the project names", unknown}},
 		"npm's credentials":          {packages("", "", ".npmrc", "#registry=x\n//${HOST}/:_authToken=${TOKEN}\n"), nil, "acme-ui ms", nil},
 		"a scope that is a variable": {packages("", "", ".npmrc", "@${SCOPE}:registry=https://x.example\n"), nil, "", []string{".npmrc:1: @${SCOPE}:registry: it has a variable", unknown}},
@@ -82,24 +93,24 @@ func namesFromElsewhere() map[string]mixed {
 		"pnpm's archives":            {map[string]string{"pnpm-workspace.yaml": "configDependencies:\n  acme:\n    integrity: x\n    tarball: https://x.example/x.tgz\n  other: 1.0.0+x\n"}, nil, "other", []string{"pnpm-workspace.yaml:2: acme: it comes from an address"}},
 
 		"requirements, another index":  {map[string]string{"requirements.txt": "six\n--extra-index-url https://x.example/simple\n"}, nil, "", []string{"requirements.txt:2: --extra-index-url: the project names another registry", "requirements.txt:1: six: whether it comes from the public registry is not known: see requirements.txt:2"}},
-		"requirements, the public one": {map[string]string{"requirements.txt": "-i " + public() + "\nsix\n"}, nil, "six", nil},
+		"requirements, the public one": {map[string]string{"requirements.txt": "-i " + indexHere + "\nsix\n"}, nil, "six", nil},
 		"requirements, files":          {map[string]string{"requirements.txt": "six\n--find-links=wheels\n"}, nil, "", []string{"requirements.txt:2: --find-links"}},
 		"a name at an address":         {map[string]string{"requirements.txt": "-e acme-lib @ git+https://x.example/acme.git\nacme-lib\nsix\n"}, nil, "six", []string{"requirements.txt:1: acme-lib @ git", "requirements.txt:2: acme-lib: the project has"}},
 		"a directory with its name":    {map[string]string{"requirements.txt": "-e file:./lib#egg=acme-lib\nacme-lib\nsix\n", "lib/setup.py": "setup(name='acme-lib')"}, nil, "six", []string{"requirements.txt:1: -e file:./lib", "requirements.txt:2: acme-lib: the project has"}},
 		"a directory outside, named":   {map[string]string{"requirements.txt": "-e file:../lib#egg=acme-lib\nacme-lib\nsix\n"}, nil, "six", []string{"requirements.txt:1: -e file:../lib#egg=acme-lib: it lies outside"}},
 		"a directory outside":          {map[string]string{"requirements.txt": "-e ../lib\nacme-lib\n"}, nil, "", []string{"requirements.txt:1: -e ../lib: it lies outside of the project, and its name is not known", "requirements.txt:2: acme-lib: whether"}},
-		"an address without a name":    {map[string]string{"requirements.txt": "git+https://x.example/lib\nacme-lib\n"}, nil, "", []string{"requirements.txt:1: git+https://x.example/lib: it is an address", "requirements.txt:2: acme-lib: whether"}},
+		"an address without a name":    {map[string]string{"requirements.txt": "git+https://x.example/lib\nacme-lib\n"}, nil, "", []string{"requirements.txt:1: git+https://x.example/lib: it is an address, and nothing is allowed by one, and its name is not known, so that any name here may be its; NAME @ ADDRESS says it", "requirements.txt:2: acme-lib: whether"}},
 		"a wheel with a marker":        {map[string]string{"requirements.txt": "acme_lib-1.0-py3-none-any.whl ; python_version > '3'\nacme-lib\nsix\n"}, nil, "six", []string{"requirements.txt:1: acme_lib-1.0-py3-none-any.whl ;", "acme-lib: the project has"}},
 		"a build system alone":         {map[string]string{"requirements.txt": "-e ./lib\nacme-lib\nsix\n", "lib/pyproject.toml": "[build-system]\nrequires=['wheel']\n", "lib/setup.py": "from setuptools import setup\nsetup(version='1', name='acme-lib', ext='x')\n"}, nil, "six wheel", []string{"requirements.txt:2: acme-lib: the project has"}},
 		"a name that is made up":       {map[string]string{"requirements.txt": "-e ./lib\nacme-lib\n", "lib/pyproject.toml": "[build-system]\nrequires=['wheel']\n", "lib/setup.py": "setup(name=NAME, x=E(name='other'), y=E(name='others'))\n"}, nil, "", []string{"requirements.txt:1: -e ./lib: no file says its name", "acme-lib: whether"}},
 		"overrides of PDM":             {python("[tool.pdm.resolution.overrides]\nacme-lib='https://x.example/a.tar.gz'\nsix='1.0'\n"), nil, "six", []string{"pyproject.toml:8: acme-lib: it comes from an address"}},
 		"a table in capitals":          {python("[Tool.uv]\ndev-dependencies=['bad']\n[tool.UV.sources]\nsix={path='.'}\n"), nil, "acme-lib six", nil},
 		"Pipenv's own index":           {map[string]string{"Pipfile": "[[source]]\nurl='https://x.example/simple'\nname='acme'\n[packages]\nacme-lib='*'\n"}, nil, "", []string{"Pipfile:1: source: the project names another registry", "Pipfile:5: acme-lib: whether"}},
-		"Pipenv's public index":        {map[string]string{"Pipfile": "[[source]]\nurl='" + public() + "'\nverify_ssl=true\nname='x'\n[packages]\nsix='*'\nacme={bzr='https://x.example/y'}\n"}, nil, "six", []string{"Pipfile:7: acme: it comes from a repository"}},
-		"uv's files":                   {python("[tool.uv]\nfind-links=['./wheels']\n"), nil, "", []string{"pyproject.toml:8: find-links: the project names", "six: whether"}},
+		"Pipenv's public index":        {map[string]string{"Pipfile": "[[source]]\nurl='" + indexHere + "'\nverify_ssl=true\nname='x'\n[packages]\nsix='*'\nacme={bzr='https://x.example/y'}\n"}, nil, "six", []string{"Pipfile:7: acme: it comes from a repository"}},
+		"uv's files":                   {python("[tool.uv]\nfind-links=['./wheels']\n"), nil, "", []string{"pyproject.toml:8: tool.uv.find-links: the project names", "six: whether"}},
 		"uv's settings":                {python("", "uv.toml", "[[index]]\nurl='https://x.example/simple'\ndefault=true\n"), nil, "", []string{"uv.toml:1: index: the project names", "six: whether"}},
-		"uv's settings of pip":         {python("[tool.uv.pip]\nextra-index-url=['https://x.example/simple']\n"), nil, "", []string{"pyproject.toml:8: extra-index-url", "six: whether"}},
-		"uv's index for some":          {python("[[tool.uv.index]]\nname='own'\nurl='https://x.example/simple'\nexplicit=true\n[tool.uv.sources]\nacme-lib={index='own'}\n"), nil, "six", []string{"pyproject.toml:7: index: it is a registry of the project's own"}},
+		"uv's settings of pip":         {python("[tool.uv.pip]\nextra-index-url=['https://x.example/simple']\n"), nil, "", []string{"pyproject.toml:8: tool.uv.pip.extra-index-url", "six: whether"}},
+		"uv's index for some":          {python("[[tool.uv.index]]\nname='own'\nurl='https://x.example/simple'\nexplicit=true\n[tool.uv.sources]\nacme-lib={index='own'}\n"), nil, "six", []string{"pyproject.toml:7: tool.uv.index: it is a registry of the project's own"}},
 		"uv's members outside":         {python("[tool.uv.workspace]\nmembers=['../libs/*']\n"), nil, "", []string{"pyproject.toml:8: ../libs/*: it leads out of the project", "acme-lib: whether"}},
 		"uv's members in a class":      {python("[tool.uv.workspace]\nmembers=['libs/[!_]*']\n", "libs/a/pyproject.toml", "[project]\nname='acme-lib'\n[build-system]\nrequires=['wheel']\n"), nil, "six wheel", []string{"acme-lib: the project has"}},
 		"Poetry's own index":           {python("[[tool.poetry.source]]\nname='acme'\nurl='https://x.example/simple'\npriority='supplemental'\n"), nil, "", []string{"pyproject.toml:7: tool.poetry.source: the project names"}},
@@ -193,7 +204,7 @@ func laidProject(t *testing.T, c mixed) string {
 
 func rootsAndLines(t *testing.T, dir string, assumePublic bool) (roots string, lines []string) {
 	t.Helper()
-	p, err := wantsOf(dir, assumePublic)
+	p, err := wantsOf(dir, asksHere, assumePublic)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,15 @@ they include and the members of their workspaces. Names that come from a directo
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
 
-Where any name may be such a one, because the project names a registry of its own or its
-workspace has members whose names can't be read, no name of that ecosystem is allowed, and
-the lines say why. If all of them come from the public registry (or from the one that your
-configuration file names), say --assume-public.
+Where any name may be such a one, because the project names another registry than the one
+that is asked here or its workspace has members whose names can't be read, no name of that
+ecosystem is allowed, and the lines say why. The one that is asked here is the first that
+your configuration file has under upstreams, or else the one that this host's client is set
+up to use. Files that set variables or run commands (.env, .env.local, .envrc, go.env,
+mise.toml, Dockerfile, Compose files, Makefile, justfile, Taskfile, tox.ini, tox.toml,
+noxfile.py, lerna.json, the scripts of package.json) are searched for what names a registry,
+whichever it is; so are pdm.toml, poetry.toml, pixi.toml, pip.conf, requirements.in and
+.pip-tools.toml. If all names come from the registry that is asked here, say --assume-public.
 
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,
@@ -46,25 +51,25 @@ is policy.yaml unless you name one. An existing file is never overwritten.`,
   cofferdam policy init --project ../service policy/service.yaml
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- npm ci`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "policy.yaml"
 			if len(args) == 1 {
 				file = args[0]
 			}
-			return initPolicy(file, project, assumePublic)
+			return initPolicy(file, project, registriesHere(cmd.Context()), assumePublic)
 		},
 		ValidArgsFunction: first(completePolicyFile),
 	}
 	cmd.Flags().StringVar(&project, "project", ".", "directory of the project whose roots are taken")
-	cmd.Flags().BoolVar(&assumePublic, "assume-public", false, "take all names for the public registry's, also of a project that names a registry of its own, or has parts that can't be read")
+	cmd.Flags().BoolVar(&assumePublic, "assume-public", false, "take all names for those of the registry that is asked here, also of a project that names another one, or has parts that can't be read")
 	if err := cmd.MarkFlagDirname("project"); err != nil {
 		panic(err) // as register
 	}
 	return cmd
 }
 
-func initPolicy(file, project string, assumePublic bool) error {
-	wants, err := wantsOf(project, assumePublic)
+func initPolicy(file, project string, asked askedHere, assumePublic bool) error {
+	wants, err := wantsOf(project, asked, assumePublic)
 	if err != nil {
 		return err
 	}
@@ -80,7 +85,23 @@ func initPolicy(file, project string, assumePublic bool) error {
 			return err
 		}
 	}
+	if err := tellDoubt(wants.doubted, assumePublic); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(os.Stderr, "cofferdam: wrote %s with %s; what each key does: cofferdam policy check %s\n", ui.Printable(file), ui.Printable(wants.summary()), ui.Quoted(file))
+	return err
+}
+
+// tellDoubt says what follows from lines that name other registries, or what can't be read.
+func tellDoubt(doubted, assumePublic bool) error {
+	said := "names are left out that may come from elsewhere than the registry that is asked here; if all of them come from that one, say --assume-public"
+	switch {
+	case !doubted:
+		return nil
+	case assumePublic:
+		said = "no name is left out for another registry, or for what can't be read, since you said --assume-public"
+	}
+	_, err := fmt.Fprintf(os.Stderr, "cofferdam: %s\n", said)
 	return err
 }
 

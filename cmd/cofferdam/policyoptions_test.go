@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // checkProject compares a project's roots, and looks for lines among what was left out.
@@ -27,8 +25,8 @@ func TestAllOptionsOfALineAreRead(t *testing.T) {
 	t.Parallel()
 	const own = "https://x.example/simple"
 	for name, text := range map[string]string{
-		"behind the public index":  "-i " + public() + " --extra-index-url " + own,
-		"behind a long one":        "--index-url=" + public() + "\t--extra-index-url=" + own,
+		"behind the public index":  "-i " + indexHere + " --extra-index-url " + own,
+		"behind a long one":        "--index-url=" + indexHere + "\t--extra-index-url=" + own,
 		"behind one without value": "--pre --extra-index-url " + own,
 		"behind a host":            "--trusted-host x.example -i " + own,
 		"behind one with a value":  "--no-binary :all: -f wheels",
@@ -38,7 +36,7 @@ func TestAllOptionsOfALineAreRead(t *testing.T) {
 		"files by theirs":          "--find " + own,
 		"in constraints":           "-c limits.txt",
 		"in constraints' own":      "-c outer.txt",
-		"links at the public host": "-f " + public(),
+		"links at the public host": "-f " + indexHere,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,14 +46,14 @@ func TestAllOptionsOfALineAreRead(t *testing.T) {
 			}, nil, "", []string{"six: whether it comes from the public registry is not known"}})
 		})
 	}
-	checkProject(t, mixed{map[string]string{"requirements.txt": "--pre -i " + public() + " --no-binary :all: --require-hashes\nsix\n"}, nil, "six", nil})
+	checkProject(t, mixed{map[string]string{"requirements.txt": "--pre -i " + indexHere + " --no-binary :all: --require-hashes\nsix\n"}, nil, "six", nil})
 	checkProject(t, mixed{map[string]string{"requirements.txt": "-r a.txt -r b.txt --req c.txt\n", "a.txt": "six\n", "b.txt": "idna\n", "c.txt": "attrs\n"}, nil, "attrs idna six", nil})
 }
 
 // TestThePublicRegistryIsNamed: many public projects do that, and nothing is withheld for it. What is like it is another one.
 func TestThePublicRegistryIsNamed(t *testing.T) {
 	t.Parallel()
-	host := "registry." + strings.ToLower(pkgref.Node.Traits().OSV) + "js.org"
+	host := "npm.example"
 	for file, text := range map[string]string{
 		".npmrc": "registry = %s\n", ".yarnrc": "registry \"%s\"\n", ".yarnrc.yml": "npmRegistryServer: %s\n",
 		"bunfig.toml": "[install]\nregistry = '%s'\n", "pnpm-workspace.yaml": "registries:\n  default: %s\n",

@@ -22,6 +22,7 @@ type projectWants struct {
 	roots   map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
 	from    []string                      // the files that were read
 	leftOut []manifest.LeftOut
+	doubted bool // something says that any name of an ecosystem may come from elsewhere
 }
 
 // count is how many roots there are.
@@ -33,7 +34,7 @@ func (p projectWants) count() (n int) {
 }
 
 // wantsOf reads the manifests of a project, for all clients. assumePublic: no names are withheld (manifest.Wants).
-func wantsOf(project string, assumePublic bool) (p projectWants, err error) {
+func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
 	p.roots = map[pkgref.Ecosystem][]string{}
 	files := projectFiles(project)
 	for _, client := range all.Installers() {
@@ -42,11 +43,17 @@ func wantsOf(project string, assumePublic bool) (p projectWants, err error) {
 			continue
 		}
 		w := manifest.NewWants(files, func(name string) (string, bool) { return packageName(client.Ecosystem(), name) })
+		w.AskedHere(func() (string, error) { return asked(client.Ecosystem()) })
 		if assumePublic {
 			w.AssumePublic()
 		}
 		for _, format := range reader.Manifests() {
 			if _, err := w.Include(format, format.Name); err != nil {
+				return p, fault.Invalid("the project's file %s", err)
+			}
+		}
+		if namer, can := client.(installer.RegistryNamer); can {
+			if err := searchRegistries(w, files, namer); err != nil {
 				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
@@ -74,6 +81,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 	}
 	slices.Sort(p.roots[ecosystem])
 	p.roots[ecosystem] = slices.Compact(p.roots[ecosystem])
+	p.doubted = p.doubted || w.Doubted()
 	p.from, p.leftOut = append(p.from, w.Read()...), append(p.leftOut, w.LeftOut()...)
 	return nil
 }
@@ -82,6 +90,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 func notRead(files projectFiles) (all []manifest.LeftOut) {
 	for _, one := range []struct{ name, why string }{
 		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{".pnpmfile.cjs", "it is a program, which is not run here: what it changes is not read"},
 		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
 		{"Cargo.toml", "crates are not served here"},

@@ -83,8 +83,8 @@ requires = ["setuptools >= 61.0","wheel"]
 		"setup.cfg":             {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six", []string{"setup.py: it is a program"}},
 		"dynamic, from a file":  {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
 		"dynamic, by a program": one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
-		"includes":              {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n-c none.txt\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", []string{"requirements.txt:3: -e .: it has no pyproject.toml"}},
-		"an include out of it":  one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "six", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
+		"includes":              {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", []string{"requirements.txt:3: -e .: it has no pyproject.toml"}},
+		"an include out of it":  one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
 		"an override by a directory": {map[string]string{
 			"package.json": `{"workspaces":["a"],"overrides":{"own":"file:./own","p":{".":"link:./p"},"some@^1":"file:./some"}}`, "a/package.json": `{"dependencies":{"own":"1","p":"1","some":"1","ms":"2"}}`,
 		}, "ms", []string{"package.json:1: own file:./own: it is a file or directory"}},
@@ -107,7 +107,7 @@ requires = ["setuptools >= 61.0","wheel"]
 		"constraints of uv":           one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\",\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv]\nconstraint-dependencies=[\"own @ git+https://x.example/own\",\"bad<2\"]\n", "hatchling six", "own @ git+https://x.example/own: it comes from an address"),
 		"sources of uv, as tables":    one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"own\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.sources.Own]]\ngit=\"https://x.example/own\"\n", "hatchling", "Own: it comes from a repository"),
 		"files outside of it":         one("requirements.txt", "-r ../r.txt\n-c ../c.txt\n-e ../lib\n../own\nsix\n", "", "requirements.txt:1: -r ../r.txt: it lies outside", "requirements.txt:2: -c ../c.txt: it lies outside", "requirements.txt:3: -e ../lib: it lies outside", "requirements.txt:4: ../own: it lies outside"),
-		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "", "pyproject.toml:6: index: the project names another registry or place", "pyproject.toml:3: six: whether it comes from the public registry is not known: see pyproject.toml:6"),
+		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "", "pyproject.toml:6: tool.uv.index: the project names another registry or place", "pyproject.toml:3: six: whether it comes from the public registry is not known: see pyproject.toml:6"),
 		"registries of yarn's scopes": {map[string]string{".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: https://npm.x.example\n  open:\n    npmAuthToken: x\n", "package.json": `{"dependencies":{"@corp/own":"1","@open/one":"1"}}`}, "@open/one", []string{".yarnrc.yml:2: @corp/*: another registry"}},
 		"registries of scopes":        {map[string]string{".npmrc": "@corp:registry=https://npm.x.example\n", "package.json": `{"dependencies":{"@corp/own":"1","@other/one":"1"}}`}, "@other/one", []string{".npmrc:1: @corp/*: another registry"}},
 		"other people's formats":      {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
@@ -124,7 +124,7 @@ requires = ["setuptools >= 61.0","wheel"]
 					t.Fatal(err)
 				}
 			}
-			p, err := wantsOf(dir, false)
+			p, err := wantsOf(dir, asksHere, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,9 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 		"the control":        {"package.json", nested(50), false},
 		"overrides":          {"package.json", nested(9_000), true},
 		"files that are not": {"requirements.txt", absent.String(), true},
-		"one that is not":    {"requirements.txt", strings.Repeat("-c x\n", 100_000), false},
+		"one that is not":    {"requirements.txt", strings.Repeat("-c x\n", 9_000), false},
+		"more than is told":  {"requirements.txt", strings.Repeat("-c x\n", 100_000), true},
+		"tables in tables":   {"pyproject.toml", "[tool.uv]\n" + strings.Repeat("a.", 9_000) + "a = 1\n", false},
 		"anchors":            {"pnpm-workspace.yaml", anchors.String(), true},
 		"itself":             {"requirements.txt", strings.Repeat("-r requirements.txt\n-c requirements.txt\n", 20_000), false},
 	} {
@@ -185,7 +187,7 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if p, err := wantsOf(dir, false); (err != nil) != c.refused {
+			if p, err := wantsOf(dir, asksHere, false); (err != nil) != c.refused {
 				t.Errorf("%d roots, %v", p.count(), err)
 			}
 		})

@@ -1,6 +1,8 @@
 package installer
 
 import (
+	"regexp"
+
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -17,6 +19,14 @@ type Discoverer interface {
 type ManifestReader interface {
 	// Manifests are these files' formats, in the order in which they are read.
 	Manifests() []manifest.Format
+}
+
+// RegistryNamer is the optional ability of a ManifestReader whose projects may have the client ask a registry of their own.
+type RegistryNamer interface {
+	// RegistryFiles are files of a project that name registries and ask for no packages; of these that are not read with a manifest.
+	RegistryFiles() []manifest.Format
+	// RegistrySign is found in a line of any file with variables or commands that has the client ask another registry.
+	RegistrySign() *regexp.Regexp
 }
 
 // Pinner is the optional ability of an installer whose lockfile has a line for each

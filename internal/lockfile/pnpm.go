@@ -107,10 +107,23 @@ func (b *builder) pnpmDependency(name string, of *value) error {
 	switch {
 	case strings.HasPrefix(from, "link:"):
 		return b.own(of.line, name)
-	case !strings.Contains(from, ":") || len(b.unpinnables[name]) > 0:
+	case isRelease(from) || len(b.unpinnables[name]) > 0:
 		return nil
 	}
 	return b.unpinnable(of.line, name, "", "comes from a URL of its own or a file")
+}
+
+// isRelease tells whether a project has a dependency from the registry: by a version, or by NAME@VERSION under another name. Version 6
+// has a slash before that, and writes a repository without a scheme (code.example/owner/name/COMMIT).
+func isRelease(from string) bool {
+	if strings.Contains(from, ":") {
+		return false
+	}
+	from = strings.TrimPrefix(from, "/")
+	if at := strings.LastIndexByte(from, '@'); at > 0 {
+		from = from[at+1:]
+	}
+	return !strings.Contains(from, "/")
 }
 
 // pnpmSnapshots reads what version 9 says of the packages' dependencies: one
@@ -145,13 +158,11 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	if resolution == nil {
 		return b.wrong(line, "%q has no resolution", excerpt.Of(key, maxQuoted))
 	}
+	if resolution.get("directory") != nil {
+		return b.pnpmDirectory(line, key, entry)
+	}
 	name, version, err := b.pnpmKey(line, key, entry)
-	switch {
-	case resolution.get("directory") != nil && err != nil:
-		return nil //nolint:nilerr // it has no name that a registry could have
-	case resolution.get("directory") != nil:
-		return b.own(line, name)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	hashed, linked := resolution.get("integrity") != nil, resolution.get("tarball") != nil
@@ -178,6 +189,15 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	}
 	b.requirePins(ref, entry) // of version 6; version 9 has snapshots
 	return b.pinIntegrity(line, ref, resolution)
+}
+
+// pnpmDirectory refuses the name of a directory of the project's own. One without a name is told: nobody can say which it has.
+func (b *builder) pnpmDirectory(line int, key string, entry *value) error {
+	if name, _, err := b.pnpmKey(line, key, entry); err == nil {
+		return b.own(line, name)
+	}
+	b.skip(line, key, "is a directory without a name here")
+	return nil
 }
 
 // pnpmKey reads the key of an entry: its name and version, behind whose first @ a URL may stand. What comes from a repository has

@@ -27,6 +27,9 @@ func harmless(option string) bool {
 	return false
 }
 
+// endsOfPython end a line for Python beside a line feed, so that a comment ends there.
+const endsOfPython = "\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+
 // maxWords bounds a requirement: one with hashes for all its wheels has some
 // hundred.
 const maxWords = 10_000
@@ -48,6 +51,9 @@ func readRequirements(b *builder, data []byte) error {
 	for physical := range strings.Lines(string(data)) {
 		line++
 		physical = strings.TrimRight(physical, "\r\n")
+		if strings.ContainsAny(physical, endsOfPython) {
+			return b.wrong(line, "a character is in the line that ends one for pip alone; take it out")
+		}
 		continued := strings.HasSuffix(physical, `\`)
 		bare := physical
 		if strings.ContainsRune(physical, '#') {
@@ -80,18 +86,7 @@ func (b *builder) requirement(words []word) error {
 	}
 	line := words[0].line
 	if strings.HasPrefix(words[0].text, "-") {
-		option, of, _ := strings.Cut(words[0].text, "=")
-		if of == "" && len(words) > 1 {
-			of = words[1].text
-		}
-		switch {
-		case harmless(words[0].text):
-			return nil
-		case (option == "-e" || option == "--editable") && isDirectory(of):
-			b.skip(line, of, "is a directory of the project's own")
-			return nil
-		}
-		return b.wrong(line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
+		return b.requirementOptions(words)
 	}
 	end := 0
 	var spec []string
@@ -102,6 +97,26 @@ func (b *builder) requirement(words []word) error {
 	return b.requirementPin(line, strings.Join(spec, " "), words[end:])
 }
 
+// requirementOptions reads a line of options, of which pip takes several.
+func (b *builder) requirementOptions(words []word) error {
+	for i, w := range words {
+		option, of, _ := strings.Cut(w.text, "=")
+		if of == "" && i+1 < len(words) {
+			of = words[i+1].text
+		}
+		switch {
+		case harmless(w.text):
+		case (option == "-e" || option == "--editable") && isDirectory(of):
+			b.skip(w.line, of, "is a directory of the project's own")
+		case strings.HasPrefix(w.text, "-"):
+			return b.wrong(w.line, "%s is not read in a lockfile: it brings in what has no hash here, or another index; take the line out, or give the other file with --lockfile too", excerpt.Of(option, maxQuoted))
+		case strings.ContainsAny(w.text, `"'\`) || strings.Contains(w.text, "${"):
+			return b.wrong(w.line, "%q is not read in a line of options, which pip may part at other places for it", excerpt.Of(w.text, maxQuoted))
+		}
+	}
+	return nil
+}
+
 // isDirectory tells whether a requirement is a path, such as tools write for the project itself and its members.
 func isDirectory(of string) bool {
 	return strings.HasPrefix(of, ".") || strings.HasPrefix(of, "/") || strings.HasPrefix(of, "file:")
@@ -109,7 +124,9 @@ func isDirectory(of string) bool {
 
 // isArchive tells whether a requirement is a file in the project's directory, whose package pip finds out from the file.
 func isArchive(of string) bool {
-	return slices.ContainsFunc([]string{".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.lz", ".tar.lzma"}, func(suffix string) bool {
+	of, _, _ = strings.Cut(of, "[") // its extras
+	of = strings.TrimSpace(of)
+	return slices.ContainsFunc([]string{".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.lz", ".tar.lzma"}, func(suffix string) bool {
 		return strings.HasSuffix(strings.ToLower(of), suffix)
 	}) && !strings.ContainsAny(of, "@:=<>~")
 }

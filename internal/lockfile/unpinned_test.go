@@ -147,6 +147,8 @@ func TestNamesThatAreTakenFromElsewhere(t *testing.T) {
 			"  a@file:../a:\n    resolution: {directory: ../a, type: directory}\n":                                                                                                                        {"a"},
 			"importers:\n  .:\n    dependencies:\n      '@s/a': {specifier: 'workspace:*', version: 'link:../a'}\n":                                                                                       {"@s/a"},
 			"importers:\n  .:\n    devDependencies:\n      a: {specifier: x/c, version: 'c@https://code.example/x/c/tar.gz/abc(good@1.0.0)'}\n      b: {specifier: 1, version: '@s/b@1.0.0(a@file:x)'}\n": {"a"},
+			"dependencies:\n  a: {specifier: x/c, version: code.example/x/c/abc}\n  b: {specifier: 'npm:@s/b@1', version: /@s/b@1.0.0}\n":                                                                 {"a"},
+			"importers:\n  .:\n    dependencies:\n      a: {specifier: 'git@code.example:x/c', version: git@code.example+x/c/abc}\n":                                                                      {"a"},
 			"dependencies:\n  a: {specifier: 'link:../a', version: 'link:../a'}\n":                                                                                                                        {"a"},
 		},
 	} {
@@ -166,10 +168,40 @@ func TestNamesThatAreTakenFromElsewhere(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range []string{"a-1-py3-none-any.whl", "a-1.tar.gz --hash=sha256:{a256}", "sub/a.whl"} {
+	for _, line := range []string{"a-1-py3-none-any.whl", "a-1.tar.gz --hash=sha256:{a256}", "sub/a.whl", "a-1-py3-none-any.whl[x]", "a-1.tlz"} {
 		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line))); err == nil {
 			t.Errorf("%s: %+v; want no lockfile, since nobody knows the name", line, lock)
 		}
+	}
+}
+
+// TestLinesThatPipReadsOtherwise: all options of a line, and what is behind an end of a line that is Python's alone.
+func TestLinesThatPipReadsOtherwise(t *testing.T) {
+	const good = "good==1.0 --hash=sha256:{a256}"
+	for _, line := range []string{"--require-hashes --no-binary :all:", "-e ./lib --pre", "# x"} {
+		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line+"\r\n"+good+"\r\n"))); err != nil || len(lock.Pins) != 1 {
+			t.Errorf("%q: %+v, %v", line, lock, err)
+		}
+	}
+	for _, line := range []string{
+		"--pre --extra-index-url https://own.example", "--no-binary :all: -i https://own.example", "-e ./lib -f wheels", "--pre \"--index-url\" https://own.example", `--pre ''--no-index`, `--pre \--no-index`, "--pre ${X}",
+		"# x\r--index-url https://own.example", "# x\ra==1.0", "# x\fa==1.0", "# x\va==1.0", "# x\x1ca==1.0", "# x\u0085a==1.0", "# x\u2028a==1.0",
+	} {
+		if lock, err := lockfile.Parse("requirements.txt", []byte(fill(line+"\n"+good+"\n"))); err == nil {
+			t.Errorf("%q is read: %+v", line, lock)
+		}
+	}
+}
+
+// TestADirectoryWithoutAName is told, since nobody can say which name it has.
+func TestADirectoryWithoutAName(t *testing.T) {
+	name, text := entryOf("pnpm-lock.yaml", "  lib:\n    resolution: {directory: lib, type: directory}\n")
+	lock, err := lockfile.Parse(name, []byte(fill(text)))
+	if err != nil || len(lock.Pins) != 1 || len(lock.Unpinned) != 0 {
+		t.Fatalf("%+v, %v", lock, err)
+	}
+	if remarks := strings.Join(lock.Remarks(), "; "); !strings.Contains(remarks, "lib (line 5 is a directory without a name") {
+		t.Errorf("said: %s", remarks)
 	}
 }
 

@@ -111,6 +111,10 @@ func TestWhatIsNotedIsBounded(t *testing.T) {
 		for range 400_000 {
 			text.LineOf("x\ny")
 		}
+		text = Text{Data: []byte(strings.Repeat("a", 1<<20)), sought: new(int)}
+		for range 400_000 {
+			text.LineOf("a")
+		}
 		if n := (Text{Data: []byte("a\nb\n"), sought: new(int)}).LineOf("b"); n != 2 {
 			t.Errorf("line %d", n)
 		}

@@ -43,22 +43,44 @@ type Text struct {
 }
 
 // LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there, or
-// if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text.
+// if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text. A part of a
+// longer word is none.
 func (t Text) LineOf(words ...string) int {
 	if t.sought != nil {
 		if *t.sought += len(t.Data); *t.sought > maxSought {
 			return 0
 		}
 	}
-	at := 0
+	at, begin := 0, 0
 	for _, word := range words {
-		next := bytes.Index(t.Data[at:], []byte(word))
-		if next < 0 {
+		if begin = t.find(word, at); begin < 0 {
 			return 0
 		}
-		at += next
+		at = begin + len(word)
 	}
-	return 1 + bytes.Count(t.Data[:at], []byte("\n"))
+	return 1 + bytes.Count(t.Data[:begin], []byte("\n"))
+}
+
+// find is where a word begins, from a place on; -1: nowhere.
+func (t Text) find(word string, from int) int {
+	if word == "" {
+		return from
+	}
+	for {
+		next := bytes.Index(t.Data[from:], []byte(word))
+		if next < 0 {
+			return -1
+		}
+		begin, end := from+next, from+next+len(word)
+		joined := begin > 0 && isWord(word[0]) && isWord(t.Data[begin-1]) || end < len(t.Data) && isWord(word[len(word)-1]) && isWord(t.Data[end])
+		if !joined {
+			return begin
+		}
+		from = begin + 1
+		for isWord(word[0]) && from < len(t.Data) && isWord(t.Data[from]) { // nor does it begin in the rest of this one
+			from++
+		}
+	}
 }
 
 // Root is a package that a project asks for.
@@ -117,6 +139,7 @@ type Wants struct {
 	ownAll   []string        // beginnings of such names, in small letters
 	doubt    string          // where the first thing is for which all names are withheld; "": nowhere
 	public   bool
+	asks     Asked
 	included map[string]bool
 	missing  map[string]bool // files that others name, and that are not there
 }
@@ -232,6 +255,9 @@ func (w *Wants) Withhold(file string, line int, text, why string) {
 
 // AssumePublic has no names withheld: a person says that they come from the public registry.
 func (w *Wants) AssumePublic() { w.public = true }
+
+// Doubted tells whether names are withheld, or would be.
+func (w *Wants) Doubted() bool { return w.doubt != "" }
 
 // Roots are each root once, in the order in which they were found, without names that are to be kept or withheld, which are left out
 // with their lines. It is an error to ask for more than is listed.

@@ -2,6 +2,7 @@ package gocmd
 
 import (
 	"path"
+	"regexp"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -20,6 +21,15 @@ const (
 func (client) Manifests() []manifest.Format {
 	return []manifest.Format{{Name: modFile, Read: readModule}, {Name: workFile, Read: readWork}}
 }
+
+// RegistryFiles implements installer.RegistryNamer: there is none that go reads in a project.
+func (client) RegistryFiles() []manifest.Format { return nil }
+
+// RegistrySign implements installer.RegistryNamer.
+func (client) RegistrySign() *regexp.Regexp { return signs }
+
+// signs are the variables by which go asks other proxies, or none.
+var signs = regexp.MustCompile(`\bGO(?:PROXY|PRIVATE|NOPROXY|NOSUMDB|ENV)\b`)
 
 // readModule notes the direct requirements of a go.mod (with_dependencies brings the others), each as what replaces it.
 func readModule(w *manifest.Wants, m manifest.Text) error {

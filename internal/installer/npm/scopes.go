@@ -3,6 +3,7 @@ package npm
 import (
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,13 +11,9 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-const (
-	otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
-	ownRegistry   = "the project names the registry that its packages come from, so that none is allowed from the public one"
-)
+const otherRegistry = "another registry is named in the configuration file, so these names are not allowed here"
 
 // settings reads a directory's files that say which registries packages come from.
 func settings(w *manifest.Wants, dir string) error {
@@ -31,9 +28,7 @@ func settings(w *manifest.Wants, dir string) error {
 // npmrcFormat reads which registries npm and pnpm take packages from.
 func npmrcFormat() manifest.Format {
 	return manifest.Format{Name: ".npmrc", Read: func(w *manifest.Wants, m manifest.Text) error {
-		number := 0
-		for line := range strings.Lines(string(m.Data)) {
-			number++
+		for number, line := range m.Lines() {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			noteKey(w, m, number, strings.Trim(strings.TrimSpace(key), `"'`), strings.Trim(strings.TrimSpace(value), `"'`))
 		}
@@ -41,33 +36,42 @@ func npmrcFormat() manifest.Format {
 	}}
 }
 
-// isPublic tells of the address of the registry that npm asks by itself, which many projects name: its host begins with the ecosystem's name.
-func isPublic(address any) bool {
-	text, _ := address.(string)
-	return manifest.IsAt(text, "registry."+strings.ToLower(pkgref.Node.Traits().OSV)+"js.org")
-}
-
-// noteKey notes a setting of npm's that names a registry.
+// noteKey notes a setting of npm's that names a registry, or may. Yarn's first version has options of its commands as well.
 func noteKey(w *manifest.Wants, m manifest.Text, number int, key string, value any) {
 	scope, is := strings.CutSuffix(key, ":registry")
+	last := key[strings.LastIndexByte(key, '.')+1:]
 	switch {
 	case strings.HasPrefix(key, "#"), strings.HasPrefix(key, ";"), strings.HasPrefix(key, "//"): // a comment, or of one registry
-	case strings.Contains(key, "${"):
-		w.Withhold(m.File, number, key, "it has a variable, whose value is not known here, and may name a registry")
-	case (key == "registry" || is) && isPublic(value):
-	case key == "registry":
-		w.Withhold(m.File, number, key, ownRegistry)
+	case strings.Contains(key, `\`) || strings.Contains(key, "${"):
+		w.Withhold(m.File, number, key, "it has a variable or a backslash, which is not read here, and may name a registry")
 	case is && strings.HasPrefix(scope, "@"):
-		keepScope(w, m, number, scope)
+		if !w.IsAsked(value) {
+			keepScope(w, m, number, scope)
+		}
+	case key == "registry", strings.HasPrefix(key, "--") && strings.TrimLeft(last, "-") == "registry":
+		w.Registry(m.File, number, key, value)
+	case namesRegistry(key):
+		w.Withhold(m.File, number, key, "it may name a registry, or a file in which one is named")
 	}
+}
+
+// namesRegistry tells of a setting whether it may say where packages come from. By its prefix, npm finds another file of settings; mirrors
+// are of what programs load down.
+func namesRegistry(key string) bool {
+	switch key {
+	case "prefix":
+		return true
+	case "install-links", "init-author-url", "init.author.url", "replace-registry-host", "registry-supports-time-field", "registrySupportsTimeField",
+		"exclude-links-from-lockfile", "excludeLinksFromLockfile", "npmPublishRegistry", "npmAuditRegistry", "npmRegistries":
+		return false
+	}
+	return manifest.NamesRegistry(key) && !strings.Contains(strings.ToLower(key), "mirror")
 }
 
 // classicFormat reads the same of yarn's first version: lines with a key and a value, quoted or not.
 func classicFormat() manifest.Format {
 	return manifest.Format{Name: ".yarnrc", Read: func(w *manifest.Wants, m manifest.Text) error {
-		number := 0
-		for line := range strings.Lines(string(m.Data)) {
-			number++
+		for number, line := range m.Lines() {
 			line = strings.TrimSpace(line)
 			key := line
 			if quoted, is := strings.CutPrefix(line, `"`); is {
@@ -95,12 +99,16 @@ func yarnrcFormat() manifest.Format {
 			Catalog    map[string]string            `yaml:"catalog"`
 			Catalogs   map[string]map[string]string `yaml:"catalogs"`
 			Extensions map[string]map[string]any    `yaml:"packageExtensions"`
+			Others     map[string]any               `yaml:",inline"`
 		}
 		if err := yaml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Server != "" && !isPublic(document.Server) {
-			w.Withhold(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", ownRegistry)
+		if document.Server != "" {
+			w.Registry(m.File, m.LineOf("npmRegistryServer"), "npmRegistryServer", document.Server)
+		}
+		for _, key := range slices.Sorted(maps.Keys(document.Others)) {
+			noteKey(w, m, m.LineOf(key), key, document.Others[key])
 		}
 		for _, scope := range slices.Sorted(maps.Keys(document.Scopes)) {
 			if document.Scopes[scope].Server != "" {
@@ -117,18 +125,16 @@ func yarnrcFormat() manifest.Format {
 func bunFormat() manifest.Format {
 	return manifest.Format{Name: "bunfig.toml", Read: func(w *manifest.Wants, m manifest.Text) error {
 		var document struct {
-			Install struct {
-				Registry any            `toml:"registry"`
-				Scopes   map[string]any `toml:"scopes"`
-			} `toml:"install"`
+			Install map[string]any `toml:"install"`
 		}
 		if err := toml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		if document.Install.Registry != nil && !isPublic(document.Install.Registry) {
-			w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
+		for _, key := range slices.Sorted(maps.Keys(document.Install)) {
+			noteKey(w, m, m.LineOf(key), key, document.Install[key])
 		}
-		for _, scope := range slices.Sorted(maps.Keys(document.Install.Scopes)) {
+		scopes, _ := document.Install["scopes"].(map[string]any)
+		for _, scope := range slices.Sorted(maps.Keys(scopes)) {
 			keepScope(w, m, m.LineOf("scopes", scope), "@"+strings.TrimPrefix(scope, "@"))
 		}
 		return nil
@@ -139,3 +145,13 @@ func keepScope(w *manifest.Wants, m manifest.Text, number int, scope string) {
 	w.KeepAll(scope + "/")
 	w.LeaveOut(m.File, number, scope+"/*", otherRegistry)
 }
+
+// RegistryFiles implements installer.RegistryNamer: the files of a package's directory are read with it.
+func (client) RegistryFiles() []manifest.Format { return nil }
+
+// RegistrySign implements installer.RegistryNamer.
+func (client) RegistrySign() *regexp.Regexp { return signs }
+
+// signs are the variables of npm, pnpm, yarn and bun, and the options and commands by which they are set.
+var signs = regexp.MustCompile(`(?i)\b(?:npm|pnpm|yarn|bun|corepack)_[a-z0-9_@:.-]*(?:regist|userconfig|globalconfig|rc_filename)|--(?:[a-z0-9@:.-]*registry|regi?s?t?r?)\b|--(?:user|global)config\b` +
+	`|\b(?:npm|pnpm|yarn|bun)\b[^&|;]*?\sset\s[^&|;]*?regist|:registry\s*=|(?-i:\bregistry)\s*=(?:[\s\\"']*https?:|.*npmrc)|\bcodeartifact\s+login\b`)

@@ -34,8 +34,8 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	if err := settings(w, path.Dir(m.File)); err != nil {
 		return err
 	}
-	if document.Registry != nil && !isPublic(document.Registry) {
-		w.Withhold(m.File, m.LineOf("registry"), "registry", ownRegistry)
+	if document.Registry != nil {
+		w.Registry(m.File, m.LineOf("registry"), "registry", document.Registry)
 	}
 	pnpmRegistries(w, m, document.Registries)
 	for _, key := range slices.Sorted(maps.Keys(document.Others)) {
@@ -65,11 +65,11 @@ func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]an
 		table, _ := registries[key].(map[string]any)
 		scopes, _ := table["scopes"].([]any)
 		switch {
-		case isPublic(registries[key]):
+		case w.IsAsked(registries[key]):
 		case strings.HasPrefix(key, "@"):
 			keepScope(w, m, number, key)
 		case len(scopes) == 0 || table["default"] == true:
-			w.Withhold(m.File, number, key, ownRegistry)
+			w.Registry(m.File, number, key, registries[key])
 		}
 		for _, one := range scopes {
 			if scope, is := one.(string); is {

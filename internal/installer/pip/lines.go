@@ -23,27 +23,27 @@ type line struct {
 var comment = regexp.MustCompile(`(^|\s+)#.*$`)
 
 // joined are the lines of a file, without comments.
-func joined(text string) (all []line) {
-	var open *line
-	number := 0
-	for one := range strings.Lines(text) {
-		number++
-		one = strings.TrimRight(one, "\r\n")
+func joined(text manifest.Text) (all []line) {
+	var open strings.Builder
+	first := 0 // line of what is open
+	for number, one := range text.Lines() {
 		isComment := strings.HasPrefix(strings.TrimLeft(one, blanks), "#")
-		if open == nil {
-			open = &line{number: number}
+		if first == 0 {
+			first = number
 		} else if isComment { // pip has a comment end what was joined
 			one = " " + strings.TrimLeft(one, blanks)
 		}
 		if rest, goesOn := strings.CutSuffix(one, `\`); goesOn && !isComment {
-			open.text += rest
+			open.WriteString(rest)
 			continue
 		}
-		open.text += one
-		all, open = append(all, *open), nil
+		open.WriteString(one)
+		all = append(all, line{first, open.String()})
+		open.Reset()
+		first = 0
 	}
-	if open != nil {
-		all = append(all, *open)
+	if first != 0 {
+		all = append(all, line{first, open.String()})
 	}
 	for i := range all {
 		all[i].text = strings.Trim(comment.ReplaceAllString(all[i].text, ""), blanks)
@@ -55,7 +55,7 @@ func joined(text string) (all []line) {
 var optionsOfALine = regexp.MustCompile(`\s--?[A-Za-z]`)
 
 func readRequirements(w *manifest.Wants, m manifest.Text) error {
-	for _, l := range joined(string(m.Data)) {
+	for _, l := range joined(m) {
 		if strings.HasPrefix(l.text, "-") {
 			if err := readOptions(w, m, l, requirementsFormat()); err != nil {
 				return err
@@ -115,18 +115,25 @@ var address = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://|(?:git|hg|svn|bzr)\+)
 
 func isAddress(lower string) bool { return address.MatchString(lower) }
 
+// archives are the endings of those that pip installs from.
+const archives = `whl|zip|tar\.gz|tgz|tar\.bz2|tbz|tar\.xz|txz|tar\.lz|tar\.lzma|tlz|tar`
+
 var (
-	packed = regexp.MustCompile(`\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz|tar)(?:\[[^\]]*\])?$`)
+	packed = regexp.MustCompile(`\.(?:` + archives + `)(?:\[[^\]]*\])?$`)
 	egg    = regexp.MustCompile(`[#&]egg=([A-Za-z0-9][A-Za-z0-9._-]*)`)
 	// ofFile is the name in that of a wheel or of a source archive.
-	ofFile = regexp.MustCompile(`(?:^|[/\s])([A-Za-z0-9][A-Za-z0-9._-]*?)-[0-9][^/]*\.(?i:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz|tar)(?:$|[#?\[;\s])`)
+	ofFile = regexp.MustCompile(`(?:^|[/\s])([A-Za-z0-9][A-Za-z0-9._-]*?)-[0-9][^/]*\.(?i:` + archives + `)(?:$|[#?\[;\s])`)
 )
 
 // leaveOut leaves out what comes from elsewhere, and keeps the name that it says it has: other lines may ask for it by that. One
 // that says none may have any.
 func leaveOut(w *manifest.Wants, file string, number int, text, why string) {
 	if !keepNames(w, text) {
-		w.Withhold(file, number, text, why+", and its name is not known")
+		why += ", and its name is not known, so that any name here may be its"
+		if isAddress(strings.ToLower(text)) {
+			why += "; NAME @ ADDRESS says it"
+		}
+		w.Withhold(file, number, text, why)
 		return
 	}
 	w.LeaveOut(file, number, text, why)
@@ -160,20 +167,21 @@ func note(w *manifest.Wants, file string, number int, text string) {
 
 // include reads another file of the project.
 func include(w *manifest.Wants, m manifest.Text, l line, f manifest.Format, value string) error {
-	file := path.Join(path.Dir(m.File), value)
+	file, why := path.Join(path.Dir(m.File), value), ""
 	switch {
 	case isAddress(strings.ToLower(value)), path.IsAbs(value):
-		w.LeaveOut(m.File, l.number, l.text, "it is not a file of the project")
-		return nil
+		why = "it is not a file of the project"
 	case isOutside(file):
-		w.LeaveOut(m.File, l.number, l.text, "it lies outside of the project")
-		return nil
+		why = "it lies outside of the project"
+	default:
+		found, err := w.Include(f, file)
+		if err != nil || found {
+			return err
+		}
+		why = "there is no such file"
 	}
-	found, err := w.Include(f, file)
-	if err == nil && !found && f.Name == RequirementsFile { // a constraint asks for nothing
-		w.LeaveOut(m.File, l.number, l.text, "there is no such file")
-	}
-	return err
+	w.Withhold(m.File, l.number, l.text, why+", so that it may name a registry")
+	return nil
 }
 
 func isOutside(file string) bool { return file == ".." || strings.HasPrefix(file, "../") }
@@ -182,7 +190,7 @@ func isOutside(file string) bool { return file == ".." || strings.HasPrefix(file
 // name registries.
 func constraintsFormat() manifest.Format {
 	return manifest.Format{Name: "constraints.txt", Read: func(w *manifest.Wants, m manifest.Text) error {
-		for _, l := range joined(string(m.Data)) {
+		for _, l := range joined(m) {
 			if strings.HasPrefix(l.text, "-") {
 				if err := readOptions(w, m, l, constraintsFormat()); err != nil {
 					return err

@@ -43,7 +43,6 @@ type pyproject struct {
 			} `toml:"dynamic"`
 		} `toml:"setuptools"`
 		PDM struct {
-			Source      any                 `toml:"source"`
 			Development map[string][]string `toml:"dev-dependencies"`
 			Resolution  struct {
 				Overrides map[string]any `toml:"overrides"`
@@ -69,12 +68,9 @@ type hatchTable struct {
 }
 
 type uvTable struct {
-	uvIndexes
-
 	Constraints []string         `toml:"constraint-dependencies"`
 	BuildLimits []string         `toml:"build-constraint-dependencies"`
 	ExtraBuild  map[string][]any `toml:"extra-build-dependencies"`
-	PIP         uvIndexes        `toml:"pip"`
 	Development []string         `toml:"dev-dependencies"`
 	Overrides   []any            `toml:"override-dependencies"`
 	Sources     map[string]any   `toml:"sources"`
@@ -91,7 +87,9 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	}
 	p := pyprojectReader{w, m, document}
 	p.sources()
-	p.registries()
+	if err := (indexes{w, m}).tools(); err != nil {
+		return err
+	}
 	p.project()
 	p.groups()
 	p.build()
@@ -323,7 +321,6 @@ func (p pyprojectReader) workspace() error {
 
 // poetryTable is what Poetry had before the standard, and what its newer releases still read.
 type poetryTable struct {
-	Source       any            `toml:"source"`
 	Name         string         `toml:"name"`
 	Dependencies map[string]any `toml:"dependencies"`
 	Development  map[string]any `toml:"dev-dependencies"`
@@ -382,7 +379,9 @@ func pipfileFormat() manifest.Format {
 		if err := toml.Unmarshal(m.Data, &document); err != nil {
 			return err
 		}
-		indexes{w, m}.tables("source", document["source"])
+		x := indexes{w, m}
+		x.setting([]string{"Pipfile", "source"}, document["source"])
+		w.SearchText(m, sign())
 		for _, section := range slices.Sorted(maps.Keys(document)) {
 			table, is := document[section].(map[string]any)
 			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {

@@ -30,6 +30,9 @@ var nextOption = regexp.MustCompile(`\s["']?-`)
 
 // readOptions follows the options of a line, of which pip reads several. inner is how other requirements files are read from it.
 func readOptions(w *manifest.Wants, m manifest.Text, l line, inner manifest.Format) error {
+	if isShell(l.text) {
+		w.Withhold(m.File, l.number, l.text, "its quotes, backslashes or variables are not read, and may name a registry")
+	}
 	text := l.text
 	for text != "" {
 		one, end := text, len(text)
@@ -42,6 +45,20 @@ func readOptions(w *manifest.Wants, m manifest.Text, l line, inner manifest.Form
 		}
 	}
 	return nil
+}
+
+// isShell tells of a line of options whether pip reads other words in it than those between blanks: it joins what is quoted, takes
+// backslashes off, and puts variables in. A value that is quoted as a whole is the same without.
+func isShell(text string) bool {
+	for word := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune(blanks, c) }) {
+		if name, value, is := strings.Cut(word, "="); is && strings.HasPrefix(name, "--") {
+			word = value
+		}
+		if word = unquoted(word); strings.ContainsAny(word, "\"'\\") || strings.Contains(word, "${") {
+			return true
+		}
+	}
+	return false
 }
 
 func readOption(w *manifest.Wants, m manifest.Text, l line, inner manifest.Format) error {
@@ -57,11 +74,12 @@ func readOption(w *manifest.Wants, m manifest.Text, l line, inner manifest.Forma
 	case slices.Contains([]string{"-e", "--editable"}, name):
 		return readDirectory(w, m, l, value)
 	case slices.Contains(silent(), name):
-	case slices.Contains(registryOptions(), name) && name != "-f" && name != "--find-links" && isPublic(value):
+	case slices.Contains([]string{"-f", "--find-links", "--no-index"}, name):
+		w.Withhold(m.File, l.number, name, manifest.OtherRegistry)
 	case slices.Contains(registryOptions(), name):
-		w.Withhold(m.File, l.number, name, otherRegistry)
+		w.Registry(m.File, l.number, name, value)
 	default:
-		w.LeaveOut(m.File, l.number, l.text, "this option is not known here")
+		w.Withhold(m.File, l.number, l.text, "this option is not known here, and may name a registry")
 	}
 	return nil
 }

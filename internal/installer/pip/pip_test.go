@@ -12,7 +12,7 @@ func TestConformance(t *testing.T) {
 	installertest.Run(t, installertest.Sample{
 		Installer: New(),
 		Manifests: map[string]installertest.Manifest{
-			"requirements.txt": {Text: "-r other.txt\n# why\nrich[jupyter] >=13 ; python_version > \"3.8\"\nAttrs==23.2.0 --hash=sha256:aa\nsix @ https://x.example/six.whl\n./here\n", Roots: []string{"rich[jupyter]", "Attrs"}},
+			"requirements.txt": {Text: "--pre\n# why\nrich[jupyter] >=13 ; python_version > \"3.8\"\nAttrs==23.2.0 --hash=sha256:aa\nsix @ https://x.example/six.whl\n./here\n", Roots: []string{"rich[jupyter]", "Attrs"}},
 			"setup.cfg":        {Text: "[metadata]\nname = own\n[options]\ninstall_requires =\n    Django >= 4.2\n    # why\n    six; python_version > '3'\n[options.extras_require]\ndev = pytest\n", Roots: []string{"Django", "six", "pytest"}},
 			"Pipfile":          {Text: "[packages]\nrich = \"*\"\nown = {path = \".\"}\n[dev-packages]\npytest = {version = \"*\", extras = [\"dev\"]}\n[requires]\npython_version = \"3.11\"\n", Roots: []string{"rich", "pytest[dev]"}},
 			"uv.toml":          {Text: "override-dependencies = [\"six\"]\nconstraint-dependencies = [\"own @ https://x.example/own.whl\"]\n", Roots: []string{"six"}},

@@ -11,7 +11,7 @@ import (
 func setupFormat() manifest.Format { return manifest.Format{Name: "setup.cfg", Read: readSetup} }
 
 func readSetup(w *manifest.Wants, m manifest.Text) error {
-	for _, o := range optionsIn(string(m.Data)) {
+	for _, o := range optionsIn(m) {
 		switch {
 		case o.section == "metadata" && o.key == "name":
 			w.Keep(strings.Join(o.values, ""))
@@ -23,16 +23,30 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 					}
 				}
 			}
-		case o.key == "dependency_links", o.section == "easy_install" && (o.key == "index_url" || o.key == "find_links"):
-			for _, number := range o.lines {
-				w.Withhold(m.File, number, o.key, otherRegistry)
-			}
+		default:
+			o.registry(w, m)
 		}
 	}
+	w.SearchText(m, sign())
 	if dir := path.Dir(m.File); !w.Has(path.Join(dir, "pyproject.toml")) && w.Has(path.Join(dir, "setup.py")) {
 		w.Add("setuptools", m.File, 0) // without a word of what it is built with, clients take that
 	}
 	return nil
+}
+
+// registry withholds all names for an option that names where packages come from: setuptools', and pip's in files of its own. Both
+// take - for _.
+func (o iniOption) registry(w *manifest.Wants, m manifest.Text) {
+	switch option := strings.ReplaceAll(o.key, "_", "-"); option {
+	case "index-url", "pypi-url":
+		for i, value := range o.values {
+			w.Registry(m.File, o.lines[i], o.key, value)
+		}
+	case "dependency-links", "find-links", "extra-index-url", "no-index":
+		for _, number := range o.lines {
+			w.Withhold(m.File, number, o.key, manifest.OtherRegistry)
+		}
+	}
 }
 
 // setupValues are the requirements of a line: where an option has one line alone, setuptools parts it at ";".
@@ -80,11 +94,10 @@ type iniOption struct {
 	indent       int  // of its key
 }
 
-func optionsIn(text string) (all []iniOption) {
-	section, number, fresh := "", 0, true // fresh: no option yet since the section began
-	for one := range strings.Lines(text) {
-		number++
-		one = strings.TrimRight(one, " \t\r\n")
+func optionsIn(text manifest.Text) (all []iniOption) {
+	section, fresh := "", true // fresh: no option yet since the section began
+	for number, one := range text.Lines() {
+		one = strings.TrimRight(one, " \t")
 		trimmed := strings.TrimSpace(one)
 		indent := len(one) - len(strings.TrimLeft(one, " \t"))
 		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {

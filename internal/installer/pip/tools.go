@@ -1,9 +1,11 @@
 package pip
 
 import (
+	"fmt"
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -18,9 +20,8 @@ func uvFormat() manifest.Format {
 		if err := exactly(m.Data, &p.document.Tool.UV); err != nil {
 			return err
 		}
-		p.registries()
 		p.uv()
-		return nil
+		return indexes{w, m}.file("uv")
 	}}
 }
 
@@ -32,6 +33,7 @@ func hatchFormat() manifest.Format {
 			return err
 		}
 		pyprojectReader{w: w, m: m}.hatch(table)
+		w.SearchText(m, sign())
 		return nil
 	}}
 }
@@ -42,12 +44,34 @@ func exactly(data []byte, into any) error {
 	if err := toml.Unmarshal(data, &table); err != nil {
 		return err
 	}
+	if isDeeper(table, mostWritten) {
+		return fmt.Errorf("its tables lie in each other more than %d times", mostWritten)
+	}
 	dropOthers(reflect.TypeOf(into).Elem(), table)
 	text, err := toml.Marshal(table)
 	if err != nil {
 		return err
 	}
 	return toml.Unmarshal(text, into)
+}
+
+// mostWritten is how many tables and lists may lie in each other: writing one takes the names of all around it.
+const mostWritten = 100
+
+// isDeeper tells whether more than some tables and lists lie in each other in a value.
+func isDeeper(value any, most int) bool {
+	deeper := func(inner any) bool { return most == 0 || isDeeper(inner, most-1) }
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if deeper(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, deeper)
+	}
+	return false
 }
 
 // dropOthers takes out keys that are a struct's but for capitals.
@@ -122,7 +146,7 @@ func nameOf(w *manifest.Wants, dir string) (string, error) {
 	if text, err = w.Look(path.Join(dir, "setup.cfg")); err != nil {
 		return "", err
 	}
-	for _, o := range optionsIn(string(text)) {
+	for _, o := range optionsIn(manifest.Text{Data: text}) {
 		if o.section == "metadata" && o.key == "name" && !strings.Contains(strings.Join(o.values, ""), ":") {
 			return strings.Join(o.values, ""), nil
 		}

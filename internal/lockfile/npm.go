@@ -42,7 +42,7 @@ func readPackageLock(b *builder, data []byte) error {
 	}
 	elsewhere := askedElsewhere(packages)
 	for i, place := range packages.keys {
-		if err := b.npmPackage(place, packages.values[i], elsewhere); err != nil {
+		if err := b.npmPackage(place, packages, packages.values[i], elsewhere); err != nil {
 			return err
 		}
 	}
@@ -79,11 +79,32 @@ func installedAs(place string) string {
 	return place[at+len(folder):]
 }
 
-func (b *builder) npmPackage(place string, entry *value, elsewhere map[string]bool) error {
+// isBundled tells whether a package around a place says that it brings packages in its own file. npm goes by that, and not by what the
+// entry at the place says of itself alone.
+func isBundled(place string, packages *value) bool {
+	for {
+		at := strings.LastIndex(place, "/node_modules/")
+		if at < 0 {
+			return false
+		}
+		place = place[:at]
+		around := packages.get(place)
+		if around == nil {
+			continue
+		}
+		for _, key := range []string{"bundleDependencies", "bundledDependencies"} {
+			if brings := around.get(key); brings != nil && (len(brings.values) > 0 || brings.text == "true") {
+				return true
+			}
+		}
+	}
+}
+
+func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map[string]bool) error {
 	name := installedAs(place)
 	installed, asked := name, elsewhere[name]
 	switch {
-	case name == "" || entry.isTrue("inBundle"):
+	case name == "" || entry.isTrue("inBundle") && entry.get("integrity") == nil && isBundled(place, packages):
 		return nil
 	case entry.isTrue("link"):
 		return b.own(entry.line, name)

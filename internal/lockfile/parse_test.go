@@ -130,7 +130,7 @@ const packageLock = `{
   "packages": {
     "": {"name": "project", "version": "1.0.0"},
     "node_modules/a": {
-      "version": "1.0.0",
+      "version": "1.0.0", "bundleDependencies": ["inside"],
       "resolved": "https://index.example/a/-/a-1.0.0.tgz",
       "integrity": "{a512}"
     },

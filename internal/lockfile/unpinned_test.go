@@ -72,13 +72,14 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"no files":     {"version = \"1\"", "a", "1", 6, "has no hash"},
 		},
 		"package-lock.json": {
-			"no hash":        {"\"node_modules/a\": {\"version\": \"1.0.0\"}", "a", "1.0.0", 3, "has no hash"},
-			"sha1":           {"\"node_modules/a\": {\"version\": \"1.0.0\", \"integrity\": \"{a1}\"}", "a", "1.0.0", 3, "weak hash"},
-			"a repository":   {"\"node_modules/a\": {\"version\": \"1.0.0\", \"resolved\": \"git+ssh://git@code.example/a.git#abc\"}", "a", "1.0.0", 3, "from a repository"},
-			"a file":         {"\"node_modules/a\": {\"version\": \"file:a.tgz\", \"resolved\": \"file:a.tgz\", \"integrity\": \"{a512}\"}", "a", "", 3, "a file"},
-			"a URL":          {"\"node_modules/b\": {\"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "b", "1.0.0", 3, "a URL of its own"},
-			"an alias":       {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"}, // and b: see below
-			"another system": {"\"node_modules/@esbuild/aix-ppc64\": {\"dev\": true, \"optional\": true}", "", "", 3, "another system"},
+			"no hash":         {"\"node_modules/a\": {\"version\": \"1.0.0\"}", "a", "1.0.0", 3, "has no hash"},
+			"sha1":            {"\"node_modules/a\": {\"version\": \"1.0.0\", \"integrity\": \"{a1}\"}", "a", "1.0.0", 3, "weak hash"},
+			"a repository":    {"\"node_modules/a\": {\"version\": \"1.0.0\", \"resolved\": \"git+ssh://git@code.example/a.git#abc\"}", "a", "1.0.0", 3, "from a repository"},
+			"a file":          {"\"node_modules/a\": {\"version\": \"file:a.tgz\", \"resolved\": \"file:a.tgz\", \"integrity\": \"{a512}\"}", "a", "", 3, "a file"},
+			"a URL":           {"\"node_modules/b\": {\"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "b", "1.0.0", 3, "a URL of its own"},
+			"an alias":        {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"}, // and b: see below
+			"bundled by none": {"\"node_modules/x/node_modules/a\": {\"version\": \"1.0.0\", \"inBundle\": true}", "a", "1.0.0", 3, "has no hash"},
+			"another system":  {"\"node_modules/@esbuild/aix-ppc64\": {\"dev\": true, \"optional\": true}", "", "", 3, "another system"},
 		},
 		"pnpm-lock.yaml": {
 			"no hash":          {"  a@1.0.0:\n    resolution: {}\n", "a", "1.0.0", 5, "has no hash"},

@@ -175,10 +175,8 @@ func (u uplink) tell(box *sandbox, n int64) error {
 	return nil
 }
 
-// refusalsOf are those of a sandbox's id, which a sandbox and its heirs share.
+// refusalsOf are those of an id, of which a sandbox becomes known. s.mu is held.
 func (s *Server) refusalsOf(id string) *refusals {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r := s.refusals[id]
 	if r == nil {
 		r = newRefusals()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
@@ -64,6 +65,61 @@ func beGateway(ctx context.Context, t *testing.T, d door.Door) (uplink string, e
 	}()
 	t.Cleanup(func() { _, _ = one.Close(), connections.Close() })
 	return uplink, done
+}
+
+// TestAGatewayThatStartsHoldsNoEndUp: it has counted nothing yet, however long its upstreams take to say what it has to know; but what
+// a guest asks for meanwhile waits for them, and its end for that.
+func TestAGatewayThatStartsHoldsNoEndUp(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	d := newWaitingDoor()
+	uplink, ended := beGateway(ctx, t, d)
+	<-d.asked
+	within, late := context.WithTimeout(t.Context(), 10*time.Second)
+	defer late()
+	must(t, settleGateway(within, uplink, "sb-1"))
+	raw, err := (&net.Dialer{}).DialContext(t.Context(), "unix", uplink)
+	must(t, err)
+	defer raw.Close()
+	stream := channel.NewConn(raw)
+	must(t, stream.WriteJSON(channel.FrameOpen, keeper.StreamIdentity{Sandbox: "sb-2"}))
+	must(t, stream.WriteJSON(channel.FrameOpen, channel.Open{Kind: "else"}))
+	must(t, settleGateway(within, uplink, "sb-1"))
+	if err := settleGateway(within, uplink, "sb-2"); err == nil {
+		t.Error("what another one waits for is settled")
+	}
+	if len(d.failed) != 0 {
+		t.Errorf("on record is %+v", <-d.failed)
+	}
+	close(d.onward)
+	must(t, stream.ReadJSON(channel.FrameReply, &channel.Reply{}))
+	must(t, settleGateway(within, uplink, "sb-2"))
+	if len(d.failed) != 1 {
+		t.Errorf("%d records", len(d.failed))
+	}
+	cancel()
+	must(t, <-ended)
+}
+
+// TestAGatewayThatCannotStartEnds, with the error, and so does one that is to end while it starts.
+func TestAGatewayThatCannotStartEnds(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []error{nil, errors.New("no certificate")} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		d := newWaitingDoor()
+		d.refused = refused
+		_, ended := beGateway(ctx, t, d)
+		<-d.asked
+		if refused == nil {
+			cancel()
+		} else {
+			close(d.onward)
+		}
+		if err := <-ended; err == nil {
+			t.Error("it has no certificate, and no error")
+		}
+	}
 }
 
 // TestAGatewayThatEndsPutsOnRecordWhatItCounted, for which the daemon answers it until it has ended.

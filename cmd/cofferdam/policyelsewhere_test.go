@@ -124,20 +124,11 @@ func TestNamesFromElsewhereAreNoRoots(t *testing.T) {
 	for name, c := range namesFromElsewhere() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := laidProject(t, c)
-			roots, lines := rootsAndLines(t, dir, false)
-			if roots != c.roots {
-				t.Errorf("the roots are %q, not %q; left out:\n%s", roots, c.roots, strings.Join(lines, "\n"))
-			}
-			for _, want := range c.lines {
-				if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
-					t.Errorf("nothing says %q:\n%s", want, strings.Join(lines, "\n"))
-				}
-			}
+			checkProject(t, c)
 			if c.roots != "" {
 				return
 			}
-			if all, _ := rootsAndLines(t, dir, true); all == "" && name != "a key in capitals" {
+			if all, _ := rootsAndLines(t, laidProject(t, c), true); all == "" && name != "a key in capitals" {
 				t.Errorf("a person said that all names are public, and there are none")
 			}
 		})
@@ -168,15 +159,7 @@ func TestAllTablesAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			roots, lines := rootsAndLines(t, laidProject(t, c), false)
-			if roots != c.roots {
-				t.Errorf("the roots are %q, not %q; left out:\n%s", roots, c.roots, strings.Join(lines, "\n"))
-			}
-			for _, want := range c.lines {
-				if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
-					t.Errorf("nothing says %q:\n%s", want, strings.Join(lines, "\n"))
-				}
-			}
+			checkProject(t, c)
 		})
 	}
 }

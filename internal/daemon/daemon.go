@@ -7,7 +7,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,7 +30,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon/watched"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/filelock"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
@@ -273,25 +271,6 @@ func (d *Daemon) listen(ctx context.Context) error {
 	api := newServer("socket", backend.Lingering(l), handler, d.opts.Log)
 	api.http.ConnContext = httpapi.ConnContext
 	d.serves = append(d.serves, api)
-	return nil
-}
-
-// requestStop ends the daemon, and with force its sandboxes first. A sandbox that
-// can't be ended does not keep the daemon: the next one sweeps it away.
-func (d *Daemon) requestStop(force bool) error {
-	if n := d.sandboxes.Count(); n > 0 && !force {
-		return fault.New(fault.ErrConflict, "%d sandboxes live; destroy them first, or force the stop", n)
-	}
-	var errs []error
-	if force {
-		for _, s := range d.sandboxes.List() {
-			errs = append(errs, d.sandboxes.Destroy(context.Background(), s.Info().ID))
-		}
-	}
-	d.end()
-	if err := errors.Join(errs...); err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "the daemon ends, and not all of its sandboxes have: they may run on until a daemon is started again, which takes them away")
-	}
 	return nil
 }
 

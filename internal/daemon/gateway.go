@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -195,19 +196,7 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 	defer ended()
 	g.runs(true)
 	defer g.runs(false)
-	serve, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a gateway that is to end puts on record what it has counted
-	defer cancel()
-	served := make(chan struct{})
-	errand.Go(func() {
-		defer close(served)
-		if err := errand.Try(func() error { return door.Serve(serve, ours, g.d.telemetry.Door(g.d.door)) }); err != nil && ctx.Err() == nil {
-			g.d.opts.Log.Warn("the gateway's door closed", "err", err)
-		}
-	})
-	werr := g.child.Wait()
-	cancel()
-	ours.Close()
-	<-served
+	werr := serveDoor(ctx, ours, g.d.telemetry.Door(g.d.door), g.child.Wait, g.d.opts.Log)
 	if err := g.d.door.GatewayEnded(context.WithoutCancel(ctx)); err != nil {
 		g.d.opts.Log.Error("what the gateway was sending as it ended is not on record", "err", err)
 	}
@@ -215,6 +204,25 @@ func (g *gatewayProcess) runOnce(ctx context.Context) error {
 		return nil // it was to end: others follow with other upstreams, or a new certificate
 	}
 	return g.limited.explain(werr)
+}
+
+// serveDoor answers a gateway until it has ended, which wait tells, and gives wait's error. It goes on when ctx is over: a gateway that is to
+// end puts on record what it has counted.
+func serveDoor(ctx context.Context, ours net.Conn, d door.Door, wait func() error, log *slog.Logger) error {
+	serve, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	served := make(chan struct{})
+	errand.Go(func() {
+		defer close(served)
+		if err := errand.Try(func() error { return door.Serve(serve, ours, d) }); err != nil && ctx.Err() == nil {
+			log.Warn("the gateway's door closed", "err", err)
+		}
+	})
+	err := wait()
+	cancel()
+	ours.Close()
+	<-served
+	return err
 }
 
 // start starts a dialer and a gateway. ours is the daemon's end of the door; ended returns

@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/clock"
 	"github.com/cofferdam-dev/cofferdam/internal/dialer"
@@ -125,14 +127,32 @@ func serveGateway(ctx context.Context, b bootDocument, conn net.Conn, uplink net
 		}
 		cancel()
 	})
-	registry, err := registries(ctx, b, asks, connections, log)
-	if err != nil {
-		return err
+	registry, ready := &startedLater{}, make(chan struct{})
+	router := egress.NewRouter(egress.Config{Registry: registry, Ready: ready, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext), Exchanges: scanned(asks)})
+	var starting errgroup.Group
+	starting.Go(func() error {
+		err := errand.Try(func() (err error) {
+			registry.registryServer, err = registries(ctx, b, asks, connections, log)
+			return err
+		})
+		if err != nil {
+			cancel()
+			return err
+		}
+		close(ready)
+		return nil
+	})
+	err := router.Serve(ctx, uplink)
+	cancel() // what still starts gives up
+	if started := starting.Wait(); started != nil {
+		return errors.Join(started, err)
 	}
-	defer registry.Close()
-	router := egress.NewRouter(egress.Config{Registry: registry, Door: asks, Log: log, Dialer: outbound.NewDialer(b.Hosts, connections).Through(connections.DialContext), Exchanges: scanned(asks)})
-	return router.Serve(ctx, uplink)
+	return errors.Join(err, registry.Close())
 }
+
+// startedLater is a registry server that may not be there yet: its upstreams may take seconds to say what it has to know, and the ends of
+// sandboxes do not wait for that. Nothing of it is called before it is there.
+type startedLater struct{ registryServer }
 
 // registryServer is the gateway, or what stands in for it where no upstream is
 // known.

@@ -61,11 +61,12 @@ func (gs *guests) get(id string) *guest {
 	return g
 }
 
-// forgetOldest forgets the idle sandbox that was unseen for longest. One is not idle of which something is still to be put on record.
+// forgetOldest forgets the idle sandbox that was unseen for longest. One is not idle of which something is still to be put on record; when it
+// has ended nobody tries that any more, and the reason of its end says so.
 func (gs *guests) forgetOldest() {
 	oldest := ""
 	for id, g := range gs.byID {
-		if g.streams == 0 && g.crowd.refused == 0 && !g.crowd.telling && (oldest == "" || g.seen.Before(gs.byID[oldest].seen)) {
+		if g.streams == 0 && (g.crowd.refused == 0 || g.crowd.hurried) && !g.crowd.telling && (oldest == "" || g.seen.Before(gs.byID[oldest].seen)) {
 			oldest = id
 		}
 	}

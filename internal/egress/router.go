@@ -91,10 +91,13 @@ func or[T int | int64 | time.Duration](v, standard T) T {
 // Config of a Router.
 type Config struct {
 	Registry Registry
-	Door     door.Door
-	Limits   Limits
-	Dialer   *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
-	Log      *slog.Logger     // for the operator; default: none
+	// Ready is closed once Registry answers. Until then guests' streams wait, and what is counted of a sandbox is settled as
+	// ever. nil: it does.
+	Ready  <-chan struct{}
+	Door   door.Door
+	Limits Limits
+	Dialer *outbound.Dialer // to hosts; default: one that knows of none more than the host's resolver
+	Log    *slog.Logger     // for the operator; default: none
 	// Exchanges see to the requests of judged connections; nil: nothing does.
 	Exchanges requests.Exchanges
 }
@@ -108,6 +111,7 @@ const toolsPort = 80
 // Router routes guests' streams.
 type Router struct {
 	registry Registry
+	ready    <-chan struct{} // nil: it is
 	door     door.Door
 	limits   Limits
 	log      *slog.Logger
@@ -131,7 +135,7 @@ func NewRouter(cfg Config) *Router {
 	limits := cfg.Limits.withDefaults()
 	guests := newGuests(limits)
 	return &Router{
-		registry: cfg.Registry, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
+		registry: cfg.Registry, ready: cfg.Ready, door: cfg.Door, limits: limits, log: cfg.Log, guests: guests, company: newCompany(), dialer: cfg.Dialer, exchanges: cfg.Exchanges,
 		reports: newReports(guests.memory),
 	}
 }
@@ -194,6 +198,9 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		s.keeperRefused(ctx, id.Refused)
 		return
 	}
+	if !r.awaitReady(ctx, conn) {
+		return
+	}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
 		s.crowded(ctx)
@@ -206,4 +213,18 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		return
 	}
 	s.serve(ctx, open)
+}
+
+// awaitReady waits until the registry answers, and gives the stream its time to say what it is from then on. false: that
+// never was, or nobody is there any more.
+func (r *Router) awaitReady(ctx context.Context, conn net.Conn) bool {
+	if r.ready == nil {
+		return true
+	}
+	select {
+	case <-r.ready:
+		return conn.SetDeadline(time.Now().Add(r.limits.OpenTime)) == nil
+	case <-ctx.Done():
+		return false
+	}
 }

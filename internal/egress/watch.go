@@ -16,23 +16,29 @@ import (
 
 // passages are the connections to hosts that go on.
 type passages struct {
-	mu   sync.Mutex // guards open
-	open map[*passage]bool
+	mu   sync.Mutex                   // guards open
+	open map[string]map[*passage]bool // by their sandboxes: who looks at those of one does not look at all
 }
 
 func (ps *passages) add(p *passage) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if ps.open == nil {
-		ps.open = map[*passage]bool{}
+		ps.open = map[string]map[*passage]bool{}
 	}
-	ps.open[p] = true
+	if ps.open[p.sandbox] == nil {
+		ps.open[p.sandbox] = map[*passage]bool{}
+	}
+	ps.open[p.sandbox][p] = true
 }
 
 func (ps *passages) remove(p *passage) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	delete(ps.open, p)
+	delete(ps.open[p.sandbox], p)
+	if len(ps.open[p.sandbox]) == 0 {
+		delete(ps.open, p.sandbox)
+	}
 }
 
 // bySandbox are those of each sandbox, by the records that they began.
@@ -40,25 +46,20 @@ func (ps *passages) bySandbox() map[string]map[uint64]*passage {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	all := map[string]map[uint64]*passage{}
-	for p := range ps.open {
-		if all[p.sandbox] == nil {
-			all[p.sandbox] = map[uint64]*passage{}
+	for sandbox, open := range ps.open {
+		all[sandbox] = map[uint64]*passage{}
+		for p := range open {
+			all[sandbox][p.begun()] = p
 		}
-		all[p.sandbox][p.begun()] = p
 	}
 	return all
 }
 
 // of are those of a sandbox.
-func (ps *passages) of(sandbox string) (all []*passage) {
+func (ps *passages) of(sandbox string) []*passage {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	for p := range ps.open {
-		if p.sandbox == sandbox {
-			all = append(all, p)
-		}
-	}
-	return all
+	return slices.Collect(maps.Keys(ps.open[sandbox]))
 }
 
 func (p *passage) begun() uint64 {

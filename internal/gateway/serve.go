@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -86,12 +85,6 @@ func (q *query) unreadable() (status int, reason string) {
 	return 0, ""
 }
 
-// untimed ends the time that the client has to send its request, which has come whole. Else the server took one that
-// waits for longer than that for one that has left.
-func (q *query) untimed() {
-	_ = http.NewResponseController(q.w).SetReadDeadline(time.Time{}) // of a connection that is gone, which is seen by itself
-}
-
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func (q *query) notRead() (status int, reason string) {
@@ -120,7 +113,6 @@ func (g *Gateway) dispatch(q *query) {
 			g.refuseForm(q, status, reason)
 			return
 		}
-		q.untimed()
 		g.serveDownload(q)
 		return
 	}
@@ -130,7 +122,6 @@ func (g *Gateway) dispatch(q *query) {
 			g.refuseForm(q, status, reason)
 			return
 		}
-		q.untimed()
 	}
 	switch {
 	case m.page != nil:

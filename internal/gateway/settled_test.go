@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"testing"
@@ -19,7 +20,9 @@ func TestAConnectionIsOverWhenItsRecordIsMade(t *testing.T) {
 			defer close(served)
 			b.gateway.ServeRegistry(slowToClose{far}, sandboxA)
 		}()
-		session := tls.Client(near, &tls.Config{ServerName: indexHost, InsecureSkipVerify: true})
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(b.door.caPEM)
+		session := tls.Client(near, &tls.Config{ServerName: indexHost, RootCAs: roots, MinVersion: tls.VersionTLS12})
 		go func() {
 			_, _ = io.WriteString(session, "GET /simple/")
 			_ = session.Close()

@@ -198,7 +198,7 @@ func TestIdentityAfterBoot(t *testing.T) {
 // a part of it, which has none of the tree's own directories above it.
 func TestResolveInAPartOfATreeMountedElsewhere(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root mounts")
+		t.Fatal("only root mounts")
 	}
 	dir, project := laid(t)
 	alias := filepath.Join(dir, "alias")

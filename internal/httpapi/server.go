@@ -205,9 +205,13 @@ func (s *Server) serve(to route) http.HandlerFunc {
 }
 
 // handle has a route answer a request that was let in. A client over the network that takes nothing of its answer for
-// long, a stream or what was upgraded included, is cut off: it may be gone without a word.
+// long, a stream or what was upgraded included, is cut off: it may be gone without a word. A stranger, who has a place of all
+// strangers', is sooner.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, to route) error {
-	if by := whoseIs(r); by == nil || by.token != nil {
+	switch by := whoseIs(r); {
+	case by == nil:
+		w = &httphead.Answer{ResponseWriter: w, Within: min(s.cfg.Untaken, httphead.Uncounted)}
+	case by.token != nil:
 		w = &httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken}
 	}
 	during, stop, err := s.during(r)

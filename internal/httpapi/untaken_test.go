@@ -1,16 +1,20 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval/approvaltest"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
@@ -72,6 +76,76 @@ func TestWhatNobodyTakesEnds(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Error("it goes on")
 			}
+		})
+	}
+}
+
+// stuck is a writer over HTTP/2 whose client takes nothing until a deadline ends that.
+type stuck struct {
+	http.ResponseWriter
+	late chan time.Time // has room for one
+}
+
+// Write implements http.ResponseWriter.
+func (s *stuck) Write([]byte) (int, error) {
+	time.Sleep(time.Until(<-s.late))
+	return 0, os.ErrDeadlineExceeded
+}
+
+// SetWriteDeadline is for http.ResponseController.
+func (s *stuck) SetWriteDeadline(until time.Time) error {
+	select {
+	case s.late <- until:
+	default:
+	}
+	return nil
+}
+
+// TestAStrangersPlaceIsSoonFree: who shows no token has one of the places of all strangers, and keeps it from no other one for longer than those
+// for whom nobody is counted, whether the answer is being written or the last of it is left. The control is a token's request.
+func TestAStrangersPlaceIsSoonFree(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret bool
+		length int
+		want   time.Duration
+	}{
+		"a stranger":                      {false, 1 << 20, httphead.Uncounted},
+		"a stranger, with a short answer": {false, 1, httphead.Uncounted},
+		"a token":                         {true, 1 << 20, httphead.Untaken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := New(Config{Log: &approvaltest.Log{}, Tokens: book, Underway: backend.NewUnderway()})
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil)
+				r.ProtoMajor = 2
+				if c.secret {
+					_, secret, err := book.Issue(t.Context(), token.Grant{Name: "ann"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("X-Api-Key", secret)
+				}
+				w := &stuck{httptest.NewRecorder(), make(chan time.Time, 1)}
+				began := time.Now()
+				backend.Hurried(s.serve(route{"GET /x", anyone, func(w http.ResponseWriter, _ *http.Request) error {
+					if c.length == 1 {
+						return nil // it is left to the server
+					}
+					_, err := w.Write(make([]byte, c.length))
+					return errors.Join(errAnswered, err)
+				}})).ServeHTTP(w, r)
+				took := time.Since(began)
+				if c.length == 1 {
+					took = time.Until(<-w.late)
+				}
+				if took != c.want {
+					t.Errorf("%s, not %s", took, c.want)
+				}
+			})
 		})
 	}
 }

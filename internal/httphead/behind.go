@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-// Uncounted is how long a client over HTTP/2 may take for the rest of an answer for which nobody is counted: such as
-// that it has no valid token. Its stream is reset then.
+// Uncounted is how long a client over HTTP/2 may take for the rest of an answer for which nobody is counted, such as
+// that it has no valid token, or for which a place is taken that is everybody's (WhenSoonOver). Its stream is reset then.
 const Uncounted = 10 * time.Second
 
 // streamKey is where a request's context has its *stream.
@@ -20,6 +20,7 @@ type streamKey struct{}
 type stream struct {
 	mu   sync.Mutex // guards what follows
 	then []func()
+	soon bool // the client has Uncounted for the rest of the answer
 	over bool
 }
 
@@ -46,23 +47,33 @@ func Behind(within time.Duration, next http.Handler) http.Handler {
 // WhenOver is leave, but does it only when the server keeps nothing more of the request of ctx. It is to be called
 // once, as leave, and does not wait.
 func WhenOver(ctx context.Context, leave func()) func() {
+	return whenOver(ctx, false, leave)
+}
+
+// WhenSoonOver is WhenOver for who can't be told from others, and has what they all have: the client has no longer than
+// Uncounted for the rest of the answer.
+func WhenSoonOver(ctx context.Context, leave func()) func() {
+	return whenOver(ctx, true, leave)
+}
+
+func whenOver(ctx context.Context, soon bool, leave func()) func() {
 	s, ok := ctx.Value(streamKey{}).(*stream)
 	if !ok {
 		return leave
 	}
 	return func() {
-		if !s.add(leave) {
+		if !s.add(soon, leave) {
 			leave()
 		}
 	}
 }
 
 // add reports whether it is not too late to wait for the end.
-func (s *stream) add(leave func()) bool {
+func (s *stream) add(soon bool, leave func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		s.then = append(s.then, leave)
+		s.then, s.soon = append(s.then, leave), s.soon || soon
 	}
 	return !s.over
 }
@@ -74,9 +85,9 @@ func (s *stream) add(leave func()) bool {
 func (s *stream) follow(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	control := http.NewResponseController(w)
 	s.mu.Lock()
-	waits := len(s.then) > 0
+	waits, soon := len(s.then) > 0, s.soon
 	s.mu.Unlock()
-	if !waits {
+	if !waits || soon {
 		within = min(within, Uncounted)
 	}
 	if r.Context().Err() == nil {

@@ -2,6 +2,7 @@ package httphead_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -135,6 +137,46 @@ func TestAnswersThatNobodyIsCountedForEnd(t *testing.T) {
 	id := c.ask("/")
 	if f, ok := c.await(id, http2.FrameRSTStream).(*http2.RSTStreamFrame); !ok || f.ErrCode == http2.ErrCodeNo {
 		t.Errorf("the stream ended with %v", f)
+	}
+}
+
+// deadlines is a writer over HTTP/2 that notes for how long from when it may be written on.
+type deadlines struct {
+	http.ResponseWriter
+	began time.Time
+	last  time.Duration
+}
+
+// SetWriteDeadline is for http.ResponseController.
+func (d *deadlines) SetWriteDeadline(until time.Time) error {
+	d.last = until.Sub(d.began)
+	return nil
+}
+
+// TestHowLongTheRestOfAnAnswerMayTake: as long as is counted for it, and what has a place that is everybody's as long as what has none.
+func TestHowLongTheRestOfAnAnswerMayTake(t *testing.T) {
+	const most = time.Hour
+	for name, c := range map[string]struct {
+		handle func(ctx context.Context)
+		want   time.Duration
+	}{
+		"nobody is counted": {func(context.Context) {}, httphead.Uncounted},
+		"somebody is":       {func(ctx context.Context) { httphead.WhenOver(ctx, func() {})() }, most},
+		"it is anybody":     {func(ctx context.Context) { httphead.WhenSoonOver(ctx, func() {})() }, httphead.Uncounted},
+		"anybody, and more": {func(ctx context.Context) {
+			httphead.WhenSoonOver(ctx, func() {})()
+			httphead.WhenOver(ctx, func() {})()
+		}, httphead.Uncounted},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &deadlines{ResponseWriter: httptest.NewRecorder(), began: time.Now()}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.ProtoMajor = 2
+			httphead.Behind(most, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { c.handle(r.Context()) })).ServeHTTP(w, r)
+			if w.last != c.want {
+				t.Errorf("%s: %s, not %s", name, w.last, c.want)
+			}
+		})
 	}
 }
 

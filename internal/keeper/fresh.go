@@ -54,7 +54,7 @@ func (s *Server) thawFresh(box *sandbox, l *Launch) error {
 		_ = host.Close()
 		return err
 	}
-	heir.started, heir.rebuilt = box.started, true
+	heir.started, heir.rebuilt, heir.refusals = box.started, true, box.refusals
 	defer close(heir.settled)
 	box.expect(heir)
 	if err = s.restart(heir, l, argv, guest); err == nil {

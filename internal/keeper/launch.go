@@ -175,7 +175,6 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 		calls: make(chan struct{}, maxCalls), dials: make(chan struct{}, maxDials), controls: make(chan struct{}, maxControls), follows: make(chan struct{}, maxFollows), inputs: make(chan struct{}, maxInputs), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
 		moving: make(chan struct{}, 1), changed: make(chan struct{}), began: markOf(l.Log),
 	}
-	box.refusals = s.refusalsOf(l.ID)
 	box.output = s.output.newShare(box.relieveOutput)
 	return box, nil
 }

@@ -2,8 +2,6 @@ package keeper
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -145,8 +143,7 @@ func (u uplink) tellRefused(box *sandbox) {
 	}
 }
 
-// tell tells the gateway once, and waits until that is on record. A gateway of an older release answers nothing, and
-// is believed.
+// tell tells the gateway once, and waits until that is on record. One that ends without a word may not have heard it.
 func (u uplink) tell(box *sandbox, n int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), u.gatewayWait)
 	defer cancel()
@@ -161,13 +158,10 @@ func (u uplink) tell(box *sandbox, n int64) error {
 		return err
 	}
 	var heard channel.Reply
-	if err := far.ReadJSON(channel.FrameReply, &heard); errors.Is(err, io.EOF) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	if err := far.ReadJSON(channel.FrameReply, &heard); err != nil {
-		return err
+	for range 2 { // that it was heard, and whether it is on record
+		if err := far.ReadJSON(channel.FrameReply, &heard); err != nil {
+			return err
+		}
 	}
 	if !heard.OK {
 		return fault.New(fault.ErrUnavailable, "the gateway could not record it: %s", heard.Error)
@@ -175,10 +169,8 @@ func (u uplink) tell(box *sandbox, n int64) error {
 	return nil
 }
 
-// refusalsOf are those of a sandbox's id, which a sandbox and its heirs share.
+// refusalsOf are those of an id, of which a sandbox becomes known. s.mu is held.
 func (s *Server) refusalsOf(id string) *refusals {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r := s.refusals[id]
 	if r == nil {
 		r = newRefusals()

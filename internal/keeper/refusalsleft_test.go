@@ -11,7 +11,7 @@ func TestTheKeeperKeepsNoCountOfNothing(t *testing.T) {
 	s := NewServer(Config{Socket: "unused"})
 	for _, counts := range []int64{0, 3} {
 		id := fmt.Sprintf("counts-%d", counts)
-		box := &sandbox{id: id, refusals: s.refusalsOf(id)}
+		box := &sandbox{id: id}
 		if err := s.add(box); err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +23,7 @@ func TestTheKeeperKeepsNoCountOfNothing(t *testing.T) {
 			t.Errorf("of %d refused: kept is %v", counts, kept)
 		}
 	}
-	living := &sandbox{id: "living", refusals: s.refusalsOf("living")}
+	living := &sandbox{id: "living"}
 	if err := s.add(living); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,6 @@ func TestTheKeeperKeepsNoCountOfNothing(t *testing.T) {
 	living.refusals.back(1, false)
 	for i := range 2 * maxLeftRefusals {
 		box := &sandbox{id: fmt.Sprintf("left-%d", i)}
-		box.refusals = s.refusalsOf(box.id)
 		if err := s.add(box); err != nil {
 			t.Fatal(err)
 		}
@@ -43,5 +42,29 @@ func TestTheKeeperKeepsNoCountOfNothing(t *testing.T) {
 	}
 	if left := len(s.refusals); left > maxLeftRefusals+1 || s.refusals["living"] == nil {
 		t.Errorf("%d are left, and of what lives %v", left, s.refusals["living"])
+	}
+}
+
+// TestAThawThatComesTooLateKeepsNoCount: of a sandbox that was killed and forgotten while it was being started anew nothing is left but
+// what somebody still asks for, and then nothing.
+func TestAThawThatComesTooLateKeepsNoCount(t *testing.T) {
+	for _, counts := range []int64{0, 3} {
+		s := NewServer(Config{Socket: "unused"})
+		box := &sandbox{id: "box"}
+		if err := s.add(box); err != nil {
+			t.Fatal(err)
+		}
+		box.refusals.back(counts, false)
+		s.remove(box)
+		if err := s.thawFresh(box, &Launch{ID: box.id, Fresh: true, Argv: []string{"/no/such/program"}}); err == nil {
+			t.Fatal("what is gone was started anew")
+		}
+		if kept := s.refusals[box.id] != nil; kept != (counts > 0) {
+			t.Errorf("of %d refused: kept is %v", counts, kept)
+		}
+		box.refusals.take()
+		if s.dropRefusals(box.id, false); len(s.refusals) > 0 {
+			t.Errorf("of %d refused, which somebody has taken, something is kept", counts)
+		}
 	}
 }

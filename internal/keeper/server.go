@@ -220,6 +220,7 @@ func (s *Server) add(box *sandbox) error {
 		return fault.New(fault.ErrConflict, "a sandbox %s exists already", box.id)
 	}
 	s.sandboxes[box.id] = box
+	box.refusals = s.refusalsOf(box.id)
 	return nil
 }
 

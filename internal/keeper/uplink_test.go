@@ -101,6 +101,8 @@ func TestUplinkOversizeFirstFrame(t *testing.T) {
 		var who StreamIdentity
 		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err == nil && who.Refused > 0 {
 			told <- who.Refused
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{})
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 			return
 		}
 		touched <- struct{}{}
@@ -125,6 +127,8 @@ func TestUplinkFlood(t *testing.T) {
 		var who StreamIdentity
 		if err := c.ReadStrictJSON(channel.FrameOpen, &who); err == nil && who.Refused > 0 {
 			told <- who
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{})
+			_ = c.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 			return
 		}
 		_, _, _ = c.ReadFrame()
@@ -177,7 +181,7 @@ func TestNobodyIsToldOfNoRefusal(t *testing.T) {
 	}{
 		"none":              {0, 0, 0, said()},
 		"one":               {1, 1, 0, said(channel.Reply{}, channel.Reply{OK: true})},
-		"of an older one":   {1, 1, 0, said()},
+		"ended before it":   {1, 1, 1, said()},
 		"not on record":     {1, 1, 1, said(channel.Reply{}, channel.Reply{Error: "the disk is full"})},
 		"ended meanwhile":   {1, 1, 1, said(channel.Reply{})},
 		"there is no other": {1, 0, 1, nil},

@@ -40,7 +40,7 @@ func newRealStudioOf(t *testing.T, around func(engine.Engine) engine.Engine) *st
 		t.Fatal("runsc is not built: make bin/runsc")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("copies of sandboxes need root")
+		t.Fatal("copies of sandboxes need root")
 	}
 	return newStudioWith(t, func(s *studio) {
 		s.engine = around(gvisor.New(gvisor.Config{

@@ -19,7 +19,7 @@ import (
 func TestTwoClientsOfOneListener(t *testing.T) {
 	isLong(t)
 	if os.Geteuid() != 0 {
-		t.Skip("only root can listen as somebody else")
+		t.Fatal("only root can listen as somebody else")
 	}
 	bin := environment(t, "httpx")
 	const asked = `

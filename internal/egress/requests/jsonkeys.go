@@ -28,6 +28,7 @@ type jsonKeys struct {
 	letter []byte // of UTF-8 in a string, as far as it has come
 	loose  bool   // what came is no JSON by the letter
 	words  words
+	ascii  words // the same, of the text without what is no ASCII: there are servers that leave out of a key what is no letter
 }
 
 func (j *jsonKeys) read(p []byte) string {
@@ -35,9 +36,9 @@ func (j *jsonKeys) read(p []byte) string {
 		if c == 0 && !j.framed && !j.sniffed { // none is in UTF-8's JSON, and some servers find out by it that it is UTF-16
 			return wrongText
 		}
-		j.binary = j.binary || c < ' ' && strings.IndexByte("\t\r\n", c) < 0
-		j.words.take(c)
+		j.take(c)
 		if !j.before(c) {
+			j.binary = j.binary || c < ' ' && strings.IndexByte("\t\r\n", c) < 0
 			if (j.within || len(j.open) > 0) && !j.isLetter(c) && !j.sniffed {
 				return wrongText // there are servers that leave such a byte out of a key
 			}
@@ -56,8 +57,15 @@ func (j *jsonKeys) read(p []byte) string {
 	return ""
 }
 
+// take takes one byte of a text of which nobody knows how it is read.
+func (j *jsonKeys) take(c byte) {
+	if j.words.take(c); c < utf8.RuneSelf {
+		j.ascii.take(c)
+	}
+}
+
 func (j *jsonKeys) end() string {
-	if j.words.take(' '); j.loose && j.mentions() {
+	if j.take(' '); j.loose && j.mentions() {
 		return wrongLoose
 	}
 	return ""
@@ -65,7 +73,7 @@ func (j *jsonKeys) end() string {
 
 // mentions tells whether a word of the text may be the method's key.
 func (j *jsonKeys) mentions() bool {
-	return j.words.named || !j.sniffed && (j.words.found || j.words.tagged && !j.binary)
+	return j.words.named || j.ascii.named || !j.sniffed && (j.words.found || j.ascii.found || j.words.tagged && !j.binary)
 }
 
 // isLetter takes a byte of text; false: it ends what is no letter of UTF-8.
@@ -233,8 +241,12 @@ type words struct {
 // take takes one byte.
 func (w *words) take(c byte) {
 	w.read(c)
-	if w.last == '!' { // a tag of YAML's may say that a key is written in base64
-		w.tagged = w.tagged || c == '!' || c == '<' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	// A tag of YAML's may say that a key is written in base64: by a name, or by what %TAG says before.
+	switch w.last {
+	case '!':
+		w.tagged = w.tagged || c == '!' || c == '<' || c == '%' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	case '%':
+		w.tagged = w.tagged || c == 'T'
 	}
 	w.last = c
 }

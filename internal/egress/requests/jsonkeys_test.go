@@ -62,7 +62,9 @@ func TestAMethodsKeyInJSONIsTheSameAsInAForm(t *testing.T) {
 		"# a\nb\n{ _method: 1 }": json, "/* sends _method: */ function f() { return { _method: /a/ } }": json, "#!/bin/sh\n_method=1": json, "/ {_method:1}": json,
 
 		// By no letter, or by a tag.
-		"{\"_met\xffhod\":1}": json, "{\"a\":\"caf\xe9\"}": json, "{\"a\":\"caf\u00e9 \u20ac \U0001f600\"}": none, "{? !!binary \"X21ldGhvZA==\" : DELETE}": json, "{a: 'b!!'}": json, "{? !binary X21ldGhvZA== : DELETE}": json, "{? !<tag:yaml.example,2002:binary> X21ldGhvZA== : DELETE}": json, "{a: 'b! '}": none, "{ // \\n\"_met\xffhod\":1}": json,
+		"{\"_met\xffhod\":1}": json, "{\"a\":\"caf\xe9\"}": json, "{\"a\":\"caf\u00e9 \u20ac \U0001f600\"}": none, "{? !!binary \"X21ldGhvZA==\" : DELETE}": json, "{a: 'b!!'}": json, "{? !binary X21ldGhvZA== : DELETE}": json, "{? !<tag:yaml.example,2002:binary> X21ldGhvZA== : DELETE}": json, "{a: 'b! '}": none, "{ // \\n\"_met\xffhod\":1}": both,
+		"/**/{\"_met\xffhod\":1}": both, "//\u2028{\"_met\xffhod\":1}": both, "{//x\u2028_method:1}": both, "_met\xffhod: DELETE": json, "{a\u00a0_method:1}": both, "{? !%62inary X21ldGhvZA== : DELETE}": json,
+		"%TAG !1! tag:yaml.example\n--- {? !1!,2002:binary X21ldGhvZA== : DELETE}": json, "{a: \u00a0'm\u00e9thode', b: 1}": none, "{a: '100%', b: 'x! '}": none,
 
 		// By the letter no JSON, and without one.
 		"{\"a\":1, // b \u2029 c\n}": none, "{\"a\":1, /* \u2028 */ \"b\":1}": none, "{a:1}": none, "{a:1; b:'http_method'}": none, `{a:"\u00e9", b: a_method, c: methods}`: none, "# A heading\n\nA method.": none, "{ user { method } }": none,

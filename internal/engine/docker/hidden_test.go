@@ -19,7 +19,7 @@ import (
 // ignore file hides, after that was looked at and before the ground is laid. It is refused, as by the pins of gVisor and runc, which are the control.
 func TestHiddenFilesThatWereMovedAreRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("mounts need root")
+		t.Fatal("mounts need root")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	orFail(t, err)

@@ -120,9 +120,7 @@ func (s *share) give(n int64) {
 	if s.left { // what is left of it is for the server, until that has done with the request
 		return
 	}
-	n = max(min(n, s.taken), 0)
-	s.taken -= n
-	s.room.give(s.owner, n)
+	s.giveLocked(max(min(n, s.taken-s.buffered), 0))
 }
 
 // give gives back what an owner had.
@@ -177,7 +175,7 @@ func (s *share) takeLocked(n int64) error {
 }
 
 // Release gives back what the request of ctx has taken so far: it goes on, and holds
-// none of that any more.
+// none of that any more. What Buffered took stays: the server may have it still.
 func Release(ctx context.Context) {
 	if s, ok := ctx.Value(roomKey{}).(*share); ok {
 		s.release()
@@ -187,13 +185,22 @@ func Release(ctx context.Context) {
 func (s *share) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.giveAll()
+	s.giveLocked(s.taken - s.buffered)
 }
 
-// giveAll needs mu.
-func (s *share) giveAll() {
-	s.room.give(s.owner, s.taken)
-	s.taken, s.buffered = 0, 0
+// drained gives back what Buffered took: the server has nothing more of the body.
+func (s *share) drained() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.buffered
+	s.buffered = 0
+	s.giveLocked(n)
+}
+
+// giveLocked needs mu.
+func (s *share) giveLocked(n int64) {
+	s.taken -= n
+	s.room.give(s.owner, n)
 }
 
 // leave gives back all but what is buffered and has the request take no more, in one step: nobody would give back what
@@ -201,18 +208,12 @@ func (s *share) giveAll() {
 func (s *share) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := min(s.buffered, s.taken)
-	s.room.give(s.owner, s.taken-kept)
-	s.taken = kept
+	s.giveLocked(s.taken - s.buffered)
 	s.left = true
 }
 
 // over gives back what is left.
-func (s *share) over() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.giveAll()
-}
+func (s *share) over() { s.drained() }
 
 // paceOf is how fast an owner's requests may be read: each byte is work, and the
 // processor is everybody's.

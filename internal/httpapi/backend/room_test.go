@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,5 +144,56 @@ func TestWhoHasLeftTakesNothing(t *testing.T) {
 	defer leaveAgain()
 	if err := backend.Take(again, backend.RoomEach); err != nil {
 		t.Errorf("all of it is there: %v", err)
+	}
+}
+
+// TestWhatTheServerHasOfABodyIsReleasedWhenItIsRead: a request that goes on and holds nothing of its own gives back none of the room for
+// what it has not read, neither at once nor with what it gives back of its own. The control is one that has read all.
+func TestWhatTheServerHasOfABodyIsReleasedWhenItIsRead(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{false, true} {
+		room := backend.NewRoom()
+		free := func() (bytes int) {
+			ctx, leave := room.Enter(t.Context(), "ann")
+			defer leave()
+			for backend.Take(ctx, 1<<10) == nil {
+				bytes += 1 << 10
+			}
+			return bytes
+		}
+		ctx, leave := room.Enter(t.Context(), "ann")
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", io.MultiReader(bytes.NewReader(make([]byte, 100))))
+		r.ProtoMajor, r.ContentLength = 2, -1
+		if err := backend.Buffered(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		body := io.LimitReader(r.Body, 100)
+		if all {
+			body = r.Body
+		}
+		if n, err := io.Copy(io.Discard, body); n != 100 || err != nil {
+			t.Fatal(n, err)
+		}
+		want := backend.RoomEach - backend.ReceiveBuffer
+		if all {
+			want = backend.RoomEach
+		}
+		giveBack, err := backend.Lend(ctx, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := free(); got != want-1<<20 {
+			t.Errorf("read %t: while it has room of its own %d bytes are free, not %d", all, got, want-1<<20)
+		}
+		backend.Release(ctx)
+		if got := free(); got != want {
+			t.Errorf("read %t: after its release %d bytes are free, not %d", all, got, want)
+		}
+		if giveBack(); free() != want {
+			t.Errorf("read %t: what it gave back twice was the server's", all)
+		}
+		if leave(); free() != backend.RoomEach { // over HTTP/1, where nothing waits
+			t.Errorf("read %t: %d bytes are free at its end", all, free())
+		}
 	}
 }

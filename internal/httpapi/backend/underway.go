@@ -27,8 +27,8 @@ const (
 	// others, or finds them used up by other tokens, can still end a command or a sandbox.
 	underwayEnds = 64
 	// UnderwayStrangers is how many requests may be under way that anybody may make, without a token: of all strangers
-	// together, who may take what they are answered as slowly as others. Who is refused is answered at once, and is not
-	// among them.
+	// together, who have no longer than httphead.Uncounted to take what they are answered. Who is refused is answered at
+	// once, and is not among them.
 	UnderwayStrangers = 256
 )
 
@@ -77,7 +77,7 @@ func (u *Underway) JoinStranger(r *http.Request) (leave func(), err error) {
 		return nil, fault.Exhausted(time.Second, "%d requests without a valid token are under way; try again", UnderwayStrangers)
 	}
 	u.strangers++
-	return httphead.WhenOver(r.Context(), func() {
+	return httphead.WhenSoonOver(r.Context(), func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		u.strangers--

@@ -19,10 +19,24 @@ import (
 // readUnlinked adds up what they take, by home: "uid/name", as it lies in the directory of all homes.
 // taken are the homes that are looked at. An error with what was found until then is ctx's.
 func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[string]open, error) {
-	opened, err := hostpath.Follow(dir) // the installation's own
+	u, err := unlinkedBelow(dir, taken)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no homes
 	}
+	if err != nil {
+		return nil, err
+	}
+	runtime.LockOSThread() // whose time is counted
+	defer runtime.UnlockOSThread()
+	if err := u.lookAtAll(ctx); err != nil {
+		return nil, err
+	}
+	return u.found, ctx.Err()
+}
+
+// unlinkedBelow is for the homes of a directory, at which nobody has looked yet.
+func unlinkedBelow(dir string, taken map[string]bool) (*unlinked, error) {
+	opened, err := hostpath.Follow(dir) // the installation's own
 	if err != nil {
 		return nil, err
 	}
@@ -31,20 +45,20 @@ func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[s
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread() // whose time is counted
-	defer runtime.UnlockOSThread()
 	spot, _ := table.SpotOf(opened.Name)
-	u := newUnlinked(spot, taken)
+	return newUnlinked(spot, taken), nil
+}
+
+// lookAtAll looks at all processes, if any mount shows a home.
+func (u *unlinked) lookAtAll(ctx context.Context) error {
 	processes, err := u.processes(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || len(u.mounts) == 0 {
+		return err
 	}
-	if len(u.mounts) > 0 {
-		for _, p := range processes {
-			u.look(ctx, p)
-		}
+	for _, p := range processes {
+		u.look(ctx, p)
 	}
-	return u.found, ctx.Err()
+	return nil
 }
 
 func newUnlinked(homes hostpath.Spot, taken map[string]bool) *unlinked {

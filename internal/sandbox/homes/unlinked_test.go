@@ -97,17 +97,10 @@ func TestAProgramWithoutAName(t *testing.T) {
 	t.Parallel()
 	dir, place := homeOf(t)
 	pid := homestest.Start(t, homestest.Program, place)
-	opened, err := hostpath.Follow(dir)
+	u, err := unlinkedBelow(dir, of("7/work"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Close()
-	table, err := hostpath.ReadTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spot, _ := table.SpotOf(opened.Name)
-	u := newUnlinked(spot, of("7/work"))
 	if _, err := u.processes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,24 +131,13 @@ func TestWhatIsUnseenIsLetBeUntilTheDiskIsShort(t *testing.T) {
 // lookAt looks at what processes hold of the homes in a directory, with a bound of descriptors for each home.
 func lookAt(t *testing.T, dir string, most int, taken map[string]bool) *unlinked {
 	t.Helper()
-	opened, err := hostpath.Follow(dir)
+	u, err := unlinkedBelow(dir, taken)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Close()
-	table, err := hostpath.ReadTable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spot, _ := table.SpotOf(opened.Name)
-	u := newUnlinked(spot, taken)
 	u.most.descriptors = most
-	processes, err := u.processes(t.Context())
-	if err != nil {
+	if err := u.lookAtAll(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	for _, p := range processes {
-		u.look(t.Context(), p)
 	}
 	return u
 }

@@ -39,10 +39,11 @@ Where any name may be such a one, because the project names another registry tha
 that is asked here or its workspace has members whose names can't be read, no name of that
 ecosystem is allowed, and the lines say why. The one that is asked here is the first that
 your configuration file has under upstreams, or else the one that this host's client is set
-up to use. Files that set variables or run commands (.env, .envrc, go.env, mise.toml,
-Dockerfile, Compose files, Makefile, justfile, tox.ini, tox.toml, noxfile.py) are searched
-for what names a registry, whichever it is; so are pdm.toml, poetry.toml, and pip.conf. If
-all names come from the registry that is asked here, say --assume-public.
+up to use. Files that set variables or run commands (.env, .env.local, .envrc, go.env,
+mise.toml, Dockerfile, Compose files, Makefile, justfile, Taskfile, tox.ini, tox.toml,
+noxfile.py, lerna.json, the scripts of package.json) are searched for what names a registry,
+whichever it is; so are pdm.toml, poetry.toml, pixi.toml, pip.conf, requirements.in and
+.pip-tools.toml. If all names come from the registry that is asked here, say --assume-public.
 
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,

@@ -55,6 +55,21 @@ func pythonRegistries() map[string]ownRegistry {
 		"Pipenv's mirror":            {".env", "PIPENV_PYPI_MIRROR=" + ownIndex + "\n"},
 		"in letters of its own":      {"Makefile", "# \xe9\nx:\n\tpip install --index-url " + ownIndex + " six\n"},
 		"too large":                  {"Makefile", strings.Repeat("# x\n", 1<<18) + "x:\n"},
+		"a command of pip's":         {"Dockerfile", "FROM x\nRUN pip config set global.index-url " + ownIndex + "\n"},
+		"pip's settings, written":    {"Dockerfile", "FROM x\nRUN printf '[global]\\nindex-url = " + ownIndex + "' > /etc/pip.conf\n"},
+		"-i with a variable":         {"Dockerfile", "FROM x\nRUN pip install \\\n  # why\n  -i ${CORP} six\n"},
+		"-f with files":              {"GNUmakefile", "x:\n\tpip3 install -f wheels six\n"},
+		"nox, -i with a variable":    {"noxfile.py", "session.install('-i', CORP, 'six')\n"},
+		"a command of PDM's":         {"makefile", "x:\n\tpdm config pypi.url " + ownIndex + "\n"},
+		"a command of Poetry's":      {"Taskfile.yml", "cmds: [poetry source add corp " + ownIndex + "]\n"},
+		"another file of uv's":       {"justfile", "x:\n\tuv sync --config-file corp.toml\n"},
+		"a login":                    {"Makefile", "x:\n\taws codeartifact login --tool pip\n"},
+		"variables of one's own":     {".env.local", "PIP_INDEX_URL=" + ownIndex + "\n"},
+		"what is compiled":           {"requirements.in", "-i " + ownIndex + "\nsix\n"},
+		"pip-tools'":                 {".pip-tools.toml", "[tool.pip-tools]\nextra-index-url=['" + ownIndex + "']\n"},
+		"PDM's older settings":       {".pdm.toml", "[pypi]\nurl = \"" + ownIndex + "\"\n"},
+		"pixi's":                     {"pixi.toml", "[feature.x.pypi-options]\nextra-index-urls=['" + ownIndex + "']\n"},
+		"PDM's with uv's word":       {"pyproject.toml", project + "[[tool.pdm.source]]\nname='x'\nurl='" + ownIndex + "'\nexplicit=true\n"},
 		"make's":                     {"Makefile", "x:\n\tpip install --find-links wheels six\n"},
 	}
 }
@@ -80,6 +95,13 @@ func nodeRegistries() map[string]ownRegistry {
 		"yarn's variable":          {".envrc", "export YARN_NPM_REGISTRY_SERVER=" + ownIndex + "\n"},
 		"bun's variable":           {".env", "BUN_CONFIG_REGISTRY=" + ownIndex + "\n"},
 		"an image's":               {"Dockerfile", "FROM x\nRUN npm config set registry " + ownIndex + "\n"},
+		"an alias of npm's":        {"Dockerfile", "FROM x\nRUN npm set registry " + ownIndex + "\n"},
+		"an option before":         {"Dockerfile", "FROM x\nRUN npm config -g set \\\n registry " + ownIndex + "\n"},
+		"npm's, written":           {"Dockerfile", "FROM x\nRUN echo \"registry=" + ownIndex + "\" > .npmrc\n"},
+		"npm's scope, written":     {"Makefile", "x:\n\techo '@s:registry=$(R)' > ~/.npmrc\n"},
+		"npm's short option":       {"Dockerfile", "FROM x\nRUN npm ci --reg " + ownIndex + "\n"},
+		"lerna's":                  {"lerna.json", "{\"npmClientArgs\":[\"--registry=" + ownIndex + "\"]}\n"},
+		"npm's, in JSON's letters": {".npmrc", "\"reg\\u0069stry\"=" + ownIndex + "\n"},
 		"an image's install":       {"Containerfile", "FROM x\nRUN npm ci --registry=" + ownIndex + "\n"},
 		"an image's, with a scope": {"Dockerfile", "FROM x\nRUN npm ci --@s:registry=" + ownIndex + "\n"},
 	}
@@ -134,6 +156,25 @@ func TestHarmlessSettingsWithholdNothing(t *testing.T) {
 		".yarnrc": "registry \"" + npmHere + "\"\nyarn-path \"x\"\n", ".yarnrc.yml": "npmPublishRegistry: https://x.example\nnodeLinker: node-modules\n", "bunfig.toml": "[install]\nregistry='" + npmHere + "'\nexact=true\n",
 		"pnpm-workspace.yaml": "packages: []\nexcludeLinksFromLockfile: true\nregistrySupportsTimeField: true\nlinkWorkspacePackages: true\nonlyBuiltDependencies: [esbuild]\nregistries: {default: '" + npmHere + "'}\n",
 	}, nil, "ms", nil})
+}
+
+// TestScriptsOfAPackageAreSearched, and pixi's names that come from elsewhere are kept.
+func TestScriptsOfAPackageAreSearched(t *testing.T) {
+	t.Parallel()
+	checkProject(t, mixed{map[string]string{"package.json": `{"scripts":{"x":"npm i --registry=` + ownIndex + `"},"dependencies":{"ms":"2"}}`}, nil, "", []string{"package.json:1: --registry"}})
+	project := "[project]\nname='p'\ndependencies=['acme-lib','own','six']\n[build-system]\nrequires=[]\n[tool.pixi.pypi-dependencies]\n"
+	checkProject(t, mixed{map[string]string{"pyproject.toml": project + "own={path='own'}\nsix='*'\nacme-lib={version='*',index='" + ownIndex + "'}\n[tool.pixi.pypi-options]\nindex-strategy='first-index'\n"}, nil, "setuptools six", []string{"pyproject.toml:9: acme-lib: it comes from a registry", "own: it is a directory"}})
+}
+
+// TestOrdinaryCommandsWithholdNothing: they look like those that set a registry.
+func TestOrdinaryCommandsWithholdNothing(t *testing.T) {
+	t.Parallel()
+	checkProject(t, mixed{map[string]string{
+		"requirements.txt": "six\n", "package.json": `{"scripts":{"test":"jest -i","b":"npm run set && npm publish"},"publishConfig":{"registry":"https://x.example"},"dependencies":{"ms":"2"}}`,
+		"go.mod": "module m.example/m\ngo 1.26\nrequire x.example/x v1.0.0\n", "compose.yaml": "services:\n  registry:\n    image: registry:2\n",
+		"Dockerfile": "FROM x\nARG REGISTRY=r.example\nRUN pip install --no-cache-dir -r requirements.txt && rm -f x\nRUN npm config set fund false && sed -i s/a/b/ registry\nRUN go mod download && go build ./...\n",
+		"Makefile":   "REGISTRY = r.example\nx:\n\tuv sync && uv run mypy --config-file m.ini\n\tkubectl set image x=registry.example/x --region=x\n\tdocker compose -f c.yml up\n\trm -f $(OBJS)\n",
+	}, nil, "ms six x.example/x", nil})
 }
 
 // TestDirectoriesAreNoSettings: some people have environments in directories of such names, or a file in the place of one.

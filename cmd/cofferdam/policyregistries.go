@@ -65,8 +65,10 @@ func findRegistries(ctx context.Context) (discover.Found, error) {
 // packages may come from.
 func settingFiles() []string {
 	return []string{
-		".env", ".envrc", "go.env", "mise.toml", ".mise.toml", "Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml",
-		"Makefile", "justfile", "Justfile", "tox.ini", "tox.toml", "noxfile.py",
+		".env", ".env.local", ".envrc", "go.env", "mise.toml", ".mise.toml", "Dockerfile", "Containerfile", "compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml",
+		"compose.override.yaml", "compose.override.yml", "docker-compose.override.yaml", "docker-compose.override.yml",
+		"Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "tox.ini", "tox.toml", "noxfile.py",
+		"requirements.in", ".pip-tools.toml", "lerna.json",
 	}
 }
 

@@ -34,7 +34,7 @@ func (t Text) Lines() iter.Seq2[int, string] {
 }
 
 // Search withholds all names for each line of a file that has a sign by which a client asks another registry, and for a file that can't
-// be read. Comments behind # that are a line of their own are not looked at. Without such a file there is nothing to withhold.
+// be read. Comments behind # that are a line of their own are not looked at; lines that a backslash joins are one. Without such a file there is nothing to withhold.
 func (w *Wants) Search(file string, sign *regexp.Regexp) {
 	data, err := w.files.Read(file)
 	if err != nil {
@@ -49,14 +49,30 @@ func (w *Wants) Search(file string, sign *regexp.Regexp) {
 
 // SearchText is Search in a manifest that is read otherwise, too.
 func (w *Wants) SearchText(m Text, sign *regexp.Regexp) {
+	var open strings.Builder // what a backslash joins, as in shells
+	first := 0
+	look := func() {
+		if found := sign.FindString(open.String()); found != "" {
+			w.Withhold(m.File, first, strings.TrimSpace(found), "it may have a client ask another registry")
+		}
+		open.Reset()
+	}
 	for number, line := range m.Lines() {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue // among joined lines, too
+		}
+		if open.Len() == 0 {
+			first = number
+		}
+		line, more := strings.CutSuffix(line, `\`)
+		open.WriteString(line)
+		if more {
+			open.WriteByte(' ')
 			continue
 		}
-		if found := sign.FindString(line); found != "" {
-			w.Withhold(m.File, number, strings.TrimSpace(found), "it may have a client ask another registry")
-		}
+		look()
 	}
+	look()
 }
 
 // NamesRegistry tells whether a setting's key looks like one that names a registry, or a file in which one is named.

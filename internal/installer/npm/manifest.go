@@ -56,6 +56,7 @@ func readPackage(w *manifest.Wants, m manifest.Text) error {
 	if err := exactly(m.Data, &document); err != nil {
 		return fmt.Errorf("it is no JSON object: %w", err)
 	}
+	w.SearchText(m, signs) // its scripts
 	return notePackage(w, m, document)
 }
 

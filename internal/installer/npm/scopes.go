@@ -42,8 +42,8 @@ func noteKey(w *manifest.Wants, m manifest.Text, number int, key string, value a
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	switch {
 	case strings.HasPrefix(key, "#"), strings.HasPrefix(key, ";"), strings.HasPrefix(key, "//"): // a comment, or of one registry
-	case strings.Contains(key, "${"):
-		w.Withhold(m.File, number, key, "it has a variable, whose value is not known here, and may name a registry")
+	case strings.Contains(key, `\`) || strings.Contains(key, "${"):
+		w.Withhold(m.File, number, key, "it has a variable or a backslash, which is not read here, and may name a registry")
 	case is && strings.HasPrefix(scope, "@"):
 		if !w.IsAsked(value) {
 			keepScope(w, m, number, scope)
@@ -153,4 +153,5 @@ func (client) RegistryFiles() []manifest.Format { return nil }
 func (client) RegistrySign() *regexp.Regexp { return signs }
 
 // signs are the variables of npm, pnpm, yarn and bun, and the options and commands by which they are set.
-var signs = regexp.MustCompile(`(?i)\b(?:npm|pnpm|yarn|bun|corepack)_[a-z0-9_@:.-]*(?:regist|userconfig|globalconfig|rc_filename)|--[a-z0-9@:.-]*registry\b|--(?:user|global)config\b|\bconfig\s+set\s.*registry`)
+var signs = regexp.MustCompile(`(?i)\b(?:npm|pnpm|yarn|bun|corepack)_[a-z0-9_@:.-]*(?:regist|userconfig|globalconfig|rc_filename)|--(?:[a-z0-9@:.-]*registry|regi?s?t?r?)\b|--(?:user|global)config\b` +
+	`|\b(?:npm|pnpm|yarn|bun)\b[^&|;]*?\sset\s[^&|;]*?regist|:registry\s*=|(?-i:\bregistry)\s*=(?:[\s\\"']*https?:|.*npmrc)|\bcodeartifact\s+login\b`)

@@ -25,9 +25,9 @@ const mostNested = 20
 // is in them.
 func harmless() []string {
 	return []string{
-		"uv.sources", "uv.no-sources-package", "uv.index-strategy", "uv.publish-url", "uv.check-url", "uv.extra-build-dependencies", "uv.extra-build-variables",
+		"uv.sources", "uv.no-sources-package", "uv.publish-url", "uv.check-url", "uv.extra-build-dependencies", "uv.extra-build-variables",
 		"uv.config-settings-package", "uv.exclude-newer-package", "uv.dependency-metadata", "uv.dependency-groups", "uv.build-backend",
-		"uv.python-install-mirror", "uv.pypy-install-mirror", "uv.python-downloads-json-url", "uv.pip.index-strategy",
+		"uv.python-install-mirror", "uv.pypy-install-mirror", "uv.python-downloads-json-url",
 		"uv.pip.no-sources-package", "uv.pip.dependency-metadata", "uv.pip.extra-build-dependencies", "uv.pip.extra-build-variables", "uv.pip.config-settings-package",
 		"poetry.dependencies", "poetry.dev-dependencies", "poetry.group", "poetry.extras", "poetry.scripts", "poetry.plugins", "poetry.urls", "poetry.requires-plugins", "poetry.build",
 		"pdm.dev-dependencies", "pdm.resolution", "pdm.overrides", "pdm.scripts", "pdm.build", "pdm.publish", "pdm.version", "pdm.options",
@@ -90,11 +90,25 @@ func (x indexes) walk(path []string, value any, names func(key string) bool) {
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		below := append(slices.Clone(path), key)
 		switch {
+		case key == "pypi-dependencies":
+			x.places(below, table[key])
+		case key == "index-strategy":
 		case slices.Contains(harmless(), strings.TrimPrefix(strings.Join(below, "."), inPyproject+".")):
 		case names(key):
 			x.setting(below, table[key])
 		default:
 			x.walk(below, table[key], names)
+		}
+	}
+}
+
+// places keeps pixi's names that come from elsewhere. pixi takes those of the project itself from there, too.
+func (x indexes) places(path []string, value any) {
+	table, _ := value.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if why := ofSource(table[name]); why != "" {
+			x.w.Keep(name)
+			x.w.LeaveOut(x.m.File, x.lineOf(append(slices.Clone(path), name)), name, why)
 		}
 	}
 }
@@ -126,9 +140,8 @@ func (x indexes) setting(path []string, value any) {
 // table is one of Pipenv, Poetry, PDM or uv, with a registry's address. One that is explicit is asked for the names alone that say so,
 // which are kept; unless it takes the place of the one that is asked for all.
 func (x indexes) table(path []string, table map[string]any) {
-	explicit := table["explicit"] == true || table["priority"] == "explicit"
 	switch {
-	case explicit && (table["default"] == nil || table["default"] == false):
+	case isExplicit(path, table):
 		x.w.LeaveOut(x.m.File, x.lineOf(path), x.shown(path), "it is a registry of the project's own, whose names are not allowed here")
 	case table["url"] == nil && namesPublic(table["name"]): // Poetry's and PDM's word for what they ask anyway
 	case table["type"] != nil:
@@ -136,6 +149,17 @@ func (x indexes) table(path []string, table map[string]any) {
 	default:
 		x.registry(path, table["url"])
 	}
+}
+
+// isExplicit tells whether a registry is asked for some names alone, by the word that its tool has for that: the others ask it for all.
+func isExplicit(path []string, table map[string]any) bool {
+	switch strings.TrimPrefix(strings.Join(path, "."), inPyproject+".") {
+	case "uv.index":
+		return table["explicit"] == true && (table["default"] == nil || table["default"] == false)
+	case "poetry.source":
+		return table["priority"] == "explicit"
+	}
+	return false
 }
 
 func (x indexes) registry(path []string, address any) {

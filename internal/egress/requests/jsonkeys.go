@@ -29,6 +29,7 @@ type jsonKeys struct {
 	loose  bool   // what came is no JSON by the letter
 	words  words
 	ascii  words // the same, of the text without what is no ASCII: there are servers that leave out of a key what is no letter
+	differ bool  // the two have come to differ in what they are within; until then ascii stands still
 }
 
 func (j *jsonKeys) read(p []byte) string {
@@ -59,8 +60,18 @@ func (j *jsonKeys) read(p []byte) string {
 
 // take takes one byte of a text of which nobody knows how it is read.
 func (j *jsonKeys) take(c byte) {
-	if j.words.take(c); c < utf8.RuneSelf {
-		j.ascii.take(c)
+	if c >= utf8.RuneSelf && !j.differ {
+		j.differ = true
+		j.words.copyTo(&j.ascii)
+	}
+	j.words.take(c)
+	if !j.differ || c >= utf8.RuneSelf {
+		return
+	}
+	j.ascii.take(c)
+	if j.words.between() && j.ascii.between() && j.words.was == j.ascii.was {
+		j.differ = false
+		j.words.found, j.words.named, j.words.tagged = j.words.found || j.ascii.found, j.words.named || j.ascii.named, j.words.tagged || j.ascii.tagged
 	}
 }
 
@@ -236,6 +247,20 @@ type words struct {
 	joined  bool   // behind one at the end of a line
 	digits  []byte // of an escape, from its letter on
 	braced  bool   // they stand in braces
+}
+
+// copyTo makes another one the same, with memory of its own.
+func (w *words) copyTo(other *words) {
+	word, behind, digits := other.word.text, other.behind.text, other.digits
+	*other = *w
+	other.word.text, other.behind.text = append(word[:0], w.word.text...), append(behind[:0], w.behind.text...)
+	other.digits = append(digits[:0], w.digits...)
+}
+
+// between tells whether nothing has begun: two of which that is so go on alike if their last bytes are the same, and their last words are keys or
+// not.
+func (w *words) between() bool {
+	return w.word.isEmpty() && w.behind.isEmpty() && len(w.digits) == 0 && !w.parted && !w.hidden && !w.escaped && !w.joined && !w.braced
 }
 
 // take takes one byte.

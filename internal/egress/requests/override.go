@@ -161,6 +161,9 @@ func (k *key) matches() bool {
 	return slices.ContainsFunc(lastWords, func(last []byte) bool { return bytes.HasSuffix(text, last) }) && methodKey.Match(k.text)
 }
 
+// isEmpty tells whether nothing has come of it.
+func (k *key) isEmpty() bool { return len(k.text) == 0 && !k.long && !k.is }
+
 // ends tells whether it was the method's, and begins another one.
 func (k *key) ends() bool {
 	is := k.is || k.matches()

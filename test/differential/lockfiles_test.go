@@ -42,10 +42,7 @@ func startLockfileReader(t *testing.T) lockfileReader {
 
 func (r lockfileReader) read(t *testing.T, tool, name string, text []byte) lockedAnswer {
 	t.Helper()
-	dir, err := os.MkdirTemp(t.TempDir(), "lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
 	for file, content := range map[string][]byte{name: text, "package.json": []byte("{}")} {
 		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
 			t.Fatal(err)

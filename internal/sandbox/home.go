@@ -120,7 +120,7 @@ func (h *homeRoom) why(kept homes.Kept, disk int64) error {
 	case kept.Unread:
 		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", homes.MostDescriptors, kept.Name)
 	}
-	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %d open files in messages that nobody has received, where it can't be seen how large they are",
+	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %s, where it can't be seen how large what they hold is",
 		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)
 }
 

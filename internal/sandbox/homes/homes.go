@@ -48,7 +48,7 @@ type Kept struct {
 	Places  []string // as sandboxes saw them, sorted
 	Bytes   int64
 	Entries int
-	Unseen  int       // descriptors and files that a sandbox holds and of which it is not known what they take
+	Unseen  Unseen    // of which it is not known what it takes
 	Large   bool      // more than the sandbox may have, as far as is known
 	Unread  bool      // the sandbox's processes hold more descriptors and mappings than are looked at
 	Used    time.Time // when a sandbox last began with it
@@ -379,7 +379,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 		k.Unread = more.unread
 		limit := most(sandbox)
 		k.Large = k.Bytes > limit.Bytes || k.Entries > maxEntries
-		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen > 0) {
+		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen != (Unseen{})) {
 			k.Home = h
 			over[sandbox] = k
 		}

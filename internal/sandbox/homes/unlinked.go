@@ -40,18 +40,67 @@ func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[s
 		return nil, err
 	}
 	if len(u.mounts) > 0 {
-		for _, p := range processes {
-			u.look(ctx, p)
-		}
+		u.lookAtAll(ctx, processes)
 	}
 	return u.found, ctx.Err()
+}
+
+// lookAtAll adds what the processes hold, and what of their networks none of them has as a descriptor.
+func (u *unlinked) lookAtAll(ctx context.Context, processes []process) {
+	for _, n := range u.nets {
+		n.there = u.sockets(ctx, n)
+	}
+	for _, p := range processes {
+		u.look(ctx, p)
+	}
+	u.addSockets(ctx)
+}
+
+// mostTables is with how many tables of descriptors a thread's is compared. Later ones count as its own: a process may have a table for each
+// of its threads, and comparing all with all would be work that nobody bounds.
+const mostTables = 8
+
+// look adds what one process holds.
+func (u *unlinked) look(ctx context.Context, p process) {
+	var tables []int // threads, each with descriptors that are not the others'
+	eachName(p.tasks, func(name string) bool {
+		thread, err := strconv.Atoi(name)
+		if err != nil {
+			return true
+		}
+		dir, shares, more := filepath.Join(p.tasks, name), false, true
+		begin := func() {
+			shares = slices.ContainsFunc(tables, func(other int) bool { return u.same(other, thread) })
+			u.addThread(p, dir)
+		}
+		n := 0 // of those that show no home few descriptors are looked at, and a kernel of a sandbox's own has many threads
+		if p.space.home != "" {
+			n = 1
+		}
+		if !u.spend(ctx, p, n, begin) || shares {
+			return shares
+		}
+		if len(tables) < mostTables {
+			tables = append(tables, thread)
+		}
+		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
+			more = u.spend(ctx, p, 1, func() { u.add(p, dir, descriptor) })
+			return more
+		})
+		return more
+	})
+	if p.space.home != "" {
+		u.addMapped(ctx, p)
+		u.spend(ctx, p, 1, func() { u.addNamed(filepath.Join(p.dir, "exe")) })
+	}
 }
 
 func newUnlinked(homes hostpath.Spot, taken map[string]bool) *unlinked {
 	return &unlinked{
 		homes: homes, taken: taken, device: inMaps(homes.Device), mounts: map[string]string{}, spaces: map[string]*space{},
+		nets: map[string]*net{}, shown: map[string]bool{},
 		counted: map[[3]uint64]bool{}, heard: map[string]bool{}, found: map[string]open{}, spent: map[string]*effort{},
-		most: effort{MostDescriptors, mostTime}, clock: threadTime, stat: statOf,
+		most: effort{MostDescriptors, mostTime}, all: os.Geteuid() == 0, clock: threadTime, same: sameDescriptors, stat: statOf,
 	}
 }
 
@@ -101,7 +150,9 @@ func (u *unlinked) processes(ctx context.Context) (all []process, err error) {
 				u.spaces[in].home = u.read(hostpath.ParseTable(string(text)))
 			}
 		}
-		all = append(all, process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaces[in]})
+		p := process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaces[in]}
+		u.noteNet(p)
+		all = append(all, p)
 	}
 	slices.SortStableFunc(all, func(a, b process) int { return strings.Compare(b.space.home, a.space.home) }) // none is last
 	return all, nil

@@ -67,31 +67,6 @@ func homeOf(tb testing.TB) (dir, place string) {
 	return dir, place
 }
 
-// TestWhatIsHeldWithoutAName: a removed file counts, or it is told that there is one, in whichever way a process holds it. The
-// control has a name.
-func TestWhatIsHeldWithoutAName(t *testing.T) {
-	t.Parallel()
-	counts := open{files: 1, bytes: homestest.Held}
-	mapped := counts
-	if os.Geteuid() != 0 {
-		mapped = open{unseen: 1}
-	}
-	for way, want := range map[string]open{
-		homestest.Named: {}, homestest.Open: counts, homestest.InThread: counts, homestest.Mapped: mapped, homestest.Sent: {unseen: 1}, homestest.SentSent: {unseen: 1},
-		homestest.FirstEnded: counts, homestest.FirstEndedMapped: mapped, homestest.Elsewhere: counts, homestest.Long: counts, homestest.Listening: {unseen: 1},
-	} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			dir, place := homeOf(t)
-			homestest.Start(t, way, place)
-			found, err := readUnlinked(t.Context(), dir, of("7/work"))
-			if err != nil || found["7/work"] != want {
-				t.Errorf("found is %+v, %v; want %+v", found, err, want)
-			}
-		})
-	}
-}
-
 // TestAProgramWithoutAName counts, also if nothing of it is mapped any more: here maps are not looked at.
 func TestAProgramWithoutAName(t *testing.T) {
 	t.Parallel()
@@ -111,7 +86,7 @@ func TestAProgramWithoutAName(t *testing.T) {
 	if _, err := u.processes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	u.addProgram(process{dir: filepath.Join("/proc", strconv.Itoa(pid)), space: &space{home: "7/work"}})
+	u.addNamed(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 	if got := u.found["7/work"]; got.files != 1 || got.bytes < homestest.Held {
 		t.Errorf("found is %+v", u.found)
 	}
@@ -154,9 +129,7 @@ func lookAt(t *testing.T, dir string, most int, taken map[string]bool) *unlinked
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range processes {
-		u.look(t.Context(), p)
-	}
+	u.lookAtAll(t.Context(), processes)
 	return u
 }
 

@@ -1,0 +1,88 @@
+package homes
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// noteNet notes the network of a process that shows a home. Not this process's own one: whoever is in that has sockets that are no
+// sandbox's. Without root there are processes at which nobody may look, and nobody knows which sockets these have.
+func (u *unlinked) noteNet(p process) {
+	if !u.all || p.space.home == "" {
+		return
+	}
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return
+	}
+	if in, err := os.Readlink(filepath.Join(p.dir, "ns", "net")); err == nil && in != own && u.nets[in] == nil {
+		u.nets[in] = &net{home: p.space.home, dir: p.dir}
+	}
+}
+
+// sockets are those of a network.
+func (u *unlinked) sockets(ctx context.Context, of *net) map[string]bool {
+	file, err := os.Open(filepath.Join(of.dir, "net", "unix"))
+	if err != nil {
+		return nil // its process has ended
+	}
+	defer file.Close()
+	all := map[string]bool{}
+	lines, bytes, more := bufio.NewScanner(file), 0, true
+	for more && lines.Scan() {
+		if bytes += len(lines.Text()) + 1; bytes >= 1024 {
+			more = u.spend(ctx, process{space: &space{home: of.home}}, bytes/1024, func() {})
+			bytes %= 1024
+		}
+		const number = 6 // 0 is that of one that a process has not accepted yet, whose messages are counted with the one that listens
+		if fields := strings.Fields(lines.Text()); len(fields) > number && fields[number] != "0" && fields[number] != "Inode" {
+			all[socketPrefix+"["+fields[number]+"]"] = true
+		}
+	}
+	return all
+}
+
+// addSockets adds the sockets that were there all the time in which it was looked at descriptors, and of which there is none.
+func (u *unlinked) addSockets(ctx context.Context) {
+	for _, n := range u.nets {
+		for socket := range u.sockets(ctx, n) {
+			if n.there[socket] && !u.shown[socket] {
+				u.hold(n.home, Unseen{Sockets: 1})
+			}
+		}
+	}
+}
+
+// addThread adds what a thread of a process that shows a home holds without a descriptor. Directories are each thread's own,
+// unless it shares them.
+func (u *unlinked) addThread(p process, thread string) {
+	if p.space.home == "" {
+		return
+	}
+	u.addNamed(filepath.Join(thread, "cwd"))
+	u.addNamed(filepath.Join(thread, "root"))
+	said, err := os.ReadFile(filepath.Join(thread, "syscall"))
+	number, _, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
+	if n, bad := strconv.Atoi(number); err == nil && bad == nil && keepsFile(n) {
+		u.hold(p.space.home, Unseen{Calls: 1})
+	}
+}
+
+// keepsFile tells whether a system call may wait for as long as a sandbox likes with a file or directory of a home that
+// another thread has closed: for a reader, a lock, or the end of threads.
+func keepsFile(call int) bool {
+	// Programs for 32 bits have other numbers for them, and nothing tells which ones a thread's is. No other call that has one of these waits long.
+	of32 := []int{
+		11, 55, 143, 187, 221, 239, // execve, fcntl, flock, sendfile, fcntl64 and sendfile64
+		313, 358, 377, // splice, execveat and copy_file_range on x86
+		340, 387, 391, // on ARM
+	}
+	return slices.Contains(append(of32, unix.SYS_SENDFILE, unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FLOCK, unix.SYS_FCNTL, unix.SYS_EXECVE, unix.SYS_EXECVEAT), call)
+}

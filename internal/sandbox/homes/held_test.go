@@ -1,16 +1,20 @@
 package homes
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes/homestest"
 )
 
@@ -219,5 +223,47 @@ func keepEnded(t *testing.T, path string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// threadsWithTables plays a process that has as many threads, each with a table of descriptors of its own.
+func threadsWithTables(t *testing.T, n int) process {
+	t.Helper()
+	dir := t.TempDir()
+	for thread := range n {
+		if err := os.Mkdir(filepath.Join(dir, strconv.Itoa(thread+1)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return process{dir: dir, tasks: dir, space: &space{home: "7/work"}}
+}
+
+// TestFewTablesAreCompared: a thread's descriptors are compared with those of few others, within what a look may have. Comparing all
+// with all grows with the square.
+func TestFewTablesAreCompared(t *testing.T) {
+	t.Parallel()
+	const threads = 400
+	p := threadsWithTables(t, threads)
+	for name, c := range map[string]struct {
+		time time.Duration // that a look may take, in which a comparison takes a millisecond
+		most int           // comparisons
+	}{"each with few": {time.Hour, threads * mostTables}, "within a look": {100 * time.Millisecond, 100 + 2*mostTables}} {
+		u := newUnlinked(hostpath.Spot{}, nil)
+		var now time.Duration
+		compared := 0
+		u.most.time = c.time
+		u.clock = func() time.Duration { return now }
+		u.same = func(int, int) bool {
+			compared++
+			now += time.Millisecond
+			return false
+		}
+		u.look(context.Background(), p)
+		if compared > c.most || compared < threads/4 {
+			t.Errorf("%s: %d are compared", name, compared)
+		}
+		if within := c.time < time.Hour; u.found["7/work"].unread != within {
+			t.Errorf("%s: found is %+v", name, u.found)
+		}
 	}
 }

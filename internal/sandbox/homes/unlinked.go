@@ -144,18 +144,27 @@ func (u *unlinked) processes(ctx context.Context) (all []process, err error) {
 		if in == "" || in == own { // it has ended, or is another user's
 			continue
 		}
-		if u.spaces[in] == nil {
-			u.spaces[in] = &space{}
-			if text, err := os.ReadFile(filepath.Join(dir, "mountinfo")); err == nil {
-				u.spaces[in].home = u.read(hostpath.ParseTable(string(text)))
-			}
+		p := process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaceOf(in, dir)}
+		if p.space == nil {
+			continue
 		}
-		p := process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaces[in]}
 		u.noteNet(p)
 		all = append(all, p)
 	}
 	slices.SortStableFunc(all, func(a, b process) int { return strings.Compare(b.space.home, a.space.home) }) // none is last
 	return all, nil
+}
+
+// spaceOf is a namespace of mounts by one of its processes, which is nil if that has ended: the next one of the same shows what there is.
+func (u *unlinked) spaceOf(name, process string) *space {
+	if u.spaces[name] == nil {
+		text, err := os.ReadFile(filepath.Join(process, "mountinfo"))
+		if err != nil {
+			return nil
+		}
+		u.spaces[name] = &space{home: u.read(hostpath.ParseTable(string(text)))}
+	}
+	return u.spaces[name]
 }
 
 // living is the directory of a thread of a process that has not ended, and its namespace of mounts. The first thread may

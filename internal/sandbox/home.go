@@ -107,8 +107,10 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
 		if !kept.Large && !kept.Unread && !room.stays(id) {
 			continue
 		}
-		why := room.why(kept, s.info.Limits.DiskBytes)
-		r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
+		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
+		if !kept.Large && !kept.Unread && kept.Unseen.Messages > 0 {
+			r.endSenders(ctx, s, kept)
+		}
 	}
 }
 

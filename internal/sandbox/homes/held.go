@@ -32,9 +32,10 @@ type unlinked struct {
 	places  []string          // where those are mounted
 	spaces  map[string]*space // namespaces of mounts that have been read
 	counted map[[3]uint64]bool
-	nets    map[string]*net // namespaces of networks in which there are processes that show a home
-	shown   map[string]bool // sockets that are descriptors of processes, as links of /proc name them
-	heard   map[string]bool // those of them whose messages have been counted
+	nets    map[string]*network // namespaces of networks in which there are processes that show a home
+	shown   map[string]bool     // sockets that are descriptors of processes, as links of /proc name them
+	host    []string            // processes in the mounts of this one, in /proc
+	heard   map[string]bool     // those of the sockets whose messages have been counted
 	found   map[string]open
 	spent   map[string]*effort // on homes
 	most    effort             // for a home
@@ -58,8 +59,8 @@ type space struct {
 	spent effort // while there is none
 }
 
-// net is a namespace of a network, whose Unix sockets the kernel lists: also those that no process has as a descriptor.
-type net struct {
+// network is a namespace of a network, whose Unix sockets the kernel lists: also those that no process has as a descriptor.
+type network struct {
 	home  string
 	dir   string          // in /proc, of a process in it
 	there map[string]bool // its sockets before it was looked at what processes hold, as links of /proc name them

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,28 @@ func TestWhatIsHeldWithoutAName(t *testing.T) {
 				t.Errorf("found is %+v, %v; want %+v", found, err, want)
 			}
 		})
+	}
+}
+
+// TestAConnectionToTheHostHidesNothing: what a process of the host has accepted is in the network of the sandbox that connected, and
+// none of its processes has it. What is hidden
+// behind a socket of its own is in TestWhatIsHeldWithoutAName.
+func TestAConnectionToTheHostHidesNothing(t *testing.T) {
+	t.Parallel()
+	dir, place := homeOf(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(place, homestest.Service))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	homestest.Start(t, homestest.Connects, place)
+	accepted, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	if found, err := readUnlinked(t.Context(), dir, of("7/work")); err != nil || len(found) > 0 {
+		t.Errorf("found is %+v, %v", found, err)
 	}
 }
 

@@ -23,12 +23,12 @@ func (u *unlinked) noteNet(p process) {
 		return
 	}
 	if in, err := os.Readlink(filepath.Join(p.dir, "ns", "net")); err == nil && in != own && u.nets[in] == nil {
-		u.nets[in] = &net{home: p.space.home, dir: p.dir}
+		u.nets[in] = &network{home: p.space.home, dir: p.dir}
 	}
 }
 
 // sockets are those of a network.
-func (u *unlinked) sockets(ctx context.Context, of *net) map[string]bool {
+func (u *unlinked) sockets(ctx context.Context, of *network) map[string]bool {
 	file, err := os.Open(filepath.Join(of.dir, "net", "unix"))
 	if err != nil {
 		return nil // its process has ended
@@ -50,12 +50,43 @@ func (u *unlinked) sockets(ctx context.Context, of *net) map[string]bool {
 }
 
 // addSockets adds the sockets that were there all the time in which it was looked at descriptors, and of which there is none.
-func (u *unlinked) addSockets(ctx context.Context) {
+func (u *unlinked) addSockets(ctx context.Context, processes []process) {
+	alone := map[string]string{} // with the home
 	for _, n := range u.nets {
 		for socket := range u.sockets(ctx, n) {
 			if n.there[socket] && !u.shown[socket] {
-				u.hold(n.home, Unseen{Sockets: 1})
+				alone[socket] = n.home
 			}
+		}
+	}
+	u.leaveOut(ctx, alone, processes)
+	for _, home := range alone {
+		u.hold(home, Unseen{Sockets: 1})
+	}
+}
+
+// leaveOut takes those from sockets that a process without a home has as a descriptor: a connection that it has accepted is in the network of the
+// sandbox that made it. The host's come first, and it ends where a home's bound of descriptors does.
+func (u *unlinked) leaveOut(ctx context.Context, sockets map[string]string, processes []process) {
+	left, begin := u.most.descriptors, u.clock()
+	from := func(dir string) {
+		if len(sockets) == 0 {
+			return
+		}
+		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
+			if name, err := os.Readlink(filepath.Join(dir, "fd", descriptor)); err == nil {
+				delete(sockets, name)
+			}
+			left--
+			return left > 0 && len(sockets) > 0 && u.clock()-begin < u.most.time && ctx.Err() == nil
+		})
+	}
+	for _, dir := range u.host {
+		from(dir)
+	}
+	for _, p := range processes {
+		if p.space.home == "" {
+			from(p.dir)
 		}
 	}
 }

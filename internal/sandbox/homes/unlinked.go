@@ -53,7 +53,7 @@ func (u *unlinked) lookAtAll(ctx context.Context, processes []process) {
 	for _, p := range processes {
 		u.look(ctx, p)
 	}
-	u.addSockets(ctx)
+	u.addSockets(ctx, processes)
 }
 
 // mostTables is with how many tables of descriptors a thread's is compared. Later ones count as its own: a process may have a table for each
@@ -98,7 +98,7 @@ func (u *unlinked) look(ctx context.Context, p process) {
 func newUnlinked(homes hostpath.Spot, taken map[string]bool) *unlinked {
 	return &unlinked{
 		homes: homes, taken: taken, device: inMaps(homes.Device), mounts: map[string]string{}, spaces: map[string]*space{},
-		nets: map[string]*net{}, shown: map[string]bool{},
+		nets: map[string]*network{}, shown: map[string]bool{},
 		counted: map[[3]uint64]bool{}, heard: map[string]bool{}, found: map[string]open{}, spent: map[string]*effort{},
 		most: effort{MostDescriptors, mostTime}, all: os.Geteuid() == 0, clock: threadTime, same: sameDescriptors, stat: statOf,
 	}
@@ -141,6 +141,9 @@ func (u *unlinked) processes(ctx context.Context) (all []process, err error) {
 			return nil, ctx.Err()
 		}
 		dir, in := living(entry.Name())
+		if in == own {
+			u.host = append(u.host, dir)
+		}
 		if in == "" || in == own { // it has ended, or is another user's
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,7 @@ const (
 	Waits         = "waits"                 // open, and closed where a call waits for a lock on it
 	Polled        = "sent, and polled"      // to a socket that is closed while a call polls it
 	Asked         = "sent, and asked"       // to a socket that is closed, about which the kernel was asked to tell something
+	Connects      = "connects"              // no file, but a connection to the socket Service in the home
 )
 
 // The kinds of what is kept; anything else is a file.
@@ -59,6 +61,9 @@ const (
 func Of(kind, way string) string { return way + kindMark + kind }
 
 const kindMark = " of a "
+
+// Service is the name of a socket in a home.
+const Service = "service"
 
 // Play plays the process that Start starts, and ends with it. For TestMain, before all else.
 func Play() {
@@ -140,6 +145,10 @@ func hold(way, place, at string) error {
 	}
 	if way == Program {
 		return become(filepath.Join(at, "program"))
+	}
+	if way == Connects {
+		_, err := net.Dial("unix", filepath.Join(at, Service)) //nolint:noctx,gosec // it goes with the process, whose arguments are a test's
+		return errors.Join(err, stay())
 	}
 	if way == Elsewhere {
 		return elsewhere(at)

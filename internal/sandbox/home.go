@@ -108,7 +108,7 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
 			continue
 		}
 		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
-		if !kept.Large && !kept.Unread && kept.Unseen.Messages > 0 {
+		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
 			r.endSenders(ctx, s, kept)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
 )
 
-// endSenders ends those that could have sent what a sandbox has in messages, which is ended for them: the kernel does not say
-// who it was, and whoever hides something behind a socket of another sandbox would go on with the next one.
+// endSenders ends those that could have sent what a sandbox has in messages, or have taken the socket that is in its network and that
+// nobody shows, as one that accepted its connection can. It is ended for them: the kernel does not say who it was, and whoever hides something behind a socket of another sandbox would go on with the next one.
 func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept homes.Kept) {
 	table, _ := hostpath.ReadTable() // without it one directory under two names is taken for two
 	shown := r.shownIn(receiver)
@@ -19,7 +19,7 @@ func (r *remover) endSenders(ctx context.Context, receiver *Sandbox, kept homes.
 			continue
 		}
 		if at := sharedBy(table, shown, r.shownIn(s)); at != "" {
-			r.failFor(s, fault.New(fault.ErrExhausted, "the sandbox %s, with which it shares %.200q, is ended for %s, which took room on a disk that is short: nobody sees who sent them", receiver.info.ID, at, kept.Unseen))
+			r.failFor(s, fault.New(fault.ErrExhausted, "the sandbox %s, with which it shares %.200q, is ended for %s, which took room on a disk that is short: nobody sees who sent or took them", receiver.info.ID, at, kept.Unseen))
 		}
 	}
 }

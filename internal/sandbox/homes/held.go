@@ -35,6 +35,8 @@ type unlinked struct {
 	nets    map[string]*network // namespaces of networks in which there are processes that show a home
 	shown   map[string]bool     // sockets that are descriptors of processes, as links of /proc name them
 	host    []string            // processes in the mounts of this one, in /proc
+	waits   map[string]bool     // calls that wait, each as its thread has it
+	waited  map[string]bool     // those at the look before
 	heard   map[string]bool     // those of the sockets whose messages have been counted
 	found   map[string]open
 	spent   map[string]*effort // on homes

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func waysWithoutAName() map[string]open {
 	all := map[string]open{
 		homestest.Named: {}, homestest.Open: counts, homestest.InThread: counts, homestest.Mapped: mapped, homestest.Sent: sent, homestest.SentSent: within,
 		homestest.FirstEnded: counts, homestest.FirstEndedMapped: mapped, homestest.Elsewhere: counts, homestest.Long: counts, homestest.Listening: sent, homestest.Unaccepted: sent,
-		homestest.Polled: hidden, homestest.Asked: hidden, homestest.Copies: {unseen: Unseen{Calls: 1}},
+		homestest.Polled: hidden, homestest.Asked: hidden, homestest.Copies: {unseen: Unseen{Calls: 1}}, homestest.Sending: {unseen: Unseen{Calls: 1}},
 		homestest.Waits: {files: 1, bytes: homestest.Held, unseen: Unseen{Calls: 1}},
 	}
 	for _, way := range []string{homestest.WorksIn, homestest.WorksInThread, homestest.RootInThread} {
@@ -41,7 +42,7 @@ func waysWithoutAName() map[string]open {
 	for _, kind := range []string{homestest.Directory, homestest.Link, homestest.Fifo} {
 		for way, want := range map[string]open{
 			homestest.Named: {}, homestest.Open: thing, homestest.InThread: thing, homestest.FirstEnded: thing, homestest.Sent: sent, homestest.SentSent: within,
-			homestest.Listening: sent, homestest.Unaccepted: sent, homestest.Polled: hidden, homestest.Asked: hidden,
+			homestest.Listening: sent, homestest.Unaccepted: sent, homestest.Polled: hidden, homestest.Asked: hidden, homestest.Sending: {unseen: Unseen{Calls: 1}},
 		} {
 			all[homestest.Of(kind, way)] = want
 		}
@@ -61,7 +62,12 @@ func TestWhatIsHeldWithoutAName(t *testing.T) {
 			t.Parallel()
 			dir, place := homeOf(t)
 			homestest.Start(t, way, place)
-			found, err := readUnlinked(t.Context(), dir, of("7/work"))
+			waited := map[string]bool{}
+			first, failed := readUnlinked(t.Context(), dir, of("7/work"), waited)
+			if n := first["7/work"].unseen.Calls; (n > 0) != strings.HasPrefix(way, homestest.Sending) || failed != nil {
+				t.Errorf("at first found are %d calls, %v", n, failed)
+			}
+			found, err := readUnlinked(t.Context(), dir, of("7/work"), waited)
 			got := found["7/work"]
 			if strings.HasSuffix(way, homestest.Directory) && got.files > 0 && got.bytes < leastOf(t, dir) {
 				t.Errorf("the directory has %d bytes", got.bytes)
@@ -93,8 +99,25 @@ func TestAConnectionToTheHostHidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	if found, err := readUnlinked(t.Context(), dir, of("7/work")); err != nil || len(found) > 0 {
+	if found, err := readUnlinked(t.Context(), dir, of("7/work"), map[string]bool{}); err != nil || len(found) > 0 {
 		t.Errorf("found is %+v, %v", found, err)
+	}
+}
+
+// TestACallThatGivesFilesBack is known by its number and, where older programs have one number for all calls of sockets, by its
+// first argument, of which the kernel takes the lower half.
+func TestACallThatGivesFilesBack(t *testing.T) {
+	t.Parallel()
+	older := runtime.GOARCH == "amd64"
+	for call, want := range map[string]bool{
+		strconv.Itoa(unix.SYS_SENDMSG) + " 0x3": true, strconv.Itoa(unix.SYS_EXECVE) + " 0x0": true, strconv.Itoa(unix.SYS_READ) + " 0x10": false,
+		"102 0x10": older, "102 0xff00000010": older, "102 0x14": older, "102 0x5": false, "102 ": false,
+	} {
+		number, first, _ := strings.Cut(call, " ")
+		n, err := strconv.Atoi(number)
+		if got := givesFile(n, first); err != nil || got != want {
+			t.Errorf("%q: %t, %v", call, got, err)
+		}
 	}
 }
 

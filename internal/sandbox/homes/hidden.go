@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,9 +100,29 @@ func (u *unlinked) addThread(p process, thread string) {
 	}
 	u.addNamed(filepath.Join(thread, "cwd"))
 	u.addNamed(filepath.Join(thread, "root"))
-	said, err := os.ReadFile(filepath.Join(thread, "syscall"))
-	number, _, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
-	if n, bad := strconv.Atoi(number); err == nil && bad == nil && keepsFile(n) {
+	u.addCall(p, thread)
+}
+
+// addCall adds a call that waits and may keep a file that was closed meanwhile. Programs copy, lock and unmap all the time, and such a call
+// gives nothing back: whatever it keeps it keeps until it ends, so it counts once it is the same that it was at the look before. From one that sends or runs a file
+// that can be had again, for another call, and it counts at once.
+func (u *unlinked) addCall(p process, thread string) {
+	text, err := os.ReadFile(filepath.Join(thread, "syscall"))
+	said := strings.Fields(string(text))
+	if err != nil || len(said) < 2 { // "running"
+		return
+	}
+	call, err := strconv.Atoi(said[0])
+	if err != nil {
+		return
+	}
+	gives := givesFile(call, said[1])
+	if !gives && !keepsFile(call) {
+		return
+	}
+	at := thread + " " + string(text)
+	u.waits[at] = true
+	if gives || u.waited[at] {
 		u.hold(p.space.home, Unseen{Calls: 1})
 	}
 }
@@ -115,5 +136,17 @@ func keepsFile(call int) bool {
 		313, 358, 377, // splice, execveat and copy_file_range on x86
 		340, 387, 391, // on ARM
 	}
-	return slices.Contains(append(of32, unix.SYS_SENDFILE, unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FLOCK, unix.SYS_FCNTL, unix.SYS_EXECVE, unix.SYS_EXECVEAT), call)
+	return slices.Contains(append(of32, unix.SYS_SENDFILE, unix.SYS_SPLICE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FLOCK, unix.SYS_FCNTL), call)
+}
+
+// givesFile tells whether a call may wait so with files that can be had again when it ends, by its first argument: they arrive, or are the
+// program that runs.
+func givesFile(call int, first string) bool {
+	const socketcall, sendmsg, sendmmsg = 102, 16, 20 // of 32 bits on x86; the kernel takes 32 bits of which one it is
+	which, err := strconv.ParseUint(strings.TrimPrefix(first, "0x"), 16, 64)
+	if call == socketcall && runtime.GOARCH == "amd64" {
+		return err == nil && (uint32(which) == sendmsg || uint32(which) == sendmmsg)
+	}
+	of32 := map[string][]int{"amd64": {345, 370}, "arm64": {296, 374}}[runtime.GOARCH] // sendmmsg and sendmsg, which no others have there
+	return slices.Contains(append(of32, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_EXECVE, unix.SYS_EXECVEAT), call)
 }

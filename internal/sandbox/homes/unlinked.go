@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,8 +18,9 @@ import (
 )
 
 // readUnlinked adds up what they take, by home: "uid/name", as it lies in the directory of all homes.
-// taken are the homes that are looked at. An error with what was found until then is ctx's.
-func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[string]open, error) {
+// taken are the homes that are looked at, and waited the calls that waited at the look before, which become those of this one. An error with what was
+// found until then is ctx's.
+func readUnlinked(ctx context.Context, dir string, taken, waited map[string]bool) (map[string]open, error) {
 	opened, err := hostpath.Follow(dir) // the installation's own
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no homes
@@ -35,6 +37,7 @@ func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[s
 	defer runtime.UnlockOSThread()
 	spot, _ := table.SpotOf(opened.Name)
 	u := newUnlinked(spot, taken)
+	u.waited = waited
 	processes, err := u.processes(ctx)
 	if err != nil {
 		return nil, err
@@ -42,6 +45,8 @@ func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[s
 	if len(u.mounts) > 0 {
 		u.lookAtAll(ctx, processes)
 	}
+	clear(waited)
+	maps.Copy(waited, u.waits)
 	return u.found, ctx.Err()
 }
 
@@ -98,7 +103,7 @@ func (u *unlinked) look(ctx context.Context, p process) {
 func newUnlinked(homes hostpath.Spot, taken map[string]bool) *unlinked {
 	return &unlinked{
 		homes: homes, taken: taken, device: inMaps(homes.Device), mounts: map[string]string{}, spaces: map[string]*space{},
-		nets: map[string]*network{}, shown: map[string]bool{},
+		nets: map[string]*network{}, shown: map[string]bool{}, waits: map[string]bool{},
 		counted: map[[3]uint64]bool{}, heard: map[string]bool{}, found: map[string]open{}, spent: map[string]*effort{},
 		most: effort{MostDescriptors, mostTime}, all: os.Geteuid() == 0, clock: threadTime, same: sameDescriptors, stat: statOf,
 	}

@@ -205,7 +205,7 @@ func TestALookTakesTime(t *testing.T) {
 	cancel()
 	dir, place := homeOf(t)
 	homestest.Start(t, homestest.Open, place)
-	if found, err := readUnlinked(over, dir, of("7/work")); !errors.Is(err, context.Canceled) {
+	if found, err := readUnlinked(over, dir, of("7/work"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("found is %v, %v", found, err)
 	}
 	if u.spend(over, process{space: &space{}}, 1, func() { n++ }) {
@@ -218,7 +218,7 @@ func BenchmarkReadUnlinked(b *testing.B) {
 	dir, place := homeOf(b)
 	homestest.Start(b, homestest.Crowd, place)
 	for b.Loop() {
-		if _, err := readUnlinked(b.Context(), dir, of("7/work")); err != nil {
+		if _, err := readUnlinked(b.Context(), dir, of("7/work"), map[string]bool{}); err != nil {
 			b.Fatal(err)
 		}
 	}

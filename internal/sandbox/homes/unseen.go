@@ -13,9 +13,10 @@ type Unseen struct {
 	// Mapped are files without a name that are mapped, of which nobody without root sees which they are.
 	Mapped int
 	// Sockets are Unix sockets that no process has as a descriptor. A message holds them, or a call that waits, or one
-	// that is to be told about them.
+	// that is to be told about them. Another sandbox may have accepted one.
 	Sockets int
-	// Calls are threads in a system call that keeps a file for as long as it waits, also if that is closed meanwhile.
+	// Calls are threads in a system call that keeps a file for as long as it waits, also if that is closed meanwhile. Those of
+	// which it can't be had again count from the second look on at which they are the same.
 	Calls int
 }
 

@@ -125,6 +125,23 @@ func keepCopying(fd int) error {
 	})
 }
 
+// keepSending has a message sent with it to a socket whose queue is full.
+func keepSending(fd int) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		err = unix.Sendmsg(pair[0], make([]byte, 4096), nil, nil, unix.MSG_DONTWAIT)
+	}
+	if !errors.Is(err, unix.EAGAIN) {
+		return err
+	}
+	return closeInCall(fd, unix.SYS_SENDMSG, func() {
+		_ = unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0)
+	})
+}
+
 func rewind(fd int) error {
 	_, err := unix.Seek(fd, 0, unix.SEEK_SET)
 	return err

@@ -47,6 +47,7 @@ const (
 	Waits         = "waits"                 // open, and closed where a call waits for a lock on it
 	Polled        = "sent, and polled"      // to a socket that is closed while a call polls it
 	Asked         = "sent, and asked"       // to a socket that is closed, about which the kernel was asked to tell something
+	Sending       = "sending"               // closed while a call waits to send it
 	Connects      = "connects"              // no file, but a connection to the socket Service in the home
 )
 
@@ -212,6 +213,8 @@ func keep(way string, fd int, path string) error {
 		return errors.Join(unix.Fchdir(fd), unix.Close(fd))
 	case Copies:
 		return keepCopying(fd)
+	case Sending:
+		return keepSending(fd)
 	case Unaccepted:
 		return keepUnaccepted(fd)
 	case Waits:

@@ -107,8 +107,10 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
 		if !kept.Large && !kept.Unread && !room.stays(id) {
 			continue
 		}
-		why := room.why(kept, s.info.Limits.DiskBytes)
-		r.background.do(func() { r.fail(r.background.ctx, s, engine.Exit{Code: lostCode, Reason: why.Error()}) })
+		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
+		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
+			r.endSenders(ctx, s, kept)
+		}
 	}
 }
 
@@ -120,7 +122,7 @@ func (h *homeRoom) why(kept homes.Kept, disk int64) error {
 	case kept.Unread:
 		return fault.New(fault.ErrExhausted, "its processes hold more open files and mappings than are looked at (%d), or some that take too long, so that it can't be seen how much its home %s has", homes.MostDescriptors, kept.Name)
 	}
-	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %d open files in messages that nobody has received, where it can't be seen how large they are",
+	return fault.New(fault.ErrExhausted, "%d MiB must stay free of the disk that its home %s is on, %d MiB are and %d fewer than a moment ago, and it keeps %s, where it can't be seen how large what they hold is",
 		h.reserve>>20, kept.Name, h.free>>20, h.lost>>20, kept.Unseen)
 }
 

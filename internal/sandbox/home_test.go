@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,6 +83,75 @@ func TestAHomeThatIsHeldUnseen(t *testing.T) {
 	await(t, "one ends", func() bool { return len(d.List()) == 1 })
 	d.wantOnly(t, ids["opens"])
 	if why := d.endReason(t, ids["sends"]); !strings.Contains(why, "must stay free of the disk that its home sends is on") {
+		t.Errorf("on record is %q", why)
+	}
+}
+
+// TestWhoCouldHaveSentAMessageEndsWithIt: what is in messages to a sandbox may be another's, of those that show a directory in which
+// one of both may make a socket. It ends with the one that has it; all others go on.
+func TestWhoCouldHaveSentAMessageEndsWithIt(t *testing.T) {
+	t.Parallel()
+	ways := map[string]string{homestest.Sent: "1 open files in messages that nobody has received"}
+	if os.Geteuid() == 0 { // others see no sockets that nobody shows
+		ways[homestest.Polled] = "1 sockets that no process has open"
+	}
+	for way, what := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			wantSendersEnd(t, way, what)
+		})
+	}
+}
+
+// wantSendersEnd has a sandbox keep something in a way, which another could have sent it.
+func wantSendersEnd(t *testing.T, way, what string) {
+	t.Helper()
+	w := newWorld(t)
+	d := w.daemon(t)
+	project, apart := t.TempDir(), t.TempDir()
+	below := filepath.Join(project, "below")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	show := func(name, source string, write bool) sandbox.Request {
+		req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+		req.Mounts = []mounts.Mount{{Source: source, Destination: "/project", ReadWrite: write}}
+		return req
+	}
+	ids := map[string]string{}
+	for name, req := range map[string]sandbox.Request{
+		"receives": show("receives", project, true), "beside": show("beside", below, false), "apart": show("apart", apart, true),
+	} {
+		ids[name] = d.create(t, req).Info().ID
+	}
+	homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), "receives", ".claude"))
+	w.Reserve = 1 << 59 // no disk has as much
+	d.next(t)
+	await(t, "two end", func() bool { return len(d.List()) == 1 })
+	d.wantOnly(t, ids["apart"])
+	if why := d.endReason(t, ids["beside"]); !strings.Contains(why, "is ended for "+what) || !strings.Contains(why, below) {
+		t.Errorf("on record is %q", why)
+	}
+}
+
+// TestNobodyButSendersEndsForMessages: what is hidden otherwise is the sandbox's own.
+func TestNobodyButSendersEndsForMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.daemon(t)
+	project := t.TempDir()
+	ids := map[string]string{}
+	for _, name := range []string{"copies", "beside"} {
+		req := sandbox.Request{Home: homes.Home{UID: os.Getuid(), Name: name}, HostUID: os.Getuid(), HostGID: os.Getgid(), Keeps: []string{".claude"}}
+		req.Mounts = []mounts.Mount{{Source: project, Destination: "/project", ReadWrite: true}}
+		ids[name] = d.create(t, req).Info().ID
+	}
+	homestest.Start(t, homestest.Copies, w.path("homes", strconv.Itoa(os.Getuid()), "copies", ".claude"))
+	w.Reserve = 1 << 59
+	d.next(t)
+	await(t, "one ends", func() bool { return len(d.List()) == 1 })
+	d.wantOnly(t, ids["beside"])
+	if why := d.endReason(t, ids["copies"]); !strings.Contains(why, "it keeps 1 calls that wait and keep a file open") {
 		t.Errorf("on record is %q", why)
 	}
 }

@@ -32,9 +32,11 @@ func TestWhyAHomeEndsItsSandbox(t *testing.T) {
 	t.Parallel()
 	var room homeRoom
 	for want, kept := range map[string]homes.Kept{
-		"in 200001 files and directories": {Large: true, Entries: 200_001, Unseen: 3},
-		"than are looked at":              {Unread: true, Unseen: 3},
-		"3 open files in messages":        {Unseen: 3},
+		"in 200001 files and directories":                          {Large: true, Entries: 200_001, Unseen: homes.Unseen{Messages: 3}},
+		"than are looked at":                                       {Unread: true, Unseen: homes.Unseen{Messages: 3}},
+		"3 open files in messages that nobody has received, where": {Unseen: homes.Unseen{Messages: 3}},
+		"keeps 2 mapped files without a name, where":               {Unseen: homes.Unseen{Mapped: 2}},
+		"keeps 1 sockets that no process has open, and 2 calls":    {Unseen: homes.Unseen{Sockets: 1, Calls: 2}},
 	} {
 		if why := room.why(kept, 1<<30).Error(); !strings.Contains(why, want) {
 			t.Errorf("%+v: %q has no %q", kept, why, want)

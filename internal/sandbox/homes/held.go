@@ -1,17 +1,12 @@
 package homes
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,15 +14,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
-// unlinked are files below homes that have no name any more and are held: no walk of a directory finds them, and they
-// take their part of the disk until they are let go. They are found where the kernel has them, with the processes that live in
-// mounts of their own, as all processes of sandboxes do: in the descriptors of each of their threads that has its own, in what
-// they have mapped, and as the program that they run.
+// unlinked are files, directories and whatever else lies below homes that have no name any more and are held: no walk of a
+// directory finds them, and they take their part of the disk until they are let go. They are found where the kernel has them, with
+// the processes that live in mounts of their own, as all processes of sandboxes do: in the descriptors of each of their threads
+// that has its own, as the directories in which each thread works, in what they have mapped, and as the program that they run.
 //
-// In a message that nobody has received the kernel shows no file, only how many descriptors there are. These are unseen:
-// whoever looks knows that something is held, and not how much. So is a mapped file without root, which the engines have
-// whose kernel is the host's. Messages are all found: one that no process can still receive, over whatever chain of
-// sockets, the kernel throws away. Rings of io_uring and mounts could hold files too; sandboxes may make neither.
+// Unseen shows what holds something else. Decision 115 has the table of all ways.
 //
 // Processes of other namespaces may hold such files as well: a kernel that is the sandbox's own
 // lives in one that shows nothing. They are looked at as far as firstDescriptors, by which that one is known; what another sandbox was handed over a socket
@@ -40,11 +32,18 @@ type unlinked struct {
 	places  []string          // where those are mounted
 	spaces  map[string]*space // namespaces of mounts that have been read
 	counted map[[3]uint64]bool
-	heard   map[string]bool // sockets whose messages have been counted, as links of /proc name them
+	nets    map[string]*network // namespaces of networks in which there are processes that show a home
+	shown   map[string]bool     // sockets that are descriptors of processes, as links of /proc name them
+	host    []string            // processes in the mounts of this one, in /proc
+	waits   map[string]bool     // calls that wait, each as its thread has it
+	waited  map[string]bool     // those at the look before
+	heard   map[string]bool     // those of the sockets whose messages have been counted
 	found   map[string]open
 	spent   map[string]*effort // on homes
 	most    effort             // for a home
+	all     bool               // all processes can be looked at, as by root
 	clock   func() time.Duration
+	same    func(one, other int) bool
 	stat    func(path string, flags int, st *unix.Statx_t) error
 }
 
@@ -52,7 +51,7 @@ type unlinked struct {
 type open struct {
 	files  int
 	bytes  int64
-	unseen int  // descriptors and files of which it is not known what they take
+	unseen Unseen
 	unread bool // it was not all looked at: there is more than is looked at of one home
 }
 
@@ -60,6 +59,13 @@ type open struct {
 type space struct {
 	home  string // that it shows, or that its processes hold something of; "": none
 	spent effort // while there is none
+}
+
+// network is a namespace of a network, whose Unix sockets the kernel lists: also those that no process has as a descriptor.
+type network struct {
+	home  string
+	dir   string          // in /proc, of a process in it
+	there map[string]bool // its sockets before it was looked at what processes hold, as links of /proc name them
 }
 
 // process is one with mounts of its own.
@@ -130,38 +136,6 @@ func (u *unlinked) giveUp(home string) {
 	}
 }
 
-// mostTables is with how many tables of descriptors a thread's is compared. Later ones count as its own: a process may have a table for each
-// of its threads, and comparing all with all would be work that nobody bounds.
-const mostTables = 8
-
-// look adds what one process holds.
-func (u *unlinked) look(ctx context.Context, p process) {
-	var tables []int // threads, each with descriptors that are not the others'
-	eachName(p.tasks, func(name string) bool {
-		thread, err := strconv.Atoi(name)
-		shares := false
-		compare := func() {
-			shares = slices.ContainsFunc(tables, func(other int) bool { return sameDescriptors(other, thread) })
-		}
-		if err != nil || !u.spend(ctx, p, 0, compare) || shares {
-			return shares
-		}
-		if len(tables) < mostTables {
-			tables = append(tables, thread)
-		}
-		dir, more := filepath.Join(p.tasks, name), true
-		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
-			more = u.spend(ctx, p, 1, func() { u.add(p, dir, descriptor) })
-			return more
-		})
-		return more
-	})
-	if p.space.home != "" {
-		u.addMapped(ctx, p)
-		u.spend(ctx, p, 1, func() { u.addProgram(p) })
-	}
-}
-
 // eachName goes through a directory of /proc, as far as it can be read, until do says that it is enough.
 func eachName(path string, do func(name string) (more bool)) {
 	dir, err := os.Open(path)
@@ -182,121 +156,25 @@ func eachName(path string, do func(name string) (more bool)) {
 	}
 }
 
-// sameDescriptors tells whether two threads share theirs, as those of most processes do. false: they don't, or nobody knows.
-func sameDescriptors(one, other int) bool {
-	const files = 2 // KCMP_FILES
-	r, _, failed := unix.Syscall6(unix.SYS_KCMP, uintptr(one), uintptr(other), files, 0, 0, 0)
-	return failed == 0 && r == 0
+// hold adds what is unseen of a home.
+func (u *unlinked) hold(home string, more Unseen) {
+	k := u.found[home]
+	k.unseen.Messages += more.Messages
+	k.unseen.Mapped += more.Mapped
+	k.unseen.Sockets += more.Sockets
+	k.unseen.Calls += more.Calls
+	u.found[home] = k
 }
 
-// add adds what a descriptor is of. It opens nothing of it, and asks only the file system of the homes: any user of the host may
-// have others mounted, and one that does not answer would keep every home from being looked at. Of most descriptors their
-// name says enough, which takes a fraction of what fdinfo does: of an epoll the kernel writes all targets there.
-func (u *unlinked) add(p process, thread, descriptor string) {
-	link := filepath.Join(thread, "fd", descriptor)
-	name, err := os.Readlink(link)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return // it has ended, or was closed
-	case strings.HasPrefix(name, "socket:"):
-		u.addMessages(p, name, thread, descriptor)
-	case err == nil && (!strings.HasPrefix(name, "/") || p.space.home != "" && !strings.HasSuffix(name, deleted)):
-		// It is no file, or has a name.
-	default: // also if the name is too long
-		home, is := u.mounts[field(readInfo(thread, descriptor), "mnt_id:")]
-		if is && p.space.home == "" {
-			p.space.home = home
-		}
-		if is {
-			_ = u.count(link, 0) // it has ended, or was closed
-		}
-	}
-}
-
-// addMessages adds how many descriptors are in messages that wait at a socket, once for whoever has it.
-func (u *unlinked) addMessages(p process, socket, thread, descriptor string) {
-	if p.space.home == "" || u.heard[socket] {
-		return
-	}
-	u.heard[socket] = true
-	if n, _ := strconv.Atoi(field(readInfo(thread, descriptor), "scm_fds:")); n > 0 {
-		k := u.found[p.space.home]
-		k.unseen += n
-		u.found[p.space.home] = k
-	}
-}
-
-// readInfo is the head of a descriptor's fdinfo, and all of it where locks come before what is asked for.
-func readInfo(thread, descriptor string) string {
-	file, err := os.Open(filepath.Join(thread, "fdinfo", descriptor))
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	head, err := io.ReadAll(io.LimitReader(file, headOfInfo))
-	if err != nil || len(head) < headOfInfo || !strings.Contains(string(head), "\nlock:") {
-		return string(head)
-	}
-	rest := bufio.NewReaderSize(file, headOfInfo)
-	for {
-		line, err := rest.ReadString('\n')
-		if strings.HasPrefix(line, "scm_fds:") {
-			return string(head) + "\n" + line
-		}
-		if err != nil {
-			return string(head)
-		}
-	}
-}
-
-// addMapped adds what a process has mapped.
-func (u *unlinked) addMapped(ctx context.Context, p process) {
-	file, err := os.Open(filepath.Join(p.dir, "maps"))
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(make([]byte, 4096), mostOfLine)
-	seen := map[string]bool{}
-	bytes, more := 0, true
-	for more && lines.Scan() {
-		line := lines.Text()
-		if bytes += len(line) + 1; bytes >= 1024 {
-			more = u.spend(ctx, p, bytes/1024, func() {})
-			bytes %= 1024
-		}
-		fields := strings.Fields(line)
-		if !strings.HasSuffix(line, deleted) || len(fields) < 6 || fields[3] != u.device || seen[fields[4]] {
-			continue
-		}
-		seen[fields[4]] = true
-		more = more && u.spend(ctx, p, 1, func() { u.addMapping(p, fields[0]) })
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		u.giveUp(p.space.home)
-	}
-}
-
-// addMapping adds a file that has no name, as a process has it mapped at a range of its memory.
-func (u *unlinked) addMapping(p process, at string) {
-	from, to, _ := strings.Cut(at, "-")
-	name := strings.TrimLeft(from, "0") + "-" + strings.TrimLeft(to, "0")
-	if err := u.count(filepath.Join(p.dir, "map_files", name), 0); errors.Is(err, fs.ErrPermission) {
-		k := u.found[p.space.home]
-		k.unseen++
-		u.found[p.space.home] = k
-	}
-}
-
-// count counts a file that a link of /proc leads to, once, if it is a home's and has no name any more.
+// count counts what a link of /proc leads to, once, if it is a home's and has no name any more. A directory keeps the room that
+// its entries had, and the smaller kinds have a block each.
 func (u *unlinked) count(link string, flags int) error {
 	var st unix.Statx_t
 	if err := u.stat(link, flags, &st); err != nil {
 		return err
 	}
 	h, is := u.mounts[strconv.FormatUint(st.Mnt_id, 10)]
-	if !is || st.Nlink > 0 || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+	if !is || st.Nlink > 0 {
 		return nil
 	}
 	file := [3]uint64{uint64(st.Dev_major), uint64(st.Dev_minor), st.Ino}
@@ -313,22 +191,6 @@ func (u *unlinked) count(link string, flags int) error {
 // deleted is behind the name of what has none any more.
 const deleted = " (deleted)"
 
-// addProgram adds the program that a process runs, which needs not be mapped.
-func (u *unlinked) addProgram(p process) {
-	link := filepath.Join(p.dir, "exe")
-	name, err := os.Readlink(link)
-	if errors.Is(err, unix.ENAMETOOLONG) {
-		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // only by calling it from a directory is one run whose name is so long
-		return
-	}
-	if err != nil || !strings.HasSuffix(name, deleted) {
-		return
-	}
-	if slices.ContainsFunc(u.places, func(at string) bool { return strings.HasPrefix(name, at+"/") }) {
-		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // another file system may have this name, and is not asked
-	}
-}
-
 // field is what fdinfo says under a name, such as "mnt_id:".
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
@@ -337,4 +199,20 @@ func field(info, name string) string {
 		}
 	}
 	return ""
+}
+
+// addNamed adds what a link of /proc leads to of which there is no descriptor: the program that a process runs, which needs
+// not be mapped, or a directory in which a thread works.
+func (u *unlinked) addNamed(link string) {
+	name, err := os.Readlink(link)
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // it can be so deep only below a directory that was moved there
+		return
+	}
+	if err != nil || !strings.HasSuffix(name, deleted) {
+		return
+	}
+	if slices.ContainsFunc(u.places, func(at string) bool { return strings.HasPrefix(name, at+"/") }) {
+		_ = u.count(link, unix.AT_STATX_DONT_SYNC) // another file system may have this name, and is not asked
+	}
 }

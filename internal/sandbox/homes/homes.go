@@ -20,8 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
@@ -48,7 +46,7 @@ type Kept struct {
 	Places  []string // as sandboxes saw them, sorted
 	Bytes   int64
 	Entries int
-	Unseen  int       // descriptors and files that a sandbox holds and of which it is not known what they take
+	Unseen  Unseen    // of which it is not known what it takes
 	Large   bool      // more than the sandbox may have, as far as is known
 	Unread  bool      // the sandbox's processes hold more descriptors and mappings than are looked at
 	Used    time.Time // when a sandbox last began with it
@@ -66,11 +64,14 @@ type Shelf struct {
 
 	mu    sync.Mutex      // guards taken, and which homes there are
 	taken map[string]Home // by sandbox
+
+	looks  sync.Mutex      // is held for as long as Over looks, and by nothing else
+	waited map[string]bool // calls that waited at the look before; guarded by looks
 }
 
 // NewShelf makes the shelf of a directory, which need not exist.
 func NewShelf(dir string) *Shelf {
-	return &Shelf{dir: dir, measure: measure, remove: os.RemoveAll, taken: map[string]Home{}}
+	return &Shelf{dir: dir, measure: measure, remove: os.RemoveAll, taken: map[string]Home{}, waited: map[string]bool{}}
 }
 
 // Above are the directories on the way to places, the upper ones first.
@@ -339,25 +340,8 @@ type Limit struct {
 	Seen  bool  // it may hold nothing of which it is not known what it takes
 }
 
-// Free is how many bytes are free where the homes are, if a sandbox has one.
-func (s *Shelf) Free() (bytes int64, taken bool, err error) {
-	s.mu.Lock()
-	taken = len(s.taken) > 0
-	s.mu.Unlock()
-	if !taken {
-		return 0, false, nil
-	}
-	var on unix.Statfs_t
-	if err := unix.Statfs(s.dir, &on); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return 0, false, nil // the first sandbox with one is being made
-		}
-		return 0, true, err
-	}
-	return int64(on.Bavail) * on.Bsize, true, nil
-}
-
-// Over tells of the sandboxes whose home has more than they may have, with what of it has no name any more and is held.
+// Over tells of the sandboxes whose home has more than they may have, with what of it has no name any more and is held. Calls
+// that keep files count from the second look on.
 func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[string]Kept {
 	s.mu.Lock()
 	taken := maps.Clone(s.taken)
@@ -370,7 +354,9 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 	for _, h := range taken {
 		all[filepath.Join(strconv.Itoa(h.UID), h.Name)] = true
 	}
-	nameless, _ := readUnlinked(ctx, s.dir, all) // as below
+	s.looks.Lock()
+	nameless, _ := readUnlinked(ctx, s.dir, all, s.waited) // as below
+	s.looks.Unlock()
 	for sandbox, h := range taken {
 		// What could be counted counts, also where the sandbox keeps something from being looked at.
 		k, _ := s.measure(ctx, s.path(h))
@@ -379,7 +365,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 		k.Unread = more.unread
 		limit := most(sandbox)
 		k.Large = k.Bytes > limit.Bytes || k.Entries > maxEntries
-		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen > 0) {
+		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen != (Unseen{})) {
 			k.Home = h
 			over[sandbox] = k
 		}

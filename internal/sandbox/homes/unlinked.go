@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,8 +18,9 @@ import (
 )
 
 // readUnlinked adds up what they take, by home: "uid/name", as it lies in the directory of all homes.
-// taken are the homes that are looked at. An error with what was found until then is ctx's.
-func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[string]open, error) {
+// taken are the homes that are looked at, and waited the calls that waited at the look before, which become those of this one. An error with what was
+// found until then is ctx's.
+func readUnlinked(ctx context.Context, dir string, taken, waited map[string]bool) (map[string]open, error) {
 	u, err := unlinkedBelow(dir, taken)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no homes
@@ -26,11 +28,14 @@ func readUnlinked(ctx context.Context, dir string, taken map[string]bool) (map[s
 	if err != nil {
 		return nil, err
 	}
+	u.waited = waited
 	runtime.LockOSThread() // whose time is counted
 	defer runtime.UnlockOSThread()
 	if err := u.lookAtAll(ctx); err != nil {
 		return nil, err
 	}
+	clear(waited)
+	maps.Copy(waited, u.waits)
 	return u.found, ctx.Err()
 }
 
@@ -49,23 +54,67 @@ func unlinkedBelow(dir string, taken map[string]bool) (*unlinked, error) {
 	return newUnlinked(spot, taken), nil
 }
 
-// lookAtAll looks at all processes, if any mount shows a home.
+// lookAtAll adds what all processes hold, and what of their networks none of them has as a descriptor, if any mount shows a home.
 func (u *unlinked) lookAtAll(ctx context.Context) error {
 	processes, err := u.processes(ctx)
 	if err != nil || len(u.mounts) == 0 {
 		return err
 	}
+	for _, n := range u.nets {
+		n.there = u.sockets(ctx, n)
+	}
 	for _, p := range processes {
 		u.look(ctx, p)
 	}
+	u.addSockets(ctx, processes)
 	return nil
+}
+
+// mostTables is with how many tables of descriptors a thread's is compared. Later ones count as its own: a process may have a table for each
+// of its threads, and comparing all with all would be work that nobody bounds.
+const mostTables = 8
+
+// look adds what one process holds.
+func (u *unlinked) look(ctx context.Context, p process) {
+	var tables []int // threads, each with descriptors that are not the others'
+	eachName(p.tasks, func(name string) bool {
+		thread, err := strconv.Atoi(name)
+		if err != nil {
+			return true
+		}
+		dir, shares, more := filepath.Join(p.tasks, name), false, true
+		begin := func() {
+			shares = slices.ContainsFunc(tables, func(other int) bool { return u.same(other, thread) })
+			u.addThread(p, dir)
+		}
+		n := 0 // of those that show no home few descriptors are looked at, and a kernel of a sandbox's own has many threads
+		if p.space.home != "" {
+			n = 1
+		}
+		if !u.spend(ctx, p, n, begin) || shares {
+			return shares
+		}
+		if len(tables) < mostTables {
+			tables = append(tables, thread)
+		}
+		eachName(filepath.Join(dir, "fd"), func(descriptor string) bool {
+			more = u.spend(ctx, p, 1, func() { u.add(p, dir, descriptor) })
+			return more
+		})
+		return more
+	})
+	if p.space.home != "" {
+		u.addMapped(ctx, p)
+		u.spend(ctx, p, 1, func() { u.addNamed(filepath.Join(p.dir, "exe")) })
+	}
 }
 
 func newUnlinked(homes hostpath.Spot, taken map[string]bool) *unlinked {
 	return &unlinked{
 		homes: homes, taken: taken, device: inMaps(homes.Device), mounts: map[string]string{}, spaces: map[string]*space{},
+		nets: map[string]*network{}, shown: map[string]bool{}, waits: map[string]bool{},
 		counted: map[[3]uint64]bool{}, heard: map[string]bool{}, found: map[string]open{}, spent: map[string]*effort{},
-		most: effort{MostDescriptors, mostTime}, clock: threadTime, stat: statOf,
+		most: effort{MostDescriptors, mostTime}, all: os.Geteuid() == 0, clock: threadTime, same: sameDescriptors, stat: statOf,
 	}
 }
 
@@ -106,19 +155,33 @@ func (u *unlinked) processes(ctx context.Context) (all []process, err error) {
 			return nil, ctx.Err()
 		}
 		dir, in := living(entry.Name())
+		if in == own {
+			u.host = append(u.host, dir)
+		}
 		if in == "" || in == own { // it has ended, or is another user's
 			continue
 		}
-		if u.spaces[in] == nil {
-			u.spaces[in] = &space{}
-			if text, err := os.ReadFile(filepath.Join(dir, "mountinfo")); err == nil {
-				u.spaces[in].home = u.read(hostpath.ParseTable(string(text)))
-			}
+		p := process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaceOf(in, dir)}
+		if p.space == nil {
+			continue
 		}
-		all = append(all, process{dir, filepath.Join("/proc", entry.Name(), "task"), u.spaces[in]})
+		u.noteNet(p)
+		all = append(all, p)
 	}
 	slices.SortStableFunc(all, func(a, b process) int { return strings.Compare(b.space.home, a.space.home) }) // none is last
 	return all, nil
+}
+
+// spaceOf is a namespace of mounts by one of its processes, which is nil if that has ended: the next one of the same shows what there is.
+func (u *unlinked) spaceOf(name, process string) *space {
+	if u.spaces[name] == nil {
+		text, err := os.ReadFile(filepath.Join(process, "mountinfo"))
+		if err != nil {
+			return nil
+		}
+		u.spaces[name] = &space{home: u.read(hostpath.ParseTable(string(text)))}
+	}
+	return u.spaces[name]
 }
 
 // living is the directory of a thread of a process that has not ended, and its namespace of mounts. The first thread may

@@ -67,31 +67,6 @@ func homeOf(tb testing.TB) (dir, place string) {
 	return dir, place
 }
 
-// TestWhatIsHeldWithoutAName: a removed file counts, or it is told that there is one, in whichever way a process holds it. The
-// control has a name.
-func TestWhatIsHeldWithoutAName(t *testing.T) {
-	t.Parallel()
-	counts := open{files: 1, bytes: homestest.Held}
-	mapped := counts
-	if os.Geteuid() != 0 {
-		mapped = open{unseen: 1}
-	}
-	for way, want := range map[string]open{
-		homestest.Named: {}, homestest.Open: counts, homestest.InThread: counts, homestest.Mapped: mapped, homestest.Sent: {unseen: 1}, homestest.SentSent: {unseen: 1},
-		homestest.FirstEnded: counts, homestest.FirstEndedMapped: mapped, homestest.Elsewhere: counts, homestest.Long: counts, homestest.Listening: {unseen: 1},
-	} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			dir, place := homeOf(t)
-			homestest.Start(t, way, place)
-			found, err := readUnlinked(t.Context(), dir, of("7/work"))
-			if err != nil || found["7/work"] != want {
-				t.Errorf("found is %+v, %v; want %+v", found, err, want)
-			}
-		})
-	}
-}
-
 // TestAProgramWithoutAName counts, also if nothing of it is mapped any more: here maps are not looked at.
 func TestAProgramWithoutAName(t *testing.T) {
 	t.Parallel()
@@ -104,7 +79,7 @@ func TestAProgramWithoutAName(t *testing.T) {
 	if _, err := u.processes(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	u.addProgram(process{dir: filepath.Join("/proc", strconv.Itoa(pid)), space: &space{home: "7/work"}})
+	u.addNamed(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 	if got := u.found["7/work"]; got.files != 1 || got.bytes < homestest.Held {
 		t.Errorf("found is %+v", u.found)
 	}
@@ -214,7 +189,7 @@ func TestALookTakesTime(t *testing.T) {
 	cancel()
 	dir, place := homeOf(t)
 	homestest.Start(t, homestest.Open, place)
-	if found, err := readUnlinked(over, dir, of("7/work")); !errors.Is(err, context.Canceled) {
+	if found, err := readUnlinked(over, dir, of("7/work"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("found is %v, %v", found, err)
 	}
 	if u.spend(over, process{space: &space{}}, 1, func() { n++ }) {
@@ -227,7 +202,7 @@ func BenchmarkReadUnlinked(b *testing.B) {
 	dir, place := homeOf(b)
 	homestest.Start(b, homestest.Crowd, place)
 	for b.Loop() {
-		if _, err := readUnlinked(b.Context(), dir, of("7/work")); err != nil {
+		if _, err := readUnlinked(b.Context(), dir, of("7/work"), map[string]bool{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,34 @@ const (
 	FirstEndedMapped = "first ended, mapped"
 	Elsewhere        = "elsewhere"       // open in another process, whose mounts do not show the home, behind ManyOpen descriptors
 	Listening        = "sent, and locks" // sent to a socket on which there are locks
+
+	Unaccepted = "sent, and not accepted" // over a connection that nobody has accepted, whose other end is closed
+
+	WorksIn       = "works in"              // a directory, as its own
+	WorksInThread = "works in, in a thread" // that shares neither that nor its descriptors
+	RootInThread  = "root, in a thread"     // is a directory
+	Copies        = "copies"                // closed while a call that waits copies it
+	Waits         = "waits"                 // open, and closed where a call waits for a lock on it
+	Polled        = "sent, and polled"      // to a socket that is closed while a call polls it
+	Asked         = "sent, and asked"       // to a socket that is closed, about which the kernel was asked to tell something
+	Sending       = "sending"               // closed while a call waits to send it
+	Connects      = "connects"              // no file, but a connection to the socket Service in the home
 )
+
+// The kinds of what is kept; anything else is a file.
+const (
+	Directory = "directory" // which had many entries
+	Link      = "link"
+	Fifo      = "fifo"
+)
+
+// Of is a way in which something of a kind is kept.
+func Of(kind, way string) string { return way + kindMark + kind }
+
+const kindMark = " of a "
+
+// Service is the name of a socket in a home.
+const Service = "service"
 
 // Play plays the process that Start starts, and ends with it. For TestMain, before all else.
 func Play() {
@@ -74,7 +102,7 @@ func stay() error {
 func Start(tb testing.TB, way, place string) (pid int) {
 	tb.Helper()
 	child := exec.CommandContext(tb.Context(), os.Args[0], "hold", way, place, tb.TempDir())
-	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	child.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}
 	if os.Geteuid() != 0 {
 		child.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		child.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -119,12 +147,16 @@ func hold(way, place, at string) error {
 	if way == Program {
 		return become(filepath.Join(at, "program"))
 	}
+	if way == Connects {
+		_, err := net.Dial("unix", filepath.Join(at, Service)) //nolint:noctx,gosec // it goes with the process, whose arguments are a test's
+		return errors.Join(err, stay())
+	}
 	if way == Elsewhere {
 		return elsewhere(at)
 	}
 	var err error
 	keep := make(chan error, 1)
-	go func() { keep <- keepFile(way, filepath.Join(at, "file")) }()
+	go func() { keep <- keepThing(way, filepath.Join(at, "file")) }()
 	if err := <-keep; err != nil {
 		return err
 	}
@@ -151,58 +183,99 @@ func become(path string) error {
 	return unix.Exec(path, []string{path, "hold-as", path}, nil)
 }
 
-// keepFile makes a file and takes its name away.
-func keepFile(way, path string) error {
-	if way == InThread {
+// keepThing makes something and takes its name away.
+func keepThing(way, path string) error {
+	way, kind, _ := strings.Cut(way, kindMark)
+	if way == InThread || way == WorksInThread || way == RootInThread {
 		done := make(chan error, 1)
-		go inThread(path, done)
+		go inThread(way, kind, path, done)
 		return <-done
 	}
 	if way == Long {
 		return keepLong(filepath.Dir(path))
 	}
-	fd, err := makeFile(path)
+	fd, err := makeThing(kind, path)
 	if err != nil || way == Named {
 		return err
 	}
+	return errors.Join(keep(way, fd, path), os.Remove(path))
+}
+
+// keep keeps what a descriptor is of.
+func keep(way string, fd int, path string) error {
 	switch way {
 	case Many:
-		for range ManyOpen {
-			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
-				return err
-			}
-		}
+		return openMany()
 	case Mapped, FirstEndedMapped:
-		_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
-		err = errors.Join(err, unix.Close(fd))
-	case Sent:
-		_, err = send(fd)
+		_, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+		return errors.Join(err, unix.Close(fd))
+	case WorksIn:
+		return errors.Join(unix.Fchdir(fd), unix.Close(fd))
+	case Copies:
+		return keepCopying(fd)
+	case Sending:
+		return keepSending(fd)
+	case Unaccepted:
+		return keepUnaccepted(fd)
+	case Waits:
+		return keepWaiting(fd, path)
+	case Sent, Listening, SentSent, Polled, Asked:
+		return keepSent(way, fd)
+	}
+	return nil
+}
+
+// keepSent keeps it in a message.
+func keepSent(way string, fd int) error {
+	sender, receiver, err := send(fd)
+	if err != nil {
+		return err
+	}
+	switch way {
+	case Polled:
+		return closeInCall(receiver, unix.SYS_PPOLL, func() {
+			_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(receiver), Events: unix.POLLPRI}}, nil, nil) // no signal comes to a thread in a call
+		})
+	case Asked:
+		return errors.Join(askAbout(receiver), unix.Close(receiver))
 	case Listening:
-		var socket int
-		if socket, err = send(fd); err == nil {
-			err = lockParts(socket)
-		}
+		err = lockParts(receiver)
 	case SentSent:
-		var socket int
-		if socket, err = send(fd); err == nil {
-			_, err = send(socket)
+		_, _, err = send(receiver)
+	}
+	return errors.Join(err, unix.Close(sender))
+}
+
+func openMany() error {
+	for range ManyOpen {
+		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+			return err
 		}
 	}
-	return errors.Join(err, os.Remove(path))
+	return nil
 }
 
 // inThread does it in a thread that is not the process's first and has its own descriptors, and stays.
-func inThread(path string, done chan<- error) {
+func inThread(way, kind, path string, done chan<- error) {
 	runtime.LockOSThread() // for ever
 	if unix.Gettid() == os.Getpid() {
-		go inThread(path, done) // in another one, as this is taken
+		go inThread(way, kind, path, done) // in another one, as this is taken
 		select {}
 	}
-	err := unix.Unshare(unix.CLONE_FILES)
+	err := unix.Unshare(unix.CLONE_FILES | unix.CLONE_FS)
+	fd := 0
 	if err == nil {
-		_, err = makeFile(path)
+		fd, err = makeThing(kind, path)
 	}
-	done <- errors.Join(err, os.Remove(path))
+	err = errors.Join(err, os.Remove(path))
+	switch way {
+	case WorksInThread:
+		err = errors.Join(err, unix.Fchdir(fd), unix.Close(fd))
+	case RootInThread:
+		outside, failed := unix.Open("/", unix.O_PATH, 0)
+		err = errors.Join(err, failed, unix.Fchdir(fd), unix.Close(fd), unix.Chroot("."), unix.Fchdir(outside))
+	}
+	done <- err
 	select {}
 }
 
@@ -219,7 +292,7 @@ func endFirst(done chan<- struct{}) {
 
 // elsewhere hands a file to a process whose mounts are its own, and show the home no more.
 func elsewhere(at string) error {
-	fd, err := makeFile(filepath.Join(at, "file"))
+	fd, err := makeThing("", filepath.Join(at, "file"))
 	if err != nil {
 		return err
 	}
@@ -241,10 +314,8 @@ func elsewhere(at string) error {
 // keepBehind keeps the file that elsewhere has handed over behind many other descriptors.
 func keepBehind() error {
 	const handed = 4
-	for range ManyOpen {
-		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
-			return err
-		}
+	if err := openMany(); err != nil {
+		return err
 	}
 	_, err := unix.Dup(handed)
 	return errors.Join(err, unix.Close(handed))
@@ -283,23 +354,6 @@ func lockParts(fd int) error {
 		}
 	}
 	return nil
-}
-
-func makeFile(path string) (fd int, err error) {
-	if fd, err = unix.Open(path, unix.O_RDWR|unix.O_CREAT, 0o600); err == nil {
-		_, err = unix.Write(fd, make([]byte, Held))
-	}
-	return fd, err
-}
-
-// send puts a descriptor into a message that nobody receives, and closes it.
-func send(fd int) (receiver int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		return 0, err
-	}
-	err = unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0)
-	return pair[1], errors.Join(err, unix.Close(fd), unix.Close(pair[0]))
 }
 
 // crowd has many processes live in the mounts of this one.

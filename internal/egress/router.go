@@ -91,8 +91,8 @@ func or[T int | int64 | time.Duration](v, standard T) T {
 // Config of a Router.
 type Config struct {
 	Registry Registry
-	// Ready is closed once Registry answers. Until then guests' streams wait, and what is counted of a sandbox is settled as
-	// ever. nil: it does.
+	// Ready is closed once Registry answers. Until then guests' streams wait, of each sandbox as many as may be open, and what is
+	// counted of a sandbox is settled as ever. nil: it does.
 	Ready  <-chan struct{}
 	Door   door.Door
 	Limits Limits
@@ -198,15 +198,15 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		s.keeperRefused(ctx, id.Refused)
 		return
 	}
-	if !r.awaitReady(ctx, conn) {
-		return
-	}
 	if !r.guests.open(id.Sandbox) {
 		s.reply(channel.Reply{Error: "too many connections at a time, or too many in a second"})
 		s.crowded(ctx)
 		return
 	}
 	defer r.guests.close(id.Sandbox)
+	if !r.awaitReady(ctx, conn) { // counted: those wait on, too, that their guest has closed again
+		return
+	}
 	var open channel.Open
 	if err := frames.ReadStrictJSON(channel.FrameOpen, &open); err != nil {
 		s.unknown(ctx, "the stream does not say what it is for")

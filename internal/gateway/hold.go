@@ -75,19 +75,16 @@ func (g *Gateway) awaited(q *query, v verified, ask door.FileAsk) bool {
 	return false
 }
 
-// keepWaiting keeps a client waiting for its answer: the server's own limits do
-// not count while a person is asked, and a client that counts the time since the
-// last byte is sent "100 Continue", where it is known to skip that. Which do, and
-// what the others do, is in docs/approvals-clients.md. The connection is the
-// caller's again once stop has returned.
+// keepWaiting keeps a client waiting for its answer while a person is asked, for
+// which the server sets no time: one that counts the time since the last byte is
+// sent "100 Continue", where it is known to skip that. Which do, and what the
+// others do, is in docs/approvals-clients.md. The connection is the caller's again
+// once stop has returned.
 //
 // An interim answer to a sandbox that is frozen waits in the connection's
 // window; it goes out when the sandbox runs again, which it does before the
 // answer comes.
 func (q *query) keepWaiting(interim time.Duration) (stop func()) {
-	control := http.NewResponseController(q.w)
-	_ = control.SetReadDeadline(time.Time{})  // the request is read; without it the client is cut off
-	_ = control.SetWriteDeadline(time.Time{}) // later, and its retry joins
 	if !countsSinceLastByte(q.r.UserAgent()) || !q.r.ProtoAtLeast(1, 1) {
 		return func() {}
 	}

@@ -174,7 +174,7 @@ func (s *Server) refusalsOf(id string) *refusals {
 	r := s.refusals[id]
 	if r == nil {
 		r = newRefusals()
-		r.drop = func() { s.dropRefusals(id, false) }
+		r.drop = func() { s.dropRefusals(id) }
 		s.refusals[id] = r
 	}
 	r.mu.Lock()
@@ -187,10 +187,15 @@ func (s *Server) refusalsOf(id string) *refusals {
 // writes the end; one of an older release does not, nor one that finds the sandbox lost.
 const maxLeftRefusals = 1_024
 
-// dropRefusals forgets those of an id, if the sandbox is forgotten (over) or was before, and nothing is left to tell.
-func (s *Server) dropRefusals(id string, over bool) {
+// dropRefusals forgets those of an id, if the sandbox is forgotten and nothing is left to tell.
+func (s *Server) dropRefusals(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.dropRefusalsLocked(id, false)
+}
+
+// dropRefusalsLocked is dropRefusals; over: the sandbox is forgotten now. s.mu is held.
+func (s *Server) dropRefusalsLocked(id string, over bool) {
 	r := s.refusals[id]
 	if r == nil {
 		return
@@ -243,7 +248,7 @@ func (s *Server) settle(ctx context.Context, conn *channel.Conn, id string) {
 		answer(conn, Response{OK: true, Settled: &Settled{}})
 		return
 	}
-	defer s.dropRefusals(id, false)
+	defer s.dropRefusals(id)
 	within, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	n, open := r.settle(within)

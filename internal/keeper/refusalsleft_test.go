@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 )
 
@@ -63,8 +64,35 @@ func TestAThawThatComesTooLateKeepsNoCount(t *testing.T) {
 			t.Errorf("of %d refused: kept is %v", counts, kept)
 		}
 		box.refusals.take()
-		if s.dropRefusals(box.id, false); len(s.refusals) > 0 {
+		if s.dropRefusals(box.id); len(s.refusals) > 0 {
 			t.Errorf("of %d refused, which somebody has taken, something is kept", counts)
 		}
+	}
+}
+
+// TestASandboxUnderAnIDThatIsForgottenKeepsItsCount: one may become known as the keeper forgets another of its id; what it is refused is found.
+func TestASandboxUnderAnIDThatIsForgottenKeepsItsCount(t *testing.T) {
+	s := NewServer(Config{Socket: "unused"})
+	last := &sandbox{id: "box"}
+	if err := s.add(last); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20_000 {
+		forgotten, next := make(chan struct{}), &sandbox{id: last.id}
+		go func(box *sandbox) {
+			defer close(forgotten)
+			s.remove(box)
+		}(last)
+		for s.add(next) != nil { // until its id is free
+			runtime.Gosched()
+		}
+		<-forgotten
+		s.mu.Lock()
+		kept := s.refusals[next.id]
+		s.mu.Unlock()
+		if kept != next.refusals || kept.over {
+			t.Fatalf("round %d: the keeper has %p, and the sandbox %p", round, kept, next.refusals)
+		}
+		last = next
 	}
 }

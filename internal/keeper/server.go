@@ -224,18 +224,13 @@ func (s *Server) add(box *sandbox) error {
 	return nil
 }
 
+// remove forgets a sandbox, and its count in the same step: another one of its id may become known right behind that.
 func (s *Server) remove(box *sandbox) {
-	forgotten := false
-	defer func() {
-		if forgotten {
-			s.dropRefusals(box.id, true)
-		}
-	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sandboxes[box.id] == box {
 		delete(s.sandboxes, box.id)
-		forgotten = true
+		s.dropRefusalsLocked(box.id, true)
 	}
 }
 

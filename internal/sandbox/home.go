@@ -59,7 +59,10 @@ func (r *remover) tendHomes(ctx context.Context) {
 		}
 		room.look(free)
 		if short := taken && (err != nil || room.short()); short || n%int(homeLook/roomLook) == 0 {
-			r.endCrowded(ctx, short, &room)
+			ended := r.endCrowded(ctx, short, &room)
+			if short && err == nil && room.helpless(ended) {
+				r.endNewest(ctx, &room)
+			}
 		}
 	}
 }
@@ -70,6 +73,7 @@ type homeRoom struct {
 	reserve int64 // that stays free
 	free    int64
 	lost    int64 // since the look before
+	full    int   // looks in a row at which nobody was ended, though hardly anything was free
 
 	before, now map[string]bool // sandboxes that held something unseen at the look before, and at this one
 }
@@ -90,8 +94,8 @@ func (h *homeRoom) stays(id string) bool {
 func (h *homeRoom) short() bool { return h.free-h.lost < h.reserve }
 
 // endCrowded ends sandboxes for what their homes have. Where the disk is short it ends those, too, that keep something of
-// a home where nobody sees how much: see decision 115.
-func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
+// a home where nobody sees how much: see decision 115. It tells whether it has ended one.
+func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (ended bool) {
 	over := r.cfg.Homes.Over(ctx, func(id string) homes.Limit {
 		s, err := r.registry.get(id)
 		if err != nil {
@@ -107,11 +111,13 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) {
 		if !kept.Large && !kept.Unread && !room.stays(id) {
 			continue
 		}
+		ended = true
 		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
 		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
 			r.endSenders(ctx, s, kept)
 		}
 	}
+	return ended
 }
 
 // why says why a sandbox with such a home is ended, whose disk has so many bytes.

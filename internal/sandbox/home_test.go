@@ -72,7 +72,7 @@ func TestAHomeThatIsHeldUnseen(t *testing.T) {
 		ids[name] = s.Info().ID
 		homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), name, ".claude"))
 	}
-	w.Reserve = 1 << 59 // no disk has as much
+	w.Reserve = shortReserve(t, w)
 	w.OwnKernel = true
 	d.next(t)
 	looks := d.engine.asked.Load()
@@ -125,7 +125,7 @@ func wantSendersEnd(t *testing.T, way, what string) {
 		ids[name] = d.create(t, req).Info().ID
 	}
 	homestest.Start(t, way, w.path("homes", strconv.Itoa(os.Getuid()), "receives", ".claude"))
-	w.Reserve = 1 << 59 // no disk has as much
+	w.Reserve = shortReserve(t, w)
 	d.next(t)
 	await(t, "two end", func() bool { return len(d.List()) == 1 })
 	d.wantOnly(t, ids["apart"])
@@ -147,7 +147,7 @@ func TestNobodyButSendersEndsForMessages(t *testing.T) {
 		ids[name] = d.create(t, req).Info().ID
 	}
 	homestest.Start(t, homestest.Copies, w.path("homes", strconv.Itoa(os.Getuid()), "copies", ".claude"))
-	w.Reserve = 1 << 59
+	w.Reserve = shortReserve(t, w)
 	d.next(t)
 	await(t, "one ends", func() bool { return len(d.List()) == 1 })
 	d.wantOnly(t, ids["beside"])

@@ -43,3 +43,32 @@ func TestWhyAHomeEndsItsSandbox(t *testing.T) {
 		}
 	}
 }
+
+// TestWhenADiskIsAllButFull: only some looks in a row at which hardly anything was free, and nobody was ended, lead to an end of one that is not
+// known to be at fault.
+func TestWhenADiskIsAllButFull(t *testing.T) {
+	t.Parallel()
+	const little, enough = 49, 50
+	for name, c := range map[string]struct {
+		free  []int64
+		ended []bool
+		ends  int
+	}{
+		"short alone":    {[]int64{enough, enough, enough, enough}, make([]bool, 4), 0},
+		"for a moment":   {[]int64{little, little, enough, little, little}, make([]bool, 5), 0},
+		"somebody ended": {[]int64{little, little, little, little}, []bool{false, false, true, false}, 0},
+		"at last":        {[]int64{enough, little, little, little}, make([]bool, 4), 1},
+		"again":          {[]int64{little, little, little, little, little, little}, make([]bool, 6), 2},
+	} {
+		room := homeRoom{reserve: 100}
+		ends := 0
+		for i, free := range c.free {
+			if room.look(free); room.helpless(c.ended[i]) {
+				ends++
+			}
+		}
+		if ends != c.ends {
+			t.Errorf("%s: %d ends, want %d", name, ends, c.ends)
+		}
+	}
+}

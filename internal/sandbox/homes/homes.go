@@ -334,6 +334,17 @@ func (s *Shelf) hide(h Home) error {
 	}
 }
 
+// Sandboxes are the ids of those that have a home.
+func (s *Shelf) Sandboxes() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]bool, len(s.taken))
+	for sandbox := range s.taken {
+		all[sandbox] = true
+	}
+	return all
+}
+
 // Limit is what a sandbox's home may have.
 type Limit struct {
 	Bytes int64 // 0: it is not looked at

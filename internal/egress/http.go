@@ -64,6 +64,7 @@ func (p *passage) carryRequests(ctx context.Context, said []byte, ended *request
 	config := requests.Config{
 		Connection: requests.Connection{Sandbox: p.sandbox, Name: p.name, Port: p.port, TLS: ended != nil, Searches: p.router.guests.searches(p.sandbox), Computing: p.router.guests.computing(p.sandbox), Memory: p.router.guests.memory(p.sandbox)},
 		Dial:       func(ctx context.Context) (net.Conn, error) { return p.dialHTTP(ctx, protocol) },
+		Admit:      func() error { return refusalOf(p.admit(ctx, protocol)) },
 		Ended:      ended,
 		Refuse:     p.refuseRequest,
 		Full:       p.tellDone,
@@ -105,17 +106,23 @@ func (c closed) Incoming(*http.Response) error { return c.err }
 
 func (p *passage) dialHTTP(ctx context.Context, protocol string) (net.Conn, error) {
 	far, err := p.reach(ctx, protocol)
-	if refused, ok := errors.AsType[*errRefused](err); ok {
-		refusal := &requests.Refusal{Reason: refused.sentence, Recorded: true}
-		if refused.unreached {
-			refusal.Status = http.StatusBadGateway
-		}
-		return nil, refusal
-	}
 	if err != nil {
-		return nil, err // and no metered that is nil
+		return nil, refusalOf(err) // and no metered that is nil
 	}
 	return far, nil
+}
+
+// refusalOf is an error of who waits for a connection, as requests have it. A refusal is on record by then.
+func refusalOf(err error) error {
+	refused, ok := errors.AsType[*errRefused](err)
+	if !ok {
+		return err
+	}
+	refusal := &requests.Refusal{Reason: refused.sentence, Recorded: true}
+	if refused.unreached {
+		refusal.Status = http.StatusBadGateway
+	}
+	return refusal
 }
 
 // judgeRequest asks the door about a request.

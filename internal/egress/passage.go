@@ -121,6 +121,17 @@ type errRefused struct {
 
 func (e *errRefused) Error() string { return e.sentence }
 
+// admit has the connection to the host judged, if it is not yet: ctx is the connection's, which goes on while a client that has gone
+// is still to be heard.
+func (p *passage) admit(ctx context.Context, protocol string) error {
+	p.reaching.Lock()
+	defer p.reaching.Unlock()
+	if p.target.Addresses != nil {
+		return nil
+	}
+	return p.judge(ctx, protocol)
+}
+
 // reach connects to the host. At the first time it is resolved, judged and recorded;
 // after that the same addresses are dialled again.
 func (p *passage) reach(ctx context.Context, protocol string) (*metered, error) {

@@ -34,7 +34,10 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, unready(err)
 	}
 	s.carrier.passed.Add(1)
-	answer, err := leaving.Send(s.to)
+	var answer *http.Response
+	if err = s.carrier.admit(); err == nil {
+		answer, err = leaving.Send(s.to)
+	}
 	if errors.Is(err, httphead.ErrFull) {
 		err = placeOf(r).full()
 	}
@@ -53,6 +56,14 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	// Of an upgraded connection the proxy reads and writes it in goroutines of its own.
 	answer.Body = errand.ShieldBody(answer.Body)
 	return answer, nil
+}
+
+// admit has the connection to the host judged.
+func (c *Carrier) admit() error {
+	if c.config.Admit == nil {
+		return nil
+	}
+	return c.config.Admit()
 }
 
 // once is an answer's writer without the host's 100 (Continue): the server says so by itself

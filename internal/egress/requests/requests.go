@@ -56,6 +56,9 @@ type Config struct {
 	// Dial connects to the host, plainly. It is called again if the host closes a
 	// connection between two requests.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Admit has the connection to the host judged, once, and a person asked where it is held, whether the request's client waits for
+	// that or has gone: of one that has gone nothing is dialled. The error is as Dial's. nil: Dial does so.
+	Admit func() error
 	// Ended is with what TLS is ended; nil: the client speaks plain HTTP.
 	Ended *Ended
 	// Judge judges a request by its method and its path, nil: none is judged. The error is

@@ -204,7 +204,7 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		return
 	}
 	defer r.guests.close(id.Sandbox)
-	if !r.awaitReady(ctx, conn) { // counted: those wait on, too, that their guest has closed again
+	if !r.awaitReady(ctx, s) { // counted: those wait on, too, that their guest has closed again
 		return
 	}
 	var open channel.Open
@@ -216,15 +216,18 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 }
 
 // awaitReady waits until the registry answers, and gives the stream its time to say what it is from then on. false: that
-// never was, or nobody is there any more.
-func (r *Router) awaitReady(ctx context.Context, conn net.Conn) bool {
+// never was, or nobody is there any more. What a sandbox that ends meanwhile had asked for is on record as not heard: its end waits
+// for no registry.
+func (r *Router) awaitReady(ctx context.Context, s *stream) bool {
 	if r.ready == nil {
 		return true
 	}
 	select {
 	case <-r.ready:
-		return conn.SetDeadline(time.Now().Add(r.limits.OpenTime)) == nil
+		return s.conn.SetDeadline(time.Now().Add(r.limits.OpenTime)) == nil
+	case <-r.guests.hurried(s.sandbox):
+		s.fail(ctx, door.RuleUnheard, "its sandbox ended before the gateway had started: the connection was passed on to nobody, and what it was for was not heard")
 	case <-ctx.Done():
-		return false
 	}
+	return false
 }

@@ -46,9 +46,7 @@ func TestAGuestHasNoMoreStreamsWaitThanItMayHave(t *testing.T) {
 		conn := dial()
 		stream := channel.NewConn(conn)
 		for _, frame := range []any{keeper.StreamIdentity{Sandbox: "sb-1"}, channel.Open{Kind: channel.OpenDNS, Name: "n.evil.example"}} {
-			if err := stream.WriteJSON(channel.FrameOpen, frame); err != nil {
-				t.Fatal(err)
-			}
+			_ = stream.WriteJSON(channel.FrameOpen, frame) // one too many may be answered and closed before it has said all
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		all = append(all, stream)

@@ -177,7 +177,8 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 		"files that are not": {"requirements.txt", absent.String(), true},
 		"one that is not":    {"requirements.txt", strings.Repeat("-c x\n", 9_000), false},
 		"more than is told":  {"requirements.txt", strings.Repeat("-c x\n", 100_000), true},
-		"tables in tables":   {"pyproject.toml", "[tool.uv]\n" + strings.Repeat("a.", 9_000) + "a = 1\n", false},
+		"tables in tables":   {"pyproject.toml", "[tool.uv]\n" + strings.Repeat("a.", 9_000) + "a = 1\n", true},
+		"some in each other": {"pyproject.toml", "[tool.uv]\n" + strings.Repeat("a.", 90) + "a = 1\n", false},
 		"anchors":            {"pnpm-workspace.yaml", anchors.String(), true},
 		"itself":             {"requirements.txt", strings.Repeat("-r requirements.txt\n-c requirements.txt\n", 20_000), false},
 	} {

@@ -316,10 +316,14 @@ func TestEvents(t *testing.T) {
 func (w *world) runKeeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), w.Init[0], "enginetest-keeper", w.path("keeper.sock"))
+	tether, err := cmd.StdinPipe() // it ends with that, see enginetest
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of a test that failed
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), tether.Close() }) // of a test that failed
 	await(t, "the keeper listens", func() bool { return keeper.Dial(w.path("keeper.sock")).Ping(t.Context()) == nil })
 	return cmd
 }

@@ -50,8 +50,7 @@ func (u *unlinked) sockets(ctx context.Context, of *network) map[string]bool {
 	return all
 }
 
-// addSockets adds the sockets that were there all the time in which it was looked at descriptors, and of which there is none, if that was so at
-// the look before, too: a process that was made meanwhile has those of its parent and is not looked at yet.
+// addSockets adds the sockets that were there all the time in which it was looked at descriptors, and of which there is none.
 func (u *unlinked) addSockets(ctx context.Context, processes []process) {
 	alone := map[string]string{} // with the home
 	for _, n := range u.nets {
@@ -62,10 +61,8 @@ func (u *unlinked) addSockets(ctx context.Context, processes []process) {
 		}
 	}
 	u.leaveOut(ctx, alone, processes)
-	for socket, home := range alone {
-		if u.waits[socket] = true; u.waited[socket] {
-			u.hold(home, Unseen{Sockets: 1})
-		}
+	for _, home := range alone {
+		u.hold(home, Unseen{Sockets: 1})
 	}
 }
 

@@ -66,7 +66,7 @@ type Shelf struct {
 	taken map[string]Home // by sandbox
 
 	looks  sync.Mutex      // is held for as long as Over looks, and by nothing else
-	waited map[string]bool // calls and sockets that kept something at the look before; guarded by looks
+	waited map[string]bool // calls that waited at the look before; guarded by looks
 }
 
 // NewShelf makes the shelf of a directory, which need not exist.

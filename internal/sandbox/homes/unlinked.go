@@ -18,7 +18,7 @@ import (
 )
 
 // readUnlinked adds up what they take, by home: "uid/name", as it lies in the directory of all homes.
-// taken are the homes that are looked at, and waited the calls and sockets that kept something at the look before, which become those of this one. An error with what was
+// taken are the homes that are looked at, and waited the calls that waited at the look before, which become those of this one. An error with what was
 // found until then is ctx's.
 func readUnlinked(ctx context.Context, dir string, taken, waited map[string]bool) (map[string]open, error) {
 	u, err := unlinkedBelow(dir, taken)

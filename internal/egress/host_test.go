@@ -49,6 +49,7 @@ func (d *fakeDoor) Connect(_ context.Context, ask door.ConnectAsk) (door.Answer,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.denied {
+		d.denials++
 		return door.Answer{Decision: policy.Decision{Effect: policy.Deny, Reason: "closed by its client"}, RequestID: "n-2"}, nil
 	}
 	d.begun = append(d.begun, ask)

@@ -40,6 +40,7 @@ type fakeDoor struct {
 	allowed  map[string][]int // hosts, with their ports
 	tcp      int              // the port on which they may speak what they like
 	denied   bool             // connections to them
+	denials  int              // of these, how often
 	begun    []door.ConnectAsk
 	ended    []door.Disconnection
 	dials    int64    // of those

@@ -58,9 +58,10 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// admit has the connection to the host judged.
+// admit has the connection to the host judged, unless it was before the client's handshake and has failed: that is on record, and
+// dialTLS gives it.
 func (c *Carrier) admit() error {
-	if c.config.Admit == nil {
+	if c.config.Admit == nil || c.first != nil && c.first.failed() {
 		return nil
 	}
 	return c.config.Admit()

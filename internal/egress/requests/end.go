@@ -41,6 +41,13 @@ func (u *upstream) take() (*tls.Conn, error) {
 	return conn, err
 }
 
+// failed tells whether there was none.
+func (u *upstream) failed() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.err != nil
+}
+
 func (u *upstream) close() {
 	if conn, _ := u.take(); conn != nil {
 		_ = conn.Close() // its other end sees it, or is gone

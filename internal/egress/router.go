@@ -91,8 +91,8 @@ func or[T int | int64 | time.Duration](v, standard T) T {
 // Config of a Router.
 type Config struct {
 	Registry Registry
-	// Ready is closed once Registry answers. Until then guests' streams wait, of each sandbox as many as may be open, and what is
-	// counted of a sandbox is settled as ever. nil: it does.
+	// Ready is closed once Registry answers. Until then guests' streams wait, of each sandbox as many as may be open, and a
+	// sandbox of which none waits is settled as ever. nil: it does.
 	Ready  <-chan struct{}
 	Door   door.Door
 	Limits Limits
@@ -204,7 +204,7 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 		return
 	}
 	defer r.guests.close(id.Sandbox)
-	if !r.awaitReady(ctx, s) { // counted: those wait on, too, that their guest has closed again
+	if !r.awaitReady(ctx, conn) { // counted: those wait on, too, that their guest has closed again
 		return
 	}
 	var open channel.Open
@@ -216,18 +216,15 @@ func (r *Router) serveStream(ctx context.Context, conn net.Conn, number uint64) 
 }
 
 // awaitReady waits until the registry answers, and gives the stream its time to say what it is from then on. false: that
-// never was, or nobody is there any more. What a sandbox that ends meanwhile had asked for is on record as not heard: its end waits
-// for no registry.
-func (r *Router) awaitReady(ctx context.Context, s *stream) bool {
+// never was, or nobody is there any more.
+func (r *Router) awaitReady(ctx context.Context, conn net.Conn) bool {
 	if r.ready == nil {
 		return true
 	}
 	select {
 	case <-r.ready:
-		return s.conn.SetDeadline(time.Now().Add(r.limits.OpenTime)) == nil
-	case <-r.guests.hurried(s.sandbox):
-		s.fail(ctx, door.RuleUnheard, "its sandbox ended before the gateway had started: the connection was passed on to nobody, and what it was for was not heard")
+		return conn.SetDeadline(time.Now().Add(r.limits.OpenTime)) == nil
 	case <-ctx.Done():
+		return false
 	}
-	return false
 }

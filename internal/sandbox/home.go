@@ -57,7 +57,9 @@ func (r *remover) tendHomes(ctx context.Context) {
 		if err != nil {
 			r.cfg.Log.Error("the free space of the homes' disk is not known", "error", err)
 		}
-		room.look(free)
+		if room.look(free); !taken || err != nil {
+			room.full = 0 // looks in a row are counted
+		}
 		if short := taken && (err != nil || room.short()); short || n%int(homeLook/roomLook) == 0 {
 			ended := r.endCrowded(ctx, short, &room)
 			if short && err == nil && room.helpless(ended) {
@@ -80,6 +82,9 @@ type homeRoom struct {
 
 func (h *homeRoom) look(free int64) {
 	h.free, h.lost = free, max(0, h.free-free)
+	if free >= h.reserve/2 {
+		h.full = 0
+	}
 	h.before, h.now = h.now, map[string]bool{}
 }
 
@@ -111,7 +116,7 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 		if !kept.Large && !kept.Unread && !room.stays(id) {
 			continue
 		}
-		ended = true
+		ended = ended || !s.ending()
 		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
 		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
 			r.endSenders(ctx, s, kept)

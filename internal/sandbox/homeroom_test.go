@@ -58,12 +58,13 @@ func TestWhenADiskIsAllButFull(t *testing.T) {
 		"for a moment":   {[]int64{little, little, enough, little, little}, make([]bool, 5), 0},
 		"somebody ended": {[]int64{little, little, little, little}, []bool{false, false, true, false}, 0},
 		"at last":        {[]int64{enough, little, little, little}, make([]bool, 4), 1},
+		"with room":      {[]int64{little, little, 1000, little}, make([]bool, 4), 0},
 		"again":          {[]int64{little, little, little, little, little, little}, make([]bool, 6), 2},
 	} {
 		room := homeRoom{reserve: 100}
 		ends := 0
 		for i, free := range c.free {
-			if room.look(free); room.helpless(c.ended[i]) {
+			if room.look(free); room.short() && room.helpless(c.ended[i]) {
 				ends++
 			}
 		}

@@ -76,6 +76,7 @@ type homeRoom struct {
 	free    int64
 	lost    int64 // since the look before
 	full    int   // looks in a row at which nobody was ended, though hardly anything was free
+	waited  int   // how often the newest was not ended for that, since another one was being taken away
 
 	before, now map[string]bool // sandboxes that held something unseen at the look before, and at this one
 }
@@ -83,7 +84,7 @@ type homeRoom struct {
 func (h *homeRoom) look(free int64) {
 	h.free, h.lost = free, max(0, h.free-free)
 	if free >= h.reserve/2 {
-		h.full = 0
+		h.full, h.waited = 0, 0
 	}
 	h.before, h.now = h.now, map[string]bool{}
 }
@@ -116,7 +117,7 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 		if !kept.Large && !kept.Unread && !room.stays(id) {
 			continue
 		}
-		ended = ended || !s.ending()
+		ended = ended || !s.over()
 		r.failFor(s, room.why(kept, s.info.Limits.DiskBytes))
 		if !kept.Large && !kept.Unread && kept.Unseen.Messages+kept.Unseen.Sockets > 0 {
 			r.endSenders(ctx, s, kept)

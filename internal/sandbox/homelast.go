@@ -26,26 +26,31 @@ func (h *homeRoom) helpless(ended bool) bool {
 	return true
 }
 
+// waitsForEnds is how often the bound is reached, and another sandbox being taken away, before the newest is ended all the same.
+const waitsForEnds = 10
+
 // endNewest ends the sandbox with a home that was made last, of those whose kernel is the host's. Such a kernel keeps room of a disk for
-// processes in ways that no look finds, so there is nothing else by which to choose: whoever holds the room is among them, and is
-// ended sooner or later. None is ended while one of them is being taken away, whose room is not there yet.
+// processes in ways that no look finds, so there is nothing else by which to choose: whoever holds the room may be among them, and is
+// ended sooner or later then. While any sandbox is being taken away it waits for the room of that, for half a minute at most.
 func (r *remover) endNewest(ctx context.Context, room *homeRoom) {
 	having := r.cfg.Homes.Sandboxes()
 	var newest *Sandbox
+	leaving := false
 	for _, s := range r.registry.list() { // by when they were made
-		if !having[s.info.ID] || !r.hostKernel(ctx, s.info.Engine) {
-			continue
-		}
 		switch {
-		case !s.ending():
+		case s.over():
+			leaving = leaving || s.Stuck().Tries == 0
+		case having[s.info.ID] && r.hostKernel(ctx, s.info.Engine):
 			newest = s
-		case !s.stuck():
-			return
 		}
 	}
 	if newest == nil {
 		return
 	}
+	if room.waited++; leaving && room.waited < waitsForEnds {
+		return
+	}
+	room.waited = 0
 	r.failFor(newest, fault.New(fault.ErrExhausted, "only %d MiB are free of the disk that its home is on, and it is not seen what has taken the rest: the sandboxes with homes that have the host's kernel, of which it is the newest, are ended until %d MiB are free",
 		room.free>>20, room.reserve>>21))
 }
@@ -58,17 +63,4 @@ func (r *remover) hostKernel(ctx context.Context, name string) bool {
 	}
 	caps, err := eng.Capabilities(ctx)
 	return err == nil && !slices.Contains(caps.Enforces, engine.ControlOwnKernel)
-}
-
-// ending tells whether a sandbox is being taken away, or is gone.
-func (s *Sandbox) ending() bool {
-	state, _ := s.State()
-	return state == Destroying || state == Destroyed || state == Failed
-}
-
-// stuck tells whether one that is being taken away could not be, so far.
-func (s *Sandbox) stuck() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.removal.failed.Tries > 0
 }

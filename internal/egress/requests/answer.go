@@ -58,8 +58,8 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// admit has the connection to the host judged, unless it was before the client's handshake and has failed: that is on record, and
-// dialTLS gives it.
+// admit has the connection to the host judged, unless it was before the client's handshake and has failed: that is on record as far as it is
+// a refusal, and dialTLS gives it to the first request.
 func (c *Carrier) admit() error {
 	if c.config.Admit == nil || c.first != nil && c.first.failed() {
 		return nil

@@ -49,8 +49,11 @@ func (u *upstream) failed() bool {
 }
 
 func (u *upstream) close() {
-	if conn, _ := u.take(); conn != nil {
-		_ = conn.Close() // its other end sees it, or is gone
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.conn != nil {
+		_ = u.conn.Close() // its other end sees it, or is gone
+		u.conn = nil
 	}
 }
 

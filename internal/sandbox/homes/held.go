@@ -19,7 +19,8 @@ import (
 // the processes that live in mounts of their own, as all processes of sandboxes do: in the descriptors of each of their threads
 // that has its own, as the directories in which each thread works, in what they have mapped, and as the program that they run.
 //
-// Unseen shows what holds something else. Decision 115 has the table of all ways.
+// Unseen shows what holds something else. A kernel has more ways, of which nothing is seen: decision 115 has the table of those that we
+// know, and the last bound for the others.
 //
 // Processes of other namespaces may hold such files as well: a kernel that is the sandbox's own
 // lives in one that shows nothing. They are looked at as far as firstDescriptors, by which that one is known; what another sandbox was handed over a socket

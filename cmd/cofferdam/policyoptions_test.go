@@ -50,7 +50,7 @@ func TestAllOptionsOfALineAreRead(t *testing.T) {
 	checkProject(t, mixed{map[string]string{"requirements.txt": "-r a.txt -r b.txt --req c.txt\n", "a.txt": "six\n", "b.txt": "idna\n", "c.txt": "attrs\n"}, nil, "attrs idna six", nil})
 }
 
-// TestThePublicRegistryIsNamed: many public projects do that, and nothing is withheld for it. What is like it is another one.
+// TestThePublicRegistryIsNamed: many public projects do that, and nothing is withheld for it. One that is like it is another.
 func TestThePublicRegistryIsNamed(t *testing.T) {
 	t.Parallel()
 	host := "npm.example"

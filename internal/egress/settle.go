@@ -87,7 +87,7 @@ func (c *company) alone(ctx context.Context, number uint64, sandbox string) bool
 const settleTime = 4 * time.Second
 
 // settle answers the daemon once all is on record that is counted, or under way, for a sandbox that has ended: its
-// streams end by themselves, since the keeper has closed them. Who else waits to put more on record at a time no
+// streams end by themselves, since the keeper has closed them. Whatever else waits to put more on record at a time no
 // longer does.
 func (s *stream) settle(ctx context.Context, number uint64) {
 	var parting sync.WaitGroup

@@ -84,7 +84,7 @@ func (r *refusals) back(n int64, last bool) {
 }
 
 // settle gives those that are not told, once nobody counts or tells any more, or at the latest when ctx ends: open
-// then tells that there may be more. Who is given any is busy with them, until end.
+// then tells that there may be more. A caller that is given any is busy with them, until end.
 func (r *refusals) settle(ctx context.Context) (n int64, open bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func (u uplink) refused(box *sandbox) {
 }
 
 // tellRefused tells the gateway how many streams were refused: at once, and of those that come meanwhile once a
-// second, or when the session ends. What can't be told is told with the next, and what can't be told at the end is
+// second, or when the session ends. Counts that can't be told are told with the next, and those that can't be told at the end are
 // kept for who settles it.
 func (u uplink) tellRefused(box *sandbox) {
 	for n := box.refusals.take(); n > 0; n = box.refusals.take() {

@@ -27,7 +27,7 @@ const (
 	// others, or finds them used up by other tokens, can still end a command or a sandbox.
 	underwayEnds = 64
 	// UnderwayStrangers is how many requests may be under way that anybody may make, without a token: of all strangers
-	// together, who have no longer than httphead.Uncounted to take what they are answered. Who is refused is answered at
+	// together, who have no longer than httphead.Uncounted to take what they are answered. A client that is refused is answered at
 	// once, and is not among them.
 	UnderwayStrangers = 256
 )

@@ -317,16 +317,16 @@ func TestFewTablesAreCompared(t *testing.T) {
 // TestAProcessThatEndsHidesNoOther: the mounts of a namespace are those that any of its processes shows.
 func TestAProcessThatEndsHidesNoOther(t *testing.T) {
 	t.Parallel()
-	u := newUnlinked(hostpath.Spot{Device: "8:1", Path: "/homes"}, of("7/work"))
+	u := newUnlinked(hostpath.Spot{Device: "8:1", Path: "/homes"}, of("7/own"))
 	ended, lives := t.TempDir(), t.TempDir()
-	line := "42 1 8:1 /homes/7/work/.claude /home/agent/.claude rw - ext4 /dev/sda1 rw\n"
+	line := "42 1 8:1 /homes/7/own/.claude /home/agent/.claude rw - ext4 /dev/sda1 rw\n"
 	if err := os.WriteFile(filepath.Join(lives, "mountinfo"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if s := u.spaceOf("mnt:[1]", ended); s != nil {
 		t.Errorf("of one that has ended: %+v", s)
 	}
-	if s := u.spaceOf("mnt:[1]", lives); s == nil || s.home != "7/work" {
+	if s := u.spaceOf("mnt:[1]", lives); s == nil || s.home != "7/own" {
 		t.Errorf("of one that lives: %+v", s)
 	}
 }

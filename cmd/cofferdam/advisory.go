@@ -79,7 +79,8 @@ and 0 if nothing speaks against it.`,
 }
 
 func checkPackage(cmd *cobra.Command, ecosystem, release string, asJSON bool) error {
-	if _, err := pkgref.ParseEcosystem(ecosystem); err != nil {
+	of, err := pkgref.EcosystemCalled(ecosystem)
+	if err != nil {
 		return err
 	}
 	name, version := release, ""
@@ -90,7 +91,7 @@ func checkPackage(cmd *cobra.Command, ecosystem, release string, asJSON bool) er
 		}
 	}
 	facts, err := ask(cmd, func(c *client.Client, ctx context.Context) (api.PackageFacts, error) {
-		return c.CheckPackage(ctx, ecosystem, name, version)
+		return c.CheckPackage(ctx, string(of), name, version)
 	})
 	if err != nil {
 		return err

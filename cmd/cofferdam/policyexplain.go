@@ -124,7 +124,7 @@ func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Se
 // input is the question as the gateway would ask it.
 func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time, ecosystem, release string) (policy.Input, error) {
 	var in policy.Input
-	family, err := pkgref.ParseEcosystem(ecosystem)
+	family, err := pkgref.EcosystemCalled(ecosystem)
 	if err != nil {
 		return in, err
 	}

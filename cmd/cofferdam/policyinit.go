@@ -31,7 +31,8 @@ func newPolicyInit() *cobra.Command {
 for, each with what it requires, and refuses everything else. It reads requirements.txt,
 pyproject.toml, setup.cfg, Pipfile, uv.toml, hatch.toml, package.json (or package.yaml),
 pnpm-workspace.yaml, go.mod and go.work in the current directory (or --project), with what
-they include and the members of their workspaces. Names that come from a directory, a repository or an address of your own are not
+they include and the members of their workspaces. A package of Python gets the range of versions
+that all these files give it, if they give one and no condition. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
 
@@ -73,7 +74,7 @@ func initPolicy(file, project string, asked askedHere, assumePublic bool) error 
 	if err != nil {
 		return err
 	}
-	document := starterPolicy(wants.roots)
+	document := starterPolicy(wants.roots, wants.ranges)
 	if _, err := policy.Parse(file, []byte(document)); err != nil {
 		return fmt.Errorf("the policy that would be written is wrong: %w", err)
 	}
@@ -138,8 +139,8 @@ func writeNew(path, text string) error {
 	return nil
 }
 
-// starterPolicy puts the roots into the document.
-func starterPolicy(roots map[pkgref.Ecosystem][]string) string {
+// starterPolicy puts the roots into the document, each with the versions that the project allows of it.
+func starterPolicy(roots map[pkgref.Ecosystem][]string, ranges map[pkgref.Ecosystem]map[string]string) string {
 	var list strings.Builder
 	for _, ecosystem := range pkgref.Ecosystems() {
 		if len(roots[ecosystem]) == 0 {
@@ -147,7 +148,11 @@ func starterPolicy(roots map[pkgref.Ecosystem][]string) string {
 		}
 		fmt.Fprintf(&list, "  %s:\n", ecosystem)
 		for _, name := range roots[ecosystem] {
-			fmt.Fprintf(&list, "    - { name: %q, with_dependencies: true }\n", name)
+			version := ""
+			if among := ranges[ecosystem][name]; among != "" {
+				version = fmt.Sprintf(" version: %q,", among)
+			}
+			fmt.Fprintf(&list, "    - { name: %q,%s with_dependencies: true }\n", name, version)
 		}
 	}
 	if list.Len() == 0 {

@@ -19,8 +19,10 @@ import (
 
 // projectWants are what a project's files ask for.
 type projectWants struct {
-	roots   map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
-	from    []string                      // the files that were read
+	roots map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
+	// ranges are the versions that the project allows of a root, by ecosystem and name, where it says so of all that asks for it.
+	ranges  map[pkgref.Ecosystem]map[string]string
+	from    []string // the files that were read
 	leftOut []manifest.LeftOut
 	doubted bool // something says that any name of an ecosystem may come from elsewhere
 }
@@ -35,7 +37,7 @@ func (p projectWants) count() (n int) {
 
 // wantsOf reads the manifests of a project, for all clients. assumePublic: no names are withheld (manifest.Wants).
 func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
-	p.roots = map[pkgref.Ecosystem][]string{}
+	p.roots, p.ranges = map[pkgref.Ecosystem][]string{}, map[pkgref.Ecosystem]map[string]string{}
 	files := projectFiles(project)
 	for _, client := range all.Installers() {
 		reader, can := client.(installer.ManifestReader)
@@ -78,6 +80,13 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 			continue
 		}
 		p.roots[ecosystem] = append(p.roots[ecosystem], name)
+		if r.Range == "" {
+			continue
+		}
+		if p.ranges[ecosystem] == nil {
+			p.ranges[ecosystem] = map[string]string{}
+		}
+		p.ranges[ecosystem][name] = r.Range
 	}
 	slices.Sort(p.roots[ecosystem])
 	p.roots[ecosystem] = slices.Compact(p.roots[ecosystem])

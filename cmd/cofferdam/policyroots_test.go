@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // utf16LE is a text as PowerShell's > writes it.
@@ -190,6 +191,58 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 			}
 			if p, err := wantsOf(dir, asksHere, false); (err != nil) != c.refused {
 				t.Errorf("%d roots, %v", p.count(), err)
+			}
+		})
+	}
+}
+
+// TestRootsKeepTheProjectsOwnRange: the versions that all of a project's files allow of a name
+// are those of its entry. Where a file allows others, or asks only under a condition, or for a
+// build or a part that not everybody installs, the entry has none: it would refuse a version
+// that the project takes. Ranges of npm are never an entry's, since an installation may have
+// several versions of a name, and an entry is for all of them.
+func TestRootsKeepTheProjectsOwnRange(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files  map[string]string
+		ranges string
+	}{
+		"requirements":     {map[string]string{"requirements.txt": "requests>=2.31,<3\nclick ~= 8.1 # cli\nrich\nattrs (==23.1.0)\nidna[x]>=3 --hash=sha256:00\n"}, "attrs==23.1.0 click~= 8.1 idna[x]>=3 requests>=2.31,<3"},
+		"pyproject":        {map[string]string{"pyproject.toml": "[project]\nname='p'\ndependencies=['requests>=2','rich']\n"}, "requests>=2"},
+		"a marker":         {map[string]string{"requirements.txt": "requests<2; python_version<'3'\n"}, ""},
+		"two ranges":       {map[string]string{"requirements.txt": "requests>=2\n-r b.txt\n", "b.txt": "Requests<3\n"}, ""},
+		"one twice":        {map[string]string{"requirements.txt": "requests>=2\n-r b.txt\n", "b.txt": "Requests>=2\n"}, "requests>=2"},
+		"with and without": {map[string]string{"requirements.txt": "requests>=2\n-r b.txt\n", "b.txt": "requests\n"}, ""},
+		"a build":          {map[string]string{"pyproject.toml": "[build-system]\nrequires=['hatchling>=1']\n[project]\nname='p'\ndependencies=['setuptools>=60']\n[project.optional-dependencies]\nx=['six<1']\n[dependency-groups]\ndev=['pytest<8']\n"}, "setuptools>=60"},
+		"built too":        {map[string]string{"pyproject.toml": "[build-system]\nrequires=['setuptools>=61']\n[project]\nname='p'\ndependencies=['setuptools>=60']\n"}, ""},
+		"no range":         {map[string]string{"requirements.txt": "requests>=nothing\n"}, ""},
+		"npm":              {map[string]string{"package.json": `{"dependencies":{"express":"^4.19.2"}}`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, text := range c.files {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p, err := wantsOf(dir, asksHere, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, ranges := range p.ranges {
+				for name, among := range ranges {
+					got = append(got, name+among)
+				}
+			}
+			slices.Sort(got)
+			if ranges := strings.Join(got, " "); ranges != c.ranges {
+				t.Errorf("the ranges are %q, not %q", ranges, c.ranges)
+			}
+			document := starterPolicy(p.roots, p.ranges)
+			if _, err := policy.Parse("policy.yaml", []byte(document)); err != nil || strings.Count(document, " version: ") != len(got) {
+				t.Errorf("%v\n%s", err, document)
 			}
 		})
 	}

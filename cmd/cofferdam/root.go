@@ -74,7 +74,7 @@ step that takes more than a second says so. Other output has none of this.`,
 // alone, cobra prints the help of a command group, with success, for a
 // subcommand that does not exist.
 func strict(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
+	cmd.SetFlagErrorFunc(flagError)
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}

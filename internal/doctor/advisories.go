@@ -25,7 +25,7 @@ func advisories(_ context.Context, in Inputs) []Check {
 		}
 	}
 	if malware == 0 {
-		return []Check{ok(name, "no advisory of malware is imported; cofferdam advisory import does it")}
+		return []Check{warn(name, "cofferdam advisory import reads them from files of the OSV format", "no advisory of malware is imported, so that known malware is refused only where a policy does it")}
 	}
 	return []Check{ok(name, "%d of malware, %d popularity lists", malware, lists)}
 }

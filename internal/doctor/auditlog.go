@@ -26,7 +26,7 @@ func auditLog(_ context.Context, in Inputs) []Check {
 	published, err := audit.ReadPublished(in.AuditLog)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !in.Publishes:
-		return []Check{ok(name, "%d records under the last checkpoint; none is published: the configuration's audit.publish does it", last.Size)}
+		return []Check{warn(name, "audit.publish in the configuration names a place that this host's root can't change", "%d records under the last checkpoint, and none is published: whoever has this host can write the log anew", last.Size)}
 	case errors.Is(err, os.ErrNotExist):
 		return []Check{ok(name, "%d records under the last checkpoint; none was published yet", last.Size)}
 	case err != nil:

@@ -81,7 +81,7 @@ func TestHost(t *testing.T) {
 		"another's state": {"state directory", func(_ *testing.T, in *Inputs) { in.UID += 5 }, Fail},
 		"a file as state": {"state directory", func(t *testing.T, in *Inputs) { t.Helper(); in.State = put(t, in.State+"/f", "", 0o600) }, Fail},
 		"disk":            {"disk space", func(*testing.T, *Inputs) {}, OK},
-		"no advisories":   {"advisories", advised(func(*testing.T, string) {}), OK},
+		"no advisories":   {"advisories", advised(func(*testing.T, string) {}), Warn},
 		"odd advisories":  {"advisories", advised(func(t *testing.T, dir string) { t.Helper(); put(t, filepath.Join(dir, "manifest"), "odd", 0o600) }), Fail},
 		"gateway":         {"gateway user", asRoot(func(*testing.T, *Inputs) {}), OK},
 		"gateway is root": {"gateway user", asRoot(func(_ *testing.T, in *Inputs) { in.GatewayUID = 0 }), Fail},

@@ -61,7 +61,11 @@ func parseRequest(args []string) (requestAsk, error) {
 		case strings.HasPrefix(arg, "-"):
 			return ask, fmt.Errorf("there is no flag %.40q here", arg)
 		case ecosystem == "":
-			ecosystem = arg
+			of, err := pkgref.EcosystemCalled(arg)
+			if err != nil {
+				return ask, err
+			}
+			ecosystem = string(of)
 		default:
 			name, version := splitWanted(ecosystem, arg)
 			ask.Request.Items = append(ask.Request.Items, channel.RequestItem{Ecosystem: ecosystem, Name: name, Version: version})
@@ -75,8 +79,7 @@ func parseRequest(args []string) (requestAsk, error) {
 	case len(ask.Request.Because) > channel.MaxRequestReason:
 		return ask, fmt.Errorf("the reason is %d bytes long; at most %d", len(ask.Request.Because), channel.MaxRequestReason)
 	}
-	_, err := pkgref.ParseEcosystem(ecosystem)
-	return ask, err
+	return ask, nil
 }
 
 // splitWanted separates a version from a name. A scope's @ is no version.

@@ -20,6 +20,7 @@ func TestParseRequest(t *testing.T) {
 		"python":       {[]string{"python", "rich", "attrs==23.2.0", "--because", "tables"}, []channel.RequestItem{{Ecosystem: "python", Name: "rich"}, {Ecosystem: "python", Name: "attrs", Version: "23.2.0"}}, ""},
 		"scoped":       {[]string{"--because=tables", "node", "@a/b", "@a/c@1.2.3"}, []channel.RequestItem{{Ecosystem: "node", Name: "@a/b"}, {Ecosystem: "node", Name: "@a/c", Version: "1.2.3"}}, ""},
 		"go":           {[]string{"go", "x.example/m@v1.0.0", "--because", "tables"}, []channel.RequestItem{{Ecosystem: "go", Name: "x.example/m", Version: "v1.0.0"}}, ""},
+		"by a client":  {[]string{"npm", "rich@1.0.0", "--because", "tables"}, []channel.RequestItem{{Ecosystem: "node", Name: "rich", Version: "1.0.0"}}, ""},
 		"nothing":      {nil, nil, "at least one package"},
 		"no package":   {[]string{"python"}, nil, "at least one package"},
 		"no ecosystem": {[]string{"rich", "x"}, nil, "is no ecosystem"},

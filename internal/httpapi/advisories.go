@@ -178,7 +178,7 @@ func (s advisoryRoutes) forget(w http.ResponseWriter, r *http.Request, label str
 
 func (s advisoryRoutes) checkPackage(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	ecosystem, err := pkgref.ParseEcosystem(q.Get("ecosystem"))
+	ecosystem, err := pkgref.EcosystemCalled(q.Get("ecosystem"))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s approvalRoutes) listApprovals(w http.ResponseWriter, r *http.Request) er
 	}
 	var err error
 	if text := q.Get("ecosystem"); text != "" {
-		if f.Ecosystem, err = pkgref.ParseEcosystem(text); err != nil {
+		if f.Ecosystem, err = pkgref.EcosystemCalled(text); err != nil {
 			return err
 		}
 	}

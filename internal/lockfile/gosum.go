@@ -10,6 +10,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
+// emptyGoMod is the hash of a go.mod file without content, which an old version of go wrote
+// by mistake and all later ones pass over.
+const emptyGoMod = "h1:G7mAYYxgmS0lVkHyy2hEOLQCFB0DlQFTMLWggykrydY="
+
 // readGoSum reads go.sum. A line "module version h1:..." is a release's zip, one
 // with "version/go.mod" its go.mod file. A release with only the latter is a
 // pin without digests: its metadata are in, and no file is.
@@ -28,6 +32,10 @@ func readGoSum(b *builder, data []byte) error {
 		}
 		if len(fields) != 3 {
 			return b.wrong(line, "a line must be module, version and hash")
+		}
+		if fields[2] == emptyGoMod {
+			b.skip(line, fields[0]+" "+fields[1], "has the hash of an empty file, which go ignores")
+			continue
 		}
 		version, metadata := strings.CutSuffix(fields[1], "/go.mod")
 		ref, err := b.ref(line, fields[0], version)

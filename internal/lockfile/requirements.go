@@ -48,6 +48,7 @@ func readRequirements(b *builder, data []byte) error {
 	}
 	var words []word
 	line := 0
+	open := false // the line before is continued within a word
 	for physical := range strings.Lines(string(data)) {
 		line++
 		physical = strings.TrimRight(physical, "\r\n")
@@ -62,9 +63,9 @@ func readRequirements(b *builder, data []byte) error {
 		if continued && !strings.HasSuffix(bare, `\`) {
 			return b.wrong(line, "a comment ends with a backslash, which would make the next line a comment too")
 		}
-		for w := range strings.FieldsSeq(strings.TrimSuffix(bare, `\`)) {
-			words = append(words, word{w, line})
-		}
+		bare = strings.TrimSuffix(bare, `\`)
+		words = appendWords(words, bare, line, open)
+		open = continued && bare != "" && !isBlank(bare[len(bare)-1])
 		if len(words) > maxWords {
 			return b.wrong(line, "a requirement has more than %d parts", maxWords)
 		}
@@ -78,6 +79,22 @@ func readRequirements(b *builder, data []byte) error {
 	}
 	return b.requirement(words)
 }
+
+// appendWords adds the words of a line. Within a word the first goes on with the last: a
+// continued line is joined to the next by nothing.
+func appendWords(words []word, text string, line int, within bool) []word {
+	for w := range strings.FieldsSeq(text) {
+		if within && len(words) > 0 && !isBlank(text[0]) {
+			words[len(words)-1].text += w
+		} else {
+			words = append(words, word{w, line})
+		}
+		within = false
+	}
+	return words
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // requirement reads one logical line.
 func (b *builder) requirement(words []word) error {

@@ -232,3 +232,39 @@ func TestATarballWithANameOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestAContinuedLineIsJoinedByNothing: pip takes what stands on both sides of a line's end for
+// one word. Here it wants a version that no release has, so that no other may be pinned.
+func TestAContinuedLineIsJoinedByNothing(t *testing.T) {
+	t.Parallel()
+	for text, pinned := range map[string]bool{
+		"a==1.0\\\n--hash=sha256:{a256}":       false,
+		"a===1.0\\\n--hash=sha256:{a256}":      false,
+		"a==1.0 \\\n--hash=sha256:{a256}":      true,
+		"a==1.0\\\n --hash=sha256:{a256}":      true,
+		"a==1.0\\\n\t--hash=sha256:{a256}":     true,
+		"a==1.\\\n0 --hash=sha256:{a256}":      true,
+		"a==1.0 \\\n \\\n--hash=sha256:{a256}": true,
+	} {
+		lock, err := lockfile.Parse("requirements.txt", []byte(fill(text)))
+		if err == nil && len(lock.Pins["a"]) == 1 && lock.Pins["a"][0].Version != "1.0" {
+			t.Errorf("%q pins %v", text, lock.Pins["a"])
+		}
+		if got := err == nil && len(lock.Pins["a"]) == 1; got != pinned {
+			t.Errorf("%q: a is pinned: %t, want %t (%v)", text, got, pinned, err)
+		}
+	}
+}
+
+// TestTheHashOfAnEmptyGoModIsNone: go passes over it, so that no file is held to it.
+func TestTheHashOfAnEmptyGoModIsNone(t *testing.T) {
+	t.Parallel()
+	const empty = "h1:G7mAYYxgmS0lVkHyy2hEOLQCFB0DlQFTMLWggykrydY="
+	lock, err := lockfile.Parse("go.sum", []byte(fill("example.com/a v1.0.0/go.mod "+empty+"\nexample.com/b v1.0.0/go.mod {ah1}\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lock.Pins["example.com/a"]) != 0 || len(lock.Pins["example.com/b"]) != 1 || len(lock.Skipped) != 1 || lock.Skipped[0].Line != 1 {
+		t.Errorf("pins %v, skipped %v", lock.Pins, lock.Skipped)
+	}
+}

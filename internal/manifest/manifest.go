@@ -88,6 +88,9 @@ type Root struct {
 	Name string // as it is written, with extras where there are such
 	File string
 	Line int // 0: not known
+	// Range is the one range of versions that all of the project's manifests name it with, as it
+	// is written; "": one names it without, or under a condition, or they name several.
+	Range string
 }
 
 // LeftOut is something that a manifest asks for and that is no root.
@@ -129,7 +132,8 @@ type Wants struct {
 	fold  func(name string) (string, bool) // to the name that a registry has, without extras; false: it is none
 
 	roots    []Root
-	asked    map[string]bool // the roots' names
+	asked    map[string]bool   // the roots' names
+	ranges   map[string]string // folded: what Root.Range is
 	leftOut  []LeftOut
 	told     map[LeftOut]bool // what is in leftOut
 	read     []string
@@ -147,7 +151,7 @@ type Wants struct {
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -206,17 +210,27 @@ func (w *Wants) Look(file string) ([]byte, error) {
 	return text, nil
 }
 
-// Add notes a root.
-func (w *Wants) Add(name, file string, line int) {
-	if _, ok := w.fold(name); !ok {
+// Add notes a root that may have any version.
+func (w *Wants) Add(name, file string, line int) { w.AddRange(name, "", file, line) }
+
+// AddRange notes a root that may have the versions of a range, whatever else is installed.
+func (w *Wants) AddRange(name, among, file string, line int) {
+	folded, ok := w.fold(name)
+	if !ok {
 		w.LeaveOut(file, line, name, "it is no name of a package")
 		return
+	}
+	if before, is := w.ranges[folded]; len(w.ranges) <= maxRoots && (!is || before != among) {
+		if is {
+			among = ""
+		}
+		w.ranges[folded] = among
 	}
 	if w.asked[name] || len(w.roots) > maxRoots { // Roots says that there are too many
 		return
 	}
 	w.asked[name] = true
-	w.roots = append(w.roots, Root{name, file, line})
+	w.roots = append(w.roots, Root{Name: name, File: file, Line: line})
 }
 
 // LeaveOut notes what is no root.
@@ -278,6 +292,7 @@ func (w *Wants) Roots() ([]Root, error) {
 		case w.doubt != "" && !w.public:
 			not = append(not, LeftOut{r.File, r.Line, r.Name, "whether it comes from the public registry is not known: see " + w.doubt})
 		default:
+			r.Range = w.ranges[folded]
 			all = append(all, r)
 		}
 	}

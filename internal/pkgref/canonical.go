@@ -1,6 +1,9 @@
 package pkgref
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
@@ -31,7 +34,28 @@ func ParseEcosystem(s string) (Ecosystem, error) {
 	for _, e := range Ecosystems() {
 		names = append(names, string(e))
 	}
+	if f := familyCalled(s); f != nil {
+		return "", fault.Invalid("%q is no ecosystem; here it is %s", excerpt.Of(s, maxQuoted), f.ecosystem())
+	}
 	return "", fault.Invalid("%q is no ecosystem; write %s", excerpt.Of(s, maxQuoted), listed(names, "or"))
+}
+
+// EcosystemCalled also accepts what people call an ecosystem: its clients and registries
+// ("npm", "pip"). It is for questions; documents are to say one thing in one way.
+func EcosystemCalled(s string) (Ecosystem, error) {
+	if f := familyCalled(s); f != nil {
+		return f.ecosystem(), nil
+	}
+	return ParseEcosystem(s)
+}
+
+func familyCalled(s string) family {
+	for _, f := range families() {
+		if slices.Contains(f.words(), strings.ToLower(s)) {
+			return f
+		}
+	}
+	return nil
 }
 
 // New makes a Ref of a name and a version as somebody spelled them; version ""

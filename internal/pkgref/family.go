@@ -13,6 +13,8 @@ type family interface {
 	grammar() grammar
 	lockfiles() []Lockfile
 
+	// words are what people call it besides: by its clients and registries.
+	words() []string
 	// name and version give the one spelling of what somebody wrote; false: no package
 	// can have it.
 	name(written string) (canonical string, ok bool)

@@ -15,6 +15,7 @@ const Go Ecosystem = "go"
 type goFamily struct{ ordinary }
 
 func (goFamily) ecosystem() Ecosystem                  { return Go }
+func (goFamily) words() []string                       { return []string{"golang"} }
 func (goFamily) grammar() grammar                      { return goGrammar }
 func (goFamily) name(written string) (string, bool)    { return goName(written) }
 func (goFamily) version(written string) (string, bool) { return written, goVersion(written) }

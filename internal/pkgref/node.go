@@ -12,6 +12,7 @@ const Node Ecosystem = "node"
 type nodeFamily struct{ ordinary }
 
 func (nodeFamily) ecosystem() Ecosystem                      { return Node }
+func (nodeFamily) words() []string                           { return []string{"npm", "pnpm", "nodejs", "javascript", "js"} }
 func (nodeFamily) grammar() grammar                          { return nodeGrammar }
 func (nodeFamily) name(written string) (string, bool)        { return nodeName(written) }
 func (nodeFamily) alias(name, spec string) (of, rang string) { return NodeAlias(name, spec) }

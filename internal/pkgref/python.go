@@ -12,6 +12,7 @@ const Python Ecosystem = "python"
 type pythonFamily struct{ ordinary }
 
 func (pythonFamily) ecosystem() Ecosystem               { return Python }
+func (pythonFamily) words() []string                    { return []string{"pip", "uv", "pypi", "py"} }
 func (pythonFamily) grammar() grammar                   { return pep440Grammar }
 func (pythonFamily) name(written string) (string, bool) { return pythonName(written) }
 

@@ -8,6 +8,7 @@ const Rust Ecosystem = "rust"
 type rustFamily struct{ ordinary }
 
 func (rustFamily) ecosystem() Ecosystem               { return Rust }
+func (rustFamily) words() []string                    { return []string{"cargo", "crates"} }
 func (rustFamily) grammar() grammar                   { return semanticGrammar }
 func (rustFamily) name(written string) (string, bool) { return rustName(written) }
 

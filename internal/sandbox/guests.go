@@ -46,6 +46,7 @@ type identity struct {
 	proxy     bool             // the policy wants one
 	pids      int
 	owned     []string // below the home, on the way to what is kept there
+	polls     bool     // no event tells of what the host changes in a mount
 }
 
 // user is who runs commands: the template's user, or the one asked for in its place.
@@ -97,6 +98,9 @@ func (g *guests) mayShow(info Info) error {
 func (g *guests) environment(who identity) map[string]string {
 	// /tmp is memory and small; a big download belongs on the disk.
 	env := map[string]string{"TMPDIR": "/var/tmp"}
+	if who.polls {
+		maps.Copy(env, pollingEnv())
+	}
 	maps.Copy(env, g.cfg.ClientSettings)
 	maps.Copy(env, who.template.Env)
 	maps.Copy(env, g.cfg.ClientEnv())
@@ -153,6 +157,7 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 	who := identity{
 		info: s.info, template: tpl, env: kept.Env, variables: placeholderVariables(s.policy, s.info.Placeholders),
 		workspace: s.policy.Workspace(), proxy: s.policy.NetworkProxy(), pids: kept.Spec.Limits.Pids,
+		polls: missesHostEvents(s.info, engines(g.cfg.Engines).wall(ctx, s.info.Engine)),
 	}
 	who.caPEM, who.names, err = trustOf(ctx, g.cfg, s.policy, g.cfg.Door.Trusted(s.info.ID))
 	return who, kept, err

@@ -53,6 +53,7 @@ type plan struct {
 	proxy     bool              // the policy wants one inside
 	variables map[string]string // with placeholders
 	owned     []string          // directories below the home
+	polls     bool              // identity's
 	claimed   engine.Instance   // out of the pool; nil: it is to be made
 	follow    func()            // follows the commands that go on in a copy; nil: there are none
 }
@@ -60,7 +61,7 @@ type plan struct {
 // identity is what the guest is told, with the request's environment.
 func (p *plan) identity(env map[string]string) identity {
 	return identity{
-		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids, owned: p.owned,
+		info: p.info, template: p.template, env: env, variables: p.variables, names: p.names, caPEM: p.caPEM, workspace: p.workspace, proxy: p.proxy, pids: p.spec.Limits.Pids, owned: p.owned, polls: p.polls,
 	}
 }
 
@@ -98,6 +99,7 @@ func (l *planner) plan(ctx context.Context, req Request) (*plan, error) {
 	p.variables = placeholderVariables(req.Policy, p.info.Placeholders)
 	p.spec, err = l.spec(ctx, req, p)
 	p.info.Limits = p.spec.Limits
+	p.polls = missesHostEvents(p.info, caps.Wall)
 	return p, err
 }
 

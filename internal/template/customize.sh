@@ -103,6 +103,22 @@ mkdir -p "$root/workspace" "$root/.cofferdam/bin"
 chown -R 1000:1000 "$root$agent" "$root/workspace"
 chmod 0755 "$root$agent"
 
+# --- locales ------------------------------------------------------------
+# A program that asks for a locale that is not there falls back to C without a word.
+# These are made before the tools are waited for, so that they cost no time of their own.
+if [ -d "$root/usr/share/i18n/locales" ]; then
+	step locales
+	mkdir -p "$root/usr/lib/locale"
+	for l in de_DE en_GB en_US es_ES fr_FR it_IT ja_JP ko_KR nl_NL pl_PL pt_BR ru_RU tr_TR zh_CN zh_TW; do
+		inside 0:0 localedef -i "$l" -f UTF-8 "$l.UTF-8"
+	done
+fi
+# matplotlib takes a letter that its first font lacks from the next one that is named, and
+# looks at no font that is not. The template's environment names this file: homes differ by
+# user. A file in the directory where a program runs goes before it.
+[ ! -e "$root/usr/share/fonts/truetype/wqy" ] ||
+	echo 'font.family: DejaVu Sans, WenQuanYi Micro Hei, Symbola' >"$root/etc/matplotlibrc"
+
 # --- tools --------------------------------------------------------------
 if [ -n "$TOOLS" ]; then
 	step waiting

@@ -182,7 +182,7 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	b.say(Progress{Step: "digest", Percent: 96})
 	t := Template{
 		Name: b.layout.name, User: agentUser, Home: agentHome, Recipe: b.store.recipe(b.layout),
-		Env:   debianEnv(),
+		Env:   debianEnv(b.layout),
 		Roots: "/etc/ssl/certs/ca-certificates.crt",
 		// The same content has the same digest; when it was made is no part of it.
 		Created: time.Now().UTC().Truncate(time.Second),
@@ -212,8 +212,8 @@ func (b *debianBuild) finish(ctx context.Context) (Template, error) {
 	return t, nil
 }
 
-func debianEnv() map[string]string {
-	return map[string]string{
+func debianEnv(l layout) map[string]string {
+	env := map[string]string{
 		"PATH": agentHome + "/.venv/bin:" + agentHome + "/.local/bin:" + agentHome + "/go/bin:" +
 			"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin",
 		"VIRTUAL_ENV": agentHome + "/.venv",
@@ -227,4 +227,8 @@ func debianEnv() map[string]string {
 		// compiles it once in every sandbox; go looks there only if it is told to.
 		"GODEBUG": "installgoroot=all",
 	}
+	if l.wheels {
+		env["MATPLOTLIBRC"] = "/etc/matplotlibrc"
+	}
+	return env
 }

@@ -98,7 +98,7 @@ func TestWhoNamesNoTemplate(t *testing.T) {
 func TestHaving(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
-		"npm": "debian dev code-interpreter", "uv": "debian dev code-interpreter", "python3": "debian dev code-interpreter", "gcc": "dev", "rg": "dev", "no-such": "", "": "", "usr/local/bin/uv": "",
+		"npm": "debian dev code-interpreter", "uv": "debian dev code-interpreter", "python3": "debian dev code-interpreter", "gcc": "dev", "tmux": "dev", "rg": "debian dev code-interpreter", "no-such": "", "": "", "usr/local/bin/uv": "",
 	} {
 		if got := strings.Join(Having(program), " "); got != want {
 			t.Errorf("%s: %q, want %q", program, got, want)

@@ -26,25 +26,28 @@ func layouts() []layout {
 		about: "a small Debian with python3, pip, uv, node, npm, pnpm, go, git and the usual tools; built once",
 		packages: []string{
 			"python3", "python3-pip", "python3-venv", "ca-certificates", "git", "bash",
-			"coreutils", "curl", "procps", "less", "nano", "xz-utils", "unzip", "patch",
+			"coreutils", "curl", "procps", "less", "nano", "xz-utils", "zip", "unzip", "patch",
+			"file", "jq", "ripgrep", "make", // agents call these without asking whether they are there
+			"tzdata", "locales",
 			"libstdc++6", "libatomic1", // of node
 			"openssh-sftp-server", // scp and sftp into a sandbox
 		},
 		tools: true,
 		programs: []string{
-			"python3", "pip", "pip3", "git", "curl", "less", "nano", "xz", "unzip", "patch", "ps", "top", "free", "pgrep", "pkill", "watch",
+			"python3", "pip", "pip3", "git", "curl", "less", "nano", "xz", "zip", "unzip", "patch", "file", "jq", "rg", "make", "ps", "top", "free", "pgrep", "pkill", "watch",
 		},
 	}
 	dev := debian
 	dev.name = NameDev
-	dev.about = "debian with a C compiler, make, jq, ripgrep, vim, tmux, ssh and manual pages; larger, built once"
-	dev.packages = append(slices.Clone(debian.packages), "gcc", "g++", "make", "libc6-dev", "jq", "ripgrep", "vim-tiny", "tmux", "man-db", "manpages", "openssh-client")
-	dev.programs = append(slices.Clone(debian.programs), "gcc", "cc", "g++", "c++", "make", "ld", "as", "ar", "jq", "rg", "vi", "vim.tiny", "tmux", "man", "ssh", "scp", "sftp", "ssh-keygen")
+	dev.about = "debian with a C compiler, vim, tmux, ssh and manual pages; larger, built once"
+	dev.packages = append(slices.Clone(debian.packages), "gcc", "g++", "libc6-dev", "vim-tiny", "tmux", "man-db", "manpages", "openssh-client")
+	dev.programs = append(slices.Clone(debian.programs), "gcc", "cc", "g++", "c++", "ld", "as", "ar", "vi", "vim.tiny", "tmux", "man", "ssh", "scp", "sftp", "ssh-keygen")
 	dev.manuals = true
 	interpreter := debian
 	interpreter.name = NameInterpreter
-	interpreter.about = "debian with kernels for Python and R, numpy, pandas and matplotlib, for the code interpreter; built once"
-	interpreter.packages = append(slices.Clone(debian.packages), "r-base-core")
+	interpreter.about = "debian with kernels for Python and R, numpy, pandas, matplotlib and fonts for Chinese, Japanese, Korean and emoji, for the code interpreter; built once"
+	interpreter.packages = append(slices.Clone(debian.packages), "r-base-core",
+		"fonts-dejavu-core", "fonts-wqy-microhei", "fonts-symbola", "fonts-noto-color-emoji")
 	interpreter.programs = append(slices.Clone(debian.programs), "R", "Rscript")
 	interpreter.wheels = true
 	return []layout{debian, dev, interpreter, {

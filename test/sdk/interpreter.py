@@ -67,6 +67,11 @@ def results():
     assert [png(one) for one in r.results] == [b"PNG", b"PNG"], r
     assert box.run_code("import io; image.save(io.BytesIO(), 'PNG')").results == []
     assert box.run_code("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.savefig('/tmp/drawn.png'); plt.close()").results == []
+    # A letter that no font has is drawn as a box, with a warning.
+    r = box.run_code("plt.title('漢字 かな 한글 😀'); plt.savefig('/tmp/letters.png'); plt.close()")
+    assert r.error is None and not r.logs.stderr, r
+    r = box.run_code("plt.title('\\U0001FAE9'); plt.savefig('/tmp/letters.png'); plt.close()")
+    assert "missing from" in "".join(r.logs.stderr), r
     ok("images, and those that a cell saves")
 
 

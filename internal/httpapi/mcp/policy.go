@@ -86,7 +86,7 @@ func (p *peer) policy(ctx context.Context) (*policy.Policy, error) {
 }
 
 func decide(parsed *policy.Policy, in policyInput) (*decision, error) {
-	of, err := pkgref.ParseEcosystem(in.Ecosystem)
+	of, err := pkgref.EcosystemCalled(in.Ecosystem)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // requirementsFormat reads requirements files, as pip does.
@@ -80,7 +81,7 @@ func readRequirements(w *manifest.Wants, m manifest.Text) error {
 			leaveOut(w, m.File, l.number, text, why)
 			continue
 		}
-		note(w, m.File, l.number, text)
+		noteRange(w, m.File, l.number, text)
 	}
 	return nil
 }
@@ -150,9 +151,22 @@ func keepNames(w *manifest.Wants, text string) (has bool) {
 	return has
 }
 
-// note notes a requirement.
+// note notes a requirement of any version: one of a build, which has its own releases beside those that a project is installed
+// with, or of a part that not everybody installs.
 func note(w *manifest.Wants, file string, number int, text string) {
+	noteAmong(w, file, number, text, false)
+}
+
+// noteRange notes a requirement that holds for whatever is installed with it.
+func noteRange(w *manifest.Wants, file string, number int, text string) {
+	noteAmong(w, file, number, text, true)
+}
+
+func noteAmong(w *manifest.Wants, file string, number int, text string, holds bool) {
 	r, ok := parseRequirement(text)
+	if _, understood := pkgref.ParseRange(pkgref.Python, r.among); !holds || !understood {
+		r.among = ""
+	}
 	switch {
 	case !ok:
 		keepNames(w, text)
@@ -161,7 +175,7 @@ func note(w *manifest.Wants, file string, number int, text string) {
 		w.LeaveOut(file, number, text, "it comes from an address, so its name is not allowed from the registry")
 		w.Keep(r.name)
 	default:
-		w.Add(r.name, file, number)
+		w.AddRange(r.name, r.among, file, number)
 	}
 }
 

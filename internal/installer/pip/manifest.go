@@ -124,7 +124,9 @@ func (p pyprojectReader) project() {
 		return
 	}
 	p.w.Keep(project.Name) // a project may ask for its own extras
-	p.add(project.Dependencies...)
+	for _, l := range project.Dependencies {
+		noteRange(p.w, p.m.File, p.m.LineOf(l), l)
+	}
 	for _, name := range slices.Sorted(maps.Keys(project.Optional)) {
 		p.add(project.Optional[name]...)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
-// judge is what pip's own copy of packaging says of each requirement: its name with its extras, and whether it has an address.
+// judge is what pip's own copy of packaging says of each requirement: its name with its extras, whether it has an address, and the clauses of its versions.
 const judge = `
 import json, sys
 from pip._vendor.packaging.requirements import Requirement
@@ -26,7 +26,8 @@ def one(text):
         r = Requirement(text)
     except Exception: # of some releases: InvalidSpecifier
         return None
-    return {"Name": r.name, "Extras": sorted(r.extras), "URL": r.url or ""}
+    return {"Name": r.name, "Extras": sorted(r.extras), "URL": r.url or "",
+            "Among": sorted(set(str(s) for s in r.specifier)) if not r.marker else []}
 json.dump([one(t) for t in json.load(sys.stdin)], sys.stdout)
 `
 
@@ -35,6 +36,7 @@ type said struct {
 	Name   string
 	Extras []string
 	URL    string
+	Among  []string // the clauses of its versions; none where a marker decides
 }
 
 // rounds is how many of something are made: all, if COFFERDAM_LONG is set.
@@ -129,6 +131,16 @@ func TestRequirementsAsPackagingReadsThem(t *testing.T) {
 		slices.Sort(list)
 		if !ok || name != want.Name || !slices.Equal(slices.Compact(list), want.Extras) || (got.url != "") != (want.URL != "") {
 			t.Fatalf("%q: packaging says %+v, and here it is %+v, %t", texts[i], *want, got, ok)
+		}
+		var clauses []string
+		for one := range strings.SplitSeq(strings.Join(strings.Fields(got.among), ""), ",") {
+			if one != "" {
+				clauses = append(clauses, one)
+			}
+		}
+		slices.Sort(clauses)
+		if clauses = slices.Compact(clauses); !slices.Equal(clauses, want.Among) {
+			t.Fatalf("%q: packaging says %q of its versions, and here they are %q", texts[i], want.Among, got.among)
 		}
 	}
 	if read < len(texts)/3 || refused < len(texts)/50 {

@@ -9,6 +9,9 @@ import (
 type requirement struct {
 	name string // with its extras
 	url  string // where it comes from, if not from an index
+	// among is the range of its versions, as it is written; "": any, or it is asked for only where
+	// a marker holds.
+	among string
 }
 
 var (
@@ -34,11 +37,15 @@ func parseRequirement(text string) (r requirement, ok bool) {
 			r.name += extras
 		}
 	}
+	among, _, marked := strings.Cut(text, ";")
+	if !marked {
+		r.among = strings.Trim(strings.TrimSuffix(strings.TrimPrefix(among, "("), ")"), blanks)
+	}
 	switch {
 	case text == "", strings.HasPrefix(text, ";"), strings.HasPrefix(text, "("):
 		return r, true
 	case strings.HasPrefix(text, "@"):
-		r.url = strings.TrimLeft(text[1:], blanks)
+		r.url, r.among = strings.TrimLeft(text[1:], blanks), ""
 		return r, r.url != "" && r.url[0] != ';'
 	}
 	return r, startOfClause.MatchString(text)

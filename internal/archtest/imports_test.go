@@ -33,6 +33,7 @@ func layers() []struct {
 		{"internal/fault", 0},
 		{"internal/filelock", 0},
 		{"internal/hostpath", 0},
+		{"internal/hostload", 0},
 		{"internal/faultpoint", 0},
 		{"internal/contents", 0},
 		{"internal/pkgref", 0},

@@ -70,6 +70,8 @@ type Config struct {
 	Freeze Freeze `yaml:"freeze"`
 	// Snapshots is about copies of sandboxes.
 	Snapshots Snapshots `yaml:"snapshots"`
+	// Overcommit is about how much sandboxes are promised together.
+	Overcommit Overcommit `yaml:"overcommit"`
 	// Processes are the limits of the programs that serve sandboxes.
 	Processes Processes `yaml:"processes"`
 	// Pool is what is kept ready for them.
@@ -193,7 +195,7 @@ func (c Config) check(trees []hostpath.Tree) error {
 	if _, err := c.ToolSet(secret.NewBroker(declared, time.Now), nil); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {

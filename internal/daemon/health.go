@@ -105,6 +105,7 @@ func (d *Daemon) checks() []check {
 			_, err := d.templates.Get(ctx, d.opts.Config.DefaultTemplate)
 			return err
 		}},
+		{"room", func(context.Context) error { return d.sandboxes.Room() }},
 	}
 }
 

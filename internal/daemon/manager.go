@@ -57,8 +57,8 @@ func (d *Daemon) startManager(ctx context.Context) error {
 		Trust: d.gateway.trusted, TrustHosts: d.hosts.CAPEM, ClientSettings: clientSettings(), ClientEnv: d.gateway.clientEnv, AgentDir: p.Agent(), EmptyFile: filepath.Join(p.Agent(), emptyName),
 		Own: []string{p.State, p.Runtime}, Written: record, Hidden: hidden, Seen: seenOf(d), Projects: func() ([]string, error) { return project.Dirs(p.Projects()) }, Copies: withoutLinks(p.Workspaces()), Programs: func() []string { return d.opts.Config.HostFiles(p) }, ToolHomes: d.opts.Config.ToolHomes, OwnPrograms: ownPrograms(d.opts.Executable, runsc), PolicyDir: p.Policies(), BaselineDir: p.Baselines(),
 		DefaultTemplate: d.opts.Config.DefaultTemplate, Log: d.opts.Log, Journal: watched.Journal(d.journal, d.telemetry), Observer: watched.Observer(d.telemetry),
-		Warm:  func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
-		Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
+		Warm: func(ctx context.Context, u commands.Unclaimed) error { return interpreter.Warm(ctx, u, u.Home) },
+		Host: promisable(d.opts.Config.Overcommit, d.opts.Log), Queue: d.followQueue(ctx), FreezeAfter: time.Duration(d.opts.Config.Freeze.After),
 		Shelf: waiting.NewShelf(p.Frozen(), waiting.Room{
 			Bytes: int64(d.opts.Config.Freeze.MaxBytes), Count: d.opts.Config.Freeze.MaxCount, Reserve: int64(d.opts.Config.Freeze.Reserve),
 		}),

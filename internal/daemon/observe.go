@@ -2,9 +2,6 @@ package daemon
 
 import (
 	"context"
-	"io/fs"
-	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -50,6 +47,7 @@ func (d *Daemon) closeTelemetry() {
 // there.
 func (d *Daemon) watchParts() {
 	size := &sizeOf{dir: d.opts.Paths.Audit()}
+	size.add() // the first scrape has it
 	d.telemetry.Watch(telemetry.Sources{
 		Sandboxes: d.countSandboxes,
 		Pool: func() telemetry.Pool {
@@ -59,8 +57,10 @@ func (d *Daemon) watchParts() {
 		Pending: d.approvals.queue.Waiting,
 		Log: func() telemetry.LogSize {
 			next, _ := d.log.End()
-			return telemetry.LogSize{Records: int64(next), Bytes: size.bytes()}
+			bytes, _ := size.bytes()
+			return telemetry.LogSize{Records: int64(next), Bytes: bytes}
 		},
+		Load: watchLoad(d.opts, d.sandboxes),
 		Jump: func() time.Duration { return d.clock.Read().Jump() },
 		Ready: func() map[string]bool {
 			passes := map[string]bool{}
@@ -86,37 +86,4 @@ func (d *Daemon) countSandboxes() map[string]int {
 		counts[string(state)]++
 	}
 	return counts
-}
-
-// sizeKept is how long the size of a directory is believed.
-const sizeKept = 30 * time.Second
-
-// sizeOf is how much the files of a directory have, in bytes.
-type sizeOf struct {
-	dir string
-
-	mu    sync.Mutex // guards what follows
-	last  int64
-	taken time.Time
-}
-
-func (s *sizeOf) bytes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.taken) < sizeKept {
-		return s.last
-	}
-	var total int64
-	// What is renamed or sealed meanwhile is counted the next time.
-	_ = filepath.WalkDir(s.dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return nil //nolint:nilerr // as above
-		}
-		if info, err := e.Info(); err == nil {
-			total += info.Size()
-		}
-		return nil
-	})
-	s.last, s.taken = total, time.Now()
-	return total
 }

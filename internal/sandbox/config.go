@@ -16,6 +16,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/outgoing"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/snapshots"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/scan"
@@ -35,6 +36,8 @@ type Config struct {
 	Keeper      *keeper.Client
 	Templates   templates
 	Door        *admission.Controller
+	// Host is how much sandboxes may be promised together.
+	Host quota.Host
 	// Scans are the rules for what leaves sandboxes; nil: all that there are.
 	Scans func() *scan.Set
 	// Hold counts what is kept for whoever asks in a context; nil: nobody does.

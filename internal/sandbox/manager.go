@@ -64,7 +64,7 @@ func New(given Config) *Manager {
 		cfg: cfg, registry: known, background: b, documents: newDocuments(cfg.PolicyDir), spans: spans{cfg.Observer, known},
 		inside: &inside{cfg: cfg, registry: known, background: b, outgoing: scans}, ready: newReady(cfg, known, b), replacements: newReplacements(cfg.Door, known),
 		tracker: &tracker{
-			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(),
+			journal: journal.NewFeed(b.ctx, &b.group, cfg.Journal, cfg.Log), ends: ends.New(times.expired), quotas: quota.NewBook(cfg.Host),
 			boot: cfg.Boot, background: b, log: cfg.Log,
 		},
 	}

@@ -1,19 +1,17 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostload"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/pool"
@@ -167,11 +165,11 @@ const (
 
 // Room implements pool.Maker.
 func (r *ready) Room(_ context.Context, c pool.Class) error {
-	available, err := memoryAvailable("/proc/meminfo")
+	memory, err := hostload.ReadMemory("/proc/meminfo")
 	if err != nil {
 		return err
 	}
-	return roomFor(c, available)
+	return roomFor(c, memory.Available)
 }
 
 // roomFor tells whether a member of a class fits into what is available, so that the reserve
@@ -189,22 +187,4 @@ func roomFor(c pool.Class, available int64) error {
 		return fault.New(fault.ErrUnavailable, "%d MiB of memory are available, and %d must stay so", available>>20, memoryReserve>>20)
 	}
 	return nil
-}
-
-// memoryAvailable reads what the kernel thinks that can be had without swapping.
-func memoryAvailable(path string) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var kib int64
-		if rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:"); ok {
-			_, err := fmt.Sscan(rest, &kib)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.Join(lines.Err(), fmt.Errorf("%s does not tell how much memory is available", path))
 }

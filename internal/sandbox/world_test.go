@@ -23,6 +23,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/homes"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 	"github.com/cofferdam-dev/cofferdam/internal/store"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
@@ -45,6 +46,7 @@ type world struct {
 	Log         *slog.Logger                          `json:"-"`
 	FreezeAfter time.Duration
 	Reserve     int64
+	Host        quota.Host
 	EndRetry    time.Duration
 	OwnKernel   bool // of its sandboxes
 }
@@ -124,7 +126,7 @@ func (w *world) start(ctx context.Context) (*daemon, error) {
 		ClientEnv: func() map[string]string { return nil },
 		AgentDir:  w.path("agent"), EmptyFile: "/dev/null", PolicyDir: w.path("policies"), BaselineDir: w.path("baselines"), DefaultTemplate: "plain",
 		Homes: homes.NewShelf(w.path("homes")), Queue: queue, Shelf: waiting.NewShelf(w.path("frozen"), waiting.Room{Bytes: 1 << 40, Count: 500}), FreezeAfter: w.FreezeAfter,
-		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Boot: w.Boot, EndRetry: w.EndRetry,
+		Log: logger, Journal: journal, Reserve: max(w.Reserve, 1), Host: w.Host, Boot: w.Boot, EndRetry: w.EndRetry,
 	})
 	if w.Made != nil {
 		w.Made(d.Manager)

@@ -152,13 +152,21 @@ func TestWhatIsLookedUp(t *testing.T) {
 		Pending:   func() int { return 4 },
 		Jump:      func() time.Duration { return -time.Hour },
 		Log:       func() LogSize { return LogSize{Records: 10, Bytes: 2_000} },
-		Ready:     func() map[string]bool { return map[string]bool{"log": true, "gateway": false} },
+		Load: func() Load {
+			return Load{
+				PromisedCPU: 2.5, PromisedMemory: 4096, CPU: 8, Memory: 2048, MemoryAvailable: 1024, Waiting: map[string]int{"create": 7},
+				Bytes: map[string]int64{"cache": 11}, Pressure: map[string]Pressure{"io": {Some: 0.5, Full: 0.25}},
+			}
+		},
+		Ready: func() map[string]bool { return map[string]bool{"log": true, "gateway": false} },
 	})
 	has(t, tel,
 		`cofferdam_sandboxes{state="running"} 3`, `cofferdam_sandboxes{state="paused"} 0`, `cofferdam_pool_ready 2`,
 		`cofferdam_pool_claims_total{result="hit"} 5`, `cofferdam_pool_claims_total{result="miss"} 1`, `cofferdam_approvals_pending 4`,
 		`cofferdam_log_records 10`, `cofferdam_log_bytes 2000`, `cofferdam_ready{check="log"} 1`, `cofferdam_ready{check="gateway"} 0`, `cofferdam_clock_jump_seconds -3600`,
 		`cofferdam_build_info{version="1.2.3"} 1`,
+		`cofferdam_promised_cpus 2.5`, `cofferdam_host_cpus 8`, `cofferdam_promised_memory_bytes 4096`, `cofferdam_host_memory_bytes 2048`, `cofferdam_host_memory_available_bytes 1024`,
+		`cofferdam_turns_waiting{for="create"} 7`, `cofferdam_directory_bytes{directory="cache"} 11`, `cofferdam_host_pressure_ratio{kind="some",resource="io"} 0.5`, `cofferdam_host_pressure_ratio{kind="full",resource="io"} 0.25`,
 	)
 	if text := scrape(t, tel); !strings.Contains(text, "\ngo_goroutines ") || !strings.Contains(text, "\nprocess_open_fds ") {
 		t.Error("the runtime's own are missing")

@@ -4,7 +4,8 @@
 // Vocabulary: a *share* is what one sandbox has of its token's quota; a share at
 // *rest* is that of a sandbox on disk, which has no CPU and no memory; the *rate*
 // is how many sandboxes a token may begin in a minute, as a bucket that fills up
-// evenly and holds a minute's worth.
+// evenly and holds a minute's worth; what sandboxes are *promised* is the sum of
+// their shares that do not rest, of all tokens and of none.
 package quota
 
 import (
@@ -34,6 +35,8 @@ const MaxLockBytes = 128 << 20
 // Book has the shares of all sandboxes. Safe for concurrent use: a check and what
 // it admits are one step, so no number of requests at once gets past a quota.
 type Book struct {
+	host Host
+
 	mu      sync.Mutex // guards what follows
 	shares  map[string]*held
 	buckets map[string]*bucket // by token
@@ -50,8 +53,61 @@ type bucket struct {
 	at    time.Time
 }
 
+// Host is how much may be promised together. 0: any amount.
+type Host struct {
+	CPU         float64
+	MemoryBytes int64
+}
+
 // NewBook makes an empty one.
-func NewBook() *Book { return &Book{shares: map[string]*held{}, buckets: map[string]*bucket{}} }
+func NewBook(host Host) *Book {
+	return &Book{host: host, shares: map[string]*held{}, buckets: map[string]*bucket{}}
+}
+
+// Promised is what all sandboxes that are not at rest have, and how many shares there are.
+func (b *Book) Promised() (sum Share, count int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.promised(), len(b.shares)
+}
+
+// promised needs mu.
+func (b *Book) promised() (sum Share) {
+	for _, h := range b.shares {
+		if !h.rests {
+			sum.CPU += h.CPU
+			sum.MemoryBytes += h.MemoryBytes
+		}
+	}
+	return sum
+}
+
+// MayPromise tells whether the host may promise so much more: nil, or fault.ErrExhausted.
+func (b *Book) MayPromise(more Share) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mayPromise(more)
+}
+
+// mayPromise needs mu.
+func (b *Book) mayPromise(more Share) error {
+	has := b.promised()
+	const full = "this host is full: its sandboxes are promised %s, with this one they would be %s, and overcommit.%s allows %s; end or pause one, or wait until one ends"
+	switch {
+	case b.host.MemoryBytes > 0 && more.MemoryBytes > b.host.MemoryBytes:
+		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.memory allows this host's sandboxes %s together", size(more.MemoryBytes, "memory"), size(b.host.MemoryBytes, "memory"))
+	case b.host.CPU > 0 && more.CPU > b.host.CPU+1e-9:
+		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.cpu allows this host's sandboxes %s together", cores(more.CPU), cores(b.host.CPU))
+	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > b.host.MemoryBytes:
+		return fault.Exhausted(whenFull, full, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), "memory", size(b.host.MemoryBytes, "memory"))
+	case b.host.CPU > 0 && has.CPU+more.CPU > b.host.CPU+1e-9: // sums of decimal fractions
+		return fault.Exhausted(whenFull, full, cores(has.CPU), cores(has.CPU+more.CPU), "cpu", cores(b.host.CPU))
+	}
+	return nil
+}
+
+// whenFull is when to ask a full host again. Nobody knows when a sandbox ends.
+const whenFull = 30 * time.Second
 
 // Take gives a sandbox that is to be made its share, or refuses it with
 // fault.ErrExhausted: with a time to wait where that is all it takes. What is
@@ -59,6 +115,9 @@ func NewBook() *Book { return &Book{shares: map[string]*held{}, buckets: map[str
 func (b *Book) Take(id string, s Share, q token.Quota) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.mayPromise(s); err != nil {
+		return err
+	}
 	if s.Token != "" {
 		if err := b.fits(s, q, 1); err != nil {
 			return err
@@ -106,8 +165,11 @@ func (b *Book) Wake(id string, q token.Quota) error {
 	if h == nil || !h.rests {
 		return nil
 	}
+	more := Share{Token: h.Token, CPU: h.CPU, MemoryBytes: h.MemoryBytes}
+	if err := b.mayPromise(more); err != nil {
+		return err
+	}
 	if h.Token != "" {
-		more := Share{Token: h.Token, CPU: h.CPU, MemoryBytes: h.MemoryBytes}
 		if err := b.fits(more, q, 0); err != nil {
 			return err
 		}

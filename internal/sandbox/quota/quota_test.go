@@ -44,7 +44,7 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := quota.NewBook()
+			b := quota.NewBook(quota.Host{})
 			for i := range c.fit {
 				if err := b.Take(fmt.Sprint(i), share, c.quota); err != nil {
 					t.Fatalf("%d: %v", i, err)
@@ -74,7 +74,7 @@ func TestRest(t *testing.T) {
 	t.Parallel()
 	q := token.Quota{Sandboxes: 2, CPU: 1, MemoryBytes: 1 << 30, DiskBytes: 2 << 30}
 	share := quota.Share{Token: "t", CPU: 1, MemoryBytes: 1 << 30, DiskBytes: 1 << 30}
-	b := quota.NewBook()
+	b := quota.NewBook(quota.Host{})
 	if err := b.Take("a", share, q); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestRest(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, q := quota.NewBook(), token.Quota{CreatesPerMinute: 6, Sandboxes: 100}
+		b, q := quota.NewBook(quota.Host{}), token.Quota{CreatesPerMinute: 6, Sandboxes: 100}
 		n := 0
 		take := func() error {
 			n++
@@ -136,7 +136,7 @@ func TestRate(t *testing.T) {
 // TestAtOnce: fifty at once do not get past a quota of seven.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
-	b := quota.NewBook()
+	b := quota.NewBook(quota.Host{})
 	var group sync.WaitGroup
 	var taken atomic.Int64
 	for i := range 50 {
@@ -151,3 +151,51 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("%d were taken", taken.Load())
 	}
 }
+
+// TestAHostIsPromisedOnce: what all sandboxes have together is bounded, whoever has them, and
+// also those of no token. One at rest is promised nothing, and wakes only where there is room.
+func TestAHostIsPromisedOnce(t *testing.T) {
+	t.Parallel()
+	share := func(token string) quota.Share { return quota.Share{Token: token, CPU: 2, MemoryBytes: 2 << 30} }
+	for name, c := range map[string]struct {
+		host  quota.Host
+		words []string
+	}{
+		"memory": {quota.Host{MemoryBytes: 6 << 30}, []string{"this host is full", "6144 MiB of memory", "8192 MiB of memory", "overcommit.memory"}},
+		"cpu":    {quota.Host{CPU: 6}, []string{"this host is full", "6 CPU", "8 CPU", "overcommit.cpu"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := quota.NewBook(c.host)
+			for i, token := range []string{"", "t", "u"} {
+				if err := b.Take(fmt.Sprint(i), share(token), token3()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, token := range []string{"", "t", "v"} {
+				refused(t, b.Take("more", share(token), token3()), c.words...)
+			}
+			refused(t, b.MayPromise(share("")), c.words...)
+			if wait := fault.RetryAfter(b.MayPromise(share(""))); wait <= 0 {
+				t.Error("nothing says when to ask again")
+			}
+			b.Rest("0")
+			if sum, n := b.Promised(); sum.CPU != 4 || sum.MemoryBytes != 4<<30 || n != 3 {
+				t.Errorf("%d shares are promised %+v", n, sum)
+			}
+			if err := b.Take("more", share("v"), token3()); err != nil {
+				t.Error(err)
+			}
+			refused(t, b.Wake("0", token3()), c.words...)
+			b.Drop("more")
+			if err := b.Wake("0", token3()); err != nil {
+				t.Error(err)
+			}
+			b.Put("there", share("w"), false) // whatever the host says: it is there
+			large := quota.Share{CPU: 7, MemoryBytes: 7 << 30}
+			refused(t, quota.NewBook(c.host).MayPromise(large), "together", "overcommit."+name)
+		})
+	}
+}
+
+func token3() token.Quota { return token.Quota{Sandboxes: 3} }

@@ -50,6 +50,9 @@ func NewShelf(dir string, room Room) *Shelf {
 	return &Shelf{dir: dir, room: room, freezes: turns.New(atOnce()), thaws: turns.New(atOnce()), images: map[string]shelved{}}
 }
 
+// Waiting is how many wait for their turn to freeze or to thaw a sandbox.
+func (s *Shelf) Waiting() (freezes, thaws int) { return s.freezes.Waiting(), s.thaws.Waiting() }
+
 // Path is where a sandbox's image lies, or would.
 func (s *Shelf) Path(id string) string { return filepath.Join(s.dir, id) }
 

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/config"
+	"github.com/cofferdam-dev/cofferdam/internal/hostload"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
+)
+
+// TestPromisable: the factors are of this host's memory and processors, and none bounds nothing.
+func TestPromisable(t *testing.T) {
+	t.Parallel()
+	memory, err := hostload.ReadMemory(memoryFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	for o, want := range map[config.Overcommit]quota.Host{
+		{}:                    {},
+		{Memory: 2, CPU: 1.5}: {MemoryBytes: 2 * memory.Total, CPU: 1.5 * float64(runtime.NumCPU())},
+		{Memory: 1e-12}:       {MemoryBytes: 1},
+	} {
+		got := promisable(o, log)
+		if math.Abs(float64(got.MemoryBytes-want.MemoryBytes)) > 1 || got.CPU != want.CPU {
+			t.Errorf("%+v: %+v, want %+v", o, got, want)
+		}
+	}
+}
+
+// TestSizesAreAddedUpBeside: whoever asks does not wait, and is told of no sum before there is
+// one; one that is kept is believed for a while.
+func TestSizesAreAddedUpBeside(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name string) {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &sizeOf{dir: dir}
+		put("a")
+		if n, known := s.bytes(); known {
+			t.Errorf("%d bytes are known at once", n)
+		}
+		synctest.Wait()
+		if n, known := s.bytes(); n != 1<<20 || !known {
+			t.Errorf("%d bytes, known: %t", n, known)
+		}
+		put("b")
+		time.Sleep(sizeKept - time.Second)
+		s.bytes()
+		synctest.Wait()
+		if n, _ := s.bytes(); n != 1<<20 {
+			t.Errorf("it was added up anew: %d", n)
+		}
+		time.Sleep(2 * time.Second)
+		s.bytes()
+		synctest.Wait()
+		if n, _ := s.bytes(); n != 2<<20 {
+			t.Errorf("it was not added up anew: %d", n)
+		}
+		gone := &sizeOf{dir: filepath.Join(dir, "missing")}
+		gone.bytes()
+		synctest.Wait()
+		if n, known := gone.bytes(); n != 0 || !known {
+			t.Errorf("of a directory that is not there: %d, %t", n, known)
+		}
+	})
+}

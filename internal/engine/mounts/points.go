@@ -73,7 +73,11 @@ func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engi
 		source.Close()
 		kind = source.ID.Type
 	}
-	return makePlace(opened, strings.Split(below, "/"), kind, owner)
+	var root unix.Stat_t
+	if err := unix.Fstat(opened.Fd(), &root); err != nil {
+		return err
+	}
+	return makePlace(opened, strings.Split(below, "/"), kind, ShownOwner(owner, root))
 }
 
 // makePlace makes what is not there of a way below a directory, at whose end is something of a type.

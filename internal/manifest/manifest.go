@@ -131,6 +131,7 @@ type Wants struct {
 	roots    []Root
 	asked    map[string]bool // the roots' names
 	leftOut  []LeftOut
+	outside  []Outside
 	told     map[LeftOut]bool // what is in leftOut
 	read     []string
 	sought   int

@@ -19,7 +19,7 @@ func TestPartsOutsideAreToldBeforeTheStart(t *testing.T) {
 	dir := resolved(t.TempDir())
 	at := func(name string) string { return filepath.Join(dir, name) }
 	var deps []string
-	for _, name := range strings.Split("abcdefghijkl", "") {
+	for name := range strings.SplitSeq("abcdefghijkl", "") {
 		fine(t, errors.Join(os.MkdirAll(at("x"+name), 0o755), os.WriteFile(at("x"+name+"/package.json"), []byte("{}"), 0o600)))
 		deps = append(deps, `"x`+name+`":"file:../x`+name+`"`)
 	}

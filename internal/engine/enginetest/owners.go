@@ -25,7 +25,7 @@ func testRootsMapping(t *testing.T, s *Subject) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(os.Chmod(shared, 0o755), os.Chown(shared, owner, owner)); err != nil { //nolint:gosec // as people's directories are
+	if err := errors.Join(os.Chmod(shared, 0o755), os.Chown(shared, owner, owner)); err != nil {
 		t.Fatal(err)
 	}
 	b := s.create(t, func(spec *engine.Spec) {

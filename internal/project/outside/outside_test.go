@@ -240,47 +240,76 @@ func TestStrangersNamesGetNoFlag(t *testing.T) {
 	}
 	for name, laid := range map[string]func(t *testing.T, dir string){
 		"a directory that is no repository": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, secret)
 			lay(t, dir, map[string]string{"p/.git": "gitdir: ../secret\n"})
 		},
-		"nothing":            func(t *testing.T, dir string) { lay(t, dir, map[string]string{"p/.git": "gitdir: ../no/where\n"}) },
+		"nothing": func(t *testing.T, dir string) {
+			t.Helper()
+			lay(t, dir, map[string]string{"p/.git": "gitdir: ../no/where\n"})
+		},
 		"another's worktree": worktreeOf,
 		"control characters": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"p/.git": "gitdir: ../a\x1b[2Jb\rc\u202e\xff\n"})
 		},
 		"a long name": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"p/.git": "gitdir: ../" + strings.Repeat("x", 60<<10)})
 		},
 		"a huge file": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"p/.git": "gitdir: ../" + strings.Repeat("x", 1<<20)})
 		},
-		"no gitdir": func(t *testing.T, dir string) { lay(t, dir, map[string]string{"p/.git": "../secret\n"}) },
-		"a NUL":     func(t *testing.T, dir string) { lay(t, dir, map[string]string{"p/.git": "gitdir: ../a\x00b\n"}) },
-		"a repository of our own": func(t *testing.T, dir string) { // whose worktree's part the project made itself
+		"no gitdir": func(t *testing.T, dir string) {
+			t.Helper()
+			lay(t, dir, map[string]string{"p/.git": "../secret\n"})
+		},
+		"a NUL": func(t *testing.T, dir string) {
+			t.Helper()
+			lay(t, dir, map[string]string{"p/.git": "gitdir: ../a\x00b\n"})
+		},
+		"a repository of our own": func(t *testing.T, dir string) {
+			t.Helper()
+			// whose worktree's part the project made itself
 			repository(t, filepath.Join(dir, "main"))
 			lay(t, dir, map[string]string{"p/.git": "gitdir: fake\n", "p/fake/commondir": dir + "/main/.git\n", "p/fake/gitdir": dir + "/p/.git\n", "p/fake/HEAD": ""})
 		},
 		"objects that are none": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, secret)
 			repository(t, filepath.Join(dir, "p"))
 			lay(t, dir, map[string]string{"p/.git/objects/info/alternates": dir + "/secret\n# " + dir + "/other\n\"" + dir + "/quoted\"\n"})
 		},
 		"many objects": func(t *testing.T, dir string) {
+			t.Helper()
+
 			repository(t, filepath.Join(dir, "p"))
 			lay(t, dir, map[string]string{"p/.git/objects/info/alternates": strings.Repeat("/no/where/a\n/no/where/b\n../../objects\n", 1000)})
 		},
 		"a pipe": func(t *testing.T, dir string) {
+			t.Helper()
+
 			if err := errors.Join(os.Mkdir(filepath.Join(dir, "p"), 0o755), unix.Mkfifo(filepath.Join(dir, "p", ".git"), 0o644)); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a link": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"said": "gitdir: /etc\n", "p/x": ""})
 			if err := os.Symlink("../said", filepath.Join(dir, "p", ".git")); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a pipe of a worktree's": func(t *testing.T, dir string) {
+			t.Helper()
+
 			worktreeOf(t, dir)
 			at := filepath.Join(dir, "main/.git/worktrees/theirs/commondir")
 			if err := errors.Join(os.Remove(at), unix.Mkfifo(at, 0o644)); err != nil {
@@ -288,6 +317,8 @@ func TestStrangersNamesGetNoFlag(t *testing.T) {
 			}
 		},
 		"directories that are no projects": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, secret)
 			lay(t, dir, map[string]string{
 				"p/package.json": `{"dependencies":{"x":"file:../secret","y":"file:~/.ssh","z":"file:/etc"}}`, "p/requirements.txt": "-e ../secret\n",
@@ -295,9 +326,13 @@ func TestStrangersNamesGetNoFlag(t *testing.T) {
 			})
 		},
 		"manifests that are none": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"p/package.json": "{", "p/go.mod": "\xff", "p/pyproject.toml": "[", "p/go.work": "use ("})
 		},
 		"what the project lies in": func(t *testing.T, dir string) {
+			t.Helper()
+
 			lay(t, dir, map[string]string{"p/package.json": `{"dependencies":{"x":"file:.."}}`, "package.json": "{}"})
 		},
 	} {

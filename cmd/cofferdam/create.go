@@ -114,6 +114,7 @@ func (f *createFlags) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tellOutside(showing(req.Mounts), ui.NewStderr(os.Stderr).Say)
 	c, err := connect(ctx)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/mcp"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newMCP() *cobra.Command {
@@ -61,6 +62,7 @@ func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 	if err != nil {
 		return err
 	}
+	tellOutside(showing(request.Mounts), ui.NewStderr(os.Stderr).Say)
 	if approvalURL, err = approvalPage(approvalURL); err != nil {
 		return err
 	}

@@ -59,14 +59,15 @@ type projectView struct {
 	Digest   string           `json:"digest"`
 	Allowed  bool             `json:"allowed"`
 	Settings project.Settings `json:"settings"`
-	Leads    []project.Lead   `json:"leads,omitempty"` // paths of the settings that go through links
-	Locks    []project.Lock   `json:"locks,omitempty"` // lockfiles that the settings and the policy name
+	Leads    []project.Lead   `json:"leads,omitempty"`   // paths of the settings that go through links
+	Locks    []project.Lock   `json:"locks,omitempty"`   // lockfiles that the settings and the policy name
+	Outside  []string         `json:"outside,omitempty"` // lines about parts of what is shown that lie elsewhere, and with which flag they are shown
 
 	text, policy, ignore string
 }
 
 func viewProject(p *project.Project, allowed bool) projectView {
-	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, Locks: p.Locks, text: string(p.Text), policy: string(p.Policy), ignore: string(p.Ignore)}
+	return projectView{File: p.Path(), Digest: p.Digest, Allowed: allowed, Settings: p.Settings, Leads: p.Leads, Locks: p.Locks, Outside: outsideProject(p), text: string(p.Text), policy: string(p.Policy), ignore: string(p.Ignore)}
 }
 
 func newProjectShow() *cobra.Command {
@@ -122,7 +123,7 @@ func (v projectView) write(w io.Writer, state string) error {
 		}
 		text += fmt.Sprintf("  %s: %s\n", ui.Printable(l.Path), lockState(l))
 	}
-	_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n"))
+	_, err := fmt.Fprintln(w, strings.TrimSuffix(text, "\n")+outsideText(v.Outside))
 	return err
 }
 

@@ -132,6 +132,7 @@ func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) 
 	if r.request, err = flags.sandboxRequest(cwd); err == nil {
 		r.request.Lifetime.LeaseSeconds = flags.lease()
 		r.published, err = publish(ctx, flags.publish)
+		tellOutside(flags.shows(cwd, r.request.Mounts), r.stderr.Say)
 	}
 	if err == nil {
 		err = r.copyWorkspace(ctx, cwd)

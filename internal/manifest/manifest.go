@@ -135,6 +135,7 @@ type Wants struct {
 	asked    map[string]bool   // the roots' names
 	ranges   map[string]string // folded: what Root.Range is
 	leftOut  []LeftOut
+	outside  []Outside
 	told     map[LeftOut]bool // what is in leftOut
 	read     []string
 	sought   int

@@ -179,6 +179,7 @@ func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, 
 	if err != nil {
 		return engine.Spec{}, err
 	}
+	p.info.Notes = append(p.info.Notes, mounts.NobodysFiles(shown, req.HostUID)...)
 	kept, err := l.home(ctx, req, p, shown, limits.DiskBytes)
 	if err != nil {
 		return engine.Spec{}, err

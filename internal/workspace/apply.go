@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
 
 // Pick gives the changes at or below paths, in their order, with the directories that they
@@ -53,7 +54,12 @@ func Pick(changes []Change, paths []string) ([]Change, error) {
 // has passed since they were found, and a person may have read them: what has changed since,
 // on either side, is left, too.
 func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (applied []Change, errs []error) {
-	original, err := w.openOriginal()
+	dir, err := w.originalPath()
+	if err != nil {
+		return nil, []error{err}
+	}
+	defer dir.Close()
+	original, err := dir.Root()
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -72,7 +78,7 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		case meanwhile != "" && !force:
 			err = fmt.Errorf("%s is left out: %s", c.Path, meanwhile)
 		default:
-			err = bring(original, copied, c)
+			err = bring(dir, copied, c)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -109,55 +115,51 @@ func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
 	return nil
 }
 
-// bring brings over one change.
-func bring(original, copied *os.Root, c Change) error {
-	if dir := path.Dir(c.Path); dir != "." && !realDirectory(original, dir) {
-		return fmt.Errorf("%s is left out: %s is no directory of the original", c.Path, dir)
+// bring brings over one change. What is new belongs to the owner of the directory that it is in.
+func bring(original *hostpath.Path, copied *os.Root, c Change) error {
+	in, err := openPlace(original, path.Dir(c.Path))
+	if err != nil {
+		return fmt.Errorf("%s is left out: %w", c.Path, err)
 	}
+	defer func() { _ = in.dir.Close() }()
+	name := path.Base(c.Path)
 	switch {
 	case c.How == Removed:
-		return original.RemoveAll(c.Path)
+		return in.dir.RemoveAll(name)
 	case c.Kind == Dir:
-		err := original.Mkdir(c.Path, 0o777) // what the person's umask leaves of it
-		if errors.Is(err, fs.ErrExist) && realDirectory(original, c.Path) {
-			return nil
+		err := in.asOwner(func() error { return in.dir.Mkdir(name, 0o777) }) // what the person's umask leaves of it
+		if errors.Is(err, fs.ErrExist) {
+			if there, look := in.dir.Lstat(name); look == nil && there.IsDir() {
+				return nil
+			}
 		}
 		return err
 	case c.Kind == Link:
-		return replace(original, c.Path, func(fresh string) error { return original.Symlink(c.Target, fresh) })
+		return in.replace(name, func(fresh string) error {
+			return in.asOwner(func() error { return in.dir.Symlink(c.Target, fresh) })
+		})
 	}
-	return replace(original, c.Path, func(fresh string) error { return bringFile(original, copied, c, fresh) })
+	return in.replace(name, func(fresh string) error { return bringFile(in, copied, c, fresh) })
 }
 
-// realDirectory tells whether a path and those above it are directories, and no links.
-func realDirectory(root *os.Root, dir string) bool {
-	for ; dir != "."; dir = path.Dir(dir) {
-		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
-			return false
-		}
-	}
-	return true
-}
-
-// replace has a new file, which create makes beside it, take a path's place in one step.
-func replace(root *os.Root, name string, create func(fresh string) error) error {
+// replace has a new file, which create makes beside it, take a name's place in one step.
+func (in place) replace(name string, create func(fresh string) error) error {
 	const most = 200
-	base := path.Base(name)
-	fresh := path.Join(path.Dir(name), ".cofferdam-"+strconv.Itoa(os.Getpid())+"-"+base[:min(len(base), most)])
+	fresh := ".cofferdam-" + strconv.Itoa(os.Getpid()) + "-" + name[:min(len(name), most)]
 	if err := create(fresh); err != nil {
-		_ = root.Remove(fresh)
+		_ = in.dir.Remove(fresh)
 		return err
 	}
-	if err := root.Rename(fresh, name); err != nil {
-		_ = root.Remove(fresh)
+	if err := in.dir.Rename(fresh, name); err != nil {
+		_ = in.dir.Remove(fresh)
 		return err
 	}
 	return nil
 }
 
-// bringFile writes a file's content anew. Its mode is that of the original's, if there is
+// bringFile writes a file's content anew. Its mode and its owner are those of the original's, if there is
 // one, but for the right to be executed.
-func bringFile(original, copied *os.Root, c Change, fresh string) error {
+func bringFile(in place, copied *os.Root, c Change, fresh string) error {
 	from, err := openFile(copied, c.Path)
 	if err != nil {
 		return err
@@ -171,12 +173,19 @@ func bringFile(original, copied *os.Root, c Change, fresh string) error {
 	if c.Executable {
 		mode = 0o777
 	}
-	to, err := original.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	to, err := in.dir.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	err = copyData(to, from, info.Size())
-	if before, there := original.Lstat(c.Path); there == nil && before.Mode().IsRegular() {
+	before, look := in.dir.Lstat(path.Base(c.Path))
+	there := look == nil && before.Mode().IsRegular()
+	if there {
+		err = errors.Join(err, giveTo(to, before))
+	} else {
+		err = errors.Join(err, giveTo(to, in.owner))
+	}
+	if there { // once it has its owner: a change of that takes rights away
 		kept := before.Mode().Perm() &^ 0o111
 		if c.Executable {
 			kept |= (kept & 0o444) >> 2 // who may read it may execute it

@@ -181,9 +181,19 @@ func Open(folder string) (*Workspace, error) {
 	return w, nil
 }
 
-// openOriginal opens the original, if the directory is there that was copied, under its name and
-// through no link. Another may have the name by then, which nobody wanted to be written to.
+// openOriginal is originalPath for what is in it.
 func (w *Workspace) openOriginal() (*os.Root, error) {
+	dir, err := w.originalPath()
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.Root()
+}
+
+// originalPath opens the original, if the directory is there that was copied, under its name and
+// through no link. Another may have the name by then, which nobody wanted to be written to.
+func (w *Workspace) originalPath() (*hostpath.Path, error) {
 	dir, err := hostpath.Open(w.list.Original, hostpath.Identity{Type: hostpath.Dir})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the directory that was copied is not there: %w", err)
@@ -199,8 +209,7 @@ func (w *Workspace) openOriginal() (*os.Root, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrConflict, err, "the directory %s is not the one that was copied; put that back, or discard the copy", w.list.Original)
 	}
-	defer dir.Close()
-	return dir.Root()
+	return dir, nil
 }
 
 // openCopy opens the copy, whose directory whoever is inside can't replace.

@@ -129,7 +129,7 @@ func (g ground) layDisk(ctx context.Context, blanks mounts.Blanks, file string, 
 func (g ground) layBinds(p plan) error {
 	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bind, Empty: g.empty(), Attributes: bindAttributes}
 	if !p.weak {
-		pins.UIDs, pins.GIDs = ownerMapping(p.owner)
+		pins.Owners = func(root unix.Stat_t) mounts.Translation { return translated(p.owner, root) }
 	}
 	if err := os.Mkdir(g.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
 		return err
@@ -147,6 +147,12 @@ func bindAttributes(m engine.Mount) unix.MountAttr {
 
 // nobodysID is an id of the host that no distribution gives out.
 const nobodysID = 1<<31 - 3
+
+// translated shows the owner of what is mounted as the sandbox's user, as ownerMapping does.
+func translated(o engine.Owner, root unix.Stat_t) mounts.Translation {
+	uids, gids := ownerMapping(mounts.ShownOwner(o, root))
+	return mounts.Translation{UIDs: uids, GIDs: gids}
+}
 
 // ownerMapping shows the host's owner as the sandbox's user, and all others as nobody:
 // without a user namespace, root inside is the host's number of root, whose files a mount

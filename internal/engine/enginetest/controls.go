@@ -275,6 +275,7 @@ func testOwnKernel(t *testing.T, s *Subject) {
 // both ways; a read-only mount stays as it is.
 func testUserMapping(t *testing.T, s *Subject) {
 	t.Helper()
+	t.Run("root", func(t *testing.T) { testRootsMapping(t, s) })
 	owner := s.Spec("t-owner").Owner
 	shared, fixed := t.TempDir(), t.TempDir()
 	for _, dir := range []string{shared, fixed} {

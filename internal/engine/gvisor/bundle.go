@@ -42,6 +42,7 @@ func (b bundle) recipe() string { return filepath.Join(b.dir, "spec.json") }
 func (b bundle) root() string   { return filepath.Join(b.dir, "root") }
 func (b bundle) empty() string  { return filepath.Join(b.dir, "empty") }
 func (b bundle) plan() string   { return filepath.Join(b.dir, "stage.json") }
+func (b bundle) owners() string { return filepath.Join(b.dir, "owners.json") }
 func (b bundle) pins() string   { return filepath.Join(b.dir, "pins") }
 func (b bundle) pin(n int) string {
 	return filepath.Join(b.pins(), strconv.Itoa(n))
@@ -71,7 +72,7 @@ func (b bundle) write(spec engine.Spec, ids identity.Identity, upper string) err
 		}
 		spec.Mounts = slices.Concat(shown, spec.Mounts)
 	}
-	if err := errors.Join(b.beBorn(), b.keepPlan(spec.Mounts)); err != nil {
+	if err := errors.Join(b.beBorn(), b.keepPlan(spec.Mounts), b.keepOwners(owners{spec.Owner, ids.UIDs, ids.GIDs})); err != nil {
 		return err
 	}
 	config, err := b.spec(spec, ids)

@@ -128,6 +128,9 @@ func (e *Engine) start(ctx context.Context, spec engine.Spec, ids identity.Ident
 		if err := mounts.Points(spec); err != nil {
 			return nil, err
 		}
+		if err := mounts.CheckOwners(spec.Mounts, owners{spec.Owner, ids.UIDs, ids.GIDs}.of); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.write(spec, ids, begin.upper); err != nil {
 		return nil, err

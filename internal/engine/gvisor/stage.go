@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -48,6 +49,38 @@ func (b bundle) planned() (shown []engine.Mount, err error) {
 	return shown, json.Unmarshal(data, &shown)
 }
 
+// owners are whose files mounts show, and as whom the sandbox's users act on the host.
+type owners struct {
+	Owner engine.Owner           `json:"owner"`
+	UIDs  []specs.LinuxIDMapping `json:"uids"`
+	GIDs  []specs.LinuxIDMapping `json:"gids"`
+}
+
+func (o owners) of(root unix.Stat_t) mounts.Translation {
+	return mounts.Swapped(o.Owner, o.UIDs, o.GIDs, root)
+}
+
+// keepOwners writes them down for each start of the instance.
+func (b bundle) keepOwners(o owners) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.owners(), data, 0o600)
+}
+
+// ownersKept are none for an instance that an older version made, whose mounts translate none.
+func (b bundle) ownersKept() (o owners, err error) {
+	data, err := os.ReadFile(b.owners())
+	if errors.Is(err, os.ErrNotExist) {
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(data, &o)
+}
+
 // Stage lays what the instance in a folder shows of the host at places in that folder, in a
 // mount namespace of its own, and becomes the command, which starts runsc there. So runsc,
 // which mounts by name, does so by names that lead nowhere but to what was opened. It
@@ -65,7 +98,11 @@ func Stage(dir string, command []string) error {
 	if err := mounts.Alone(); err != nil {
 		return err
 	}
-	if err := (mounts.Pins{Mounts: shown, At: b.pin, Empty: b.empty()}).Pin(); err != nil {
+	owners, err := b.ownersKept()
+	if err != nil {
+		return err
+	}
+	if err := (mounts.Pins{Mounts: shown, At: b.pin, Empty: b.empty(), Owners: owners.of}).Pin(); err != nil {
 		return err
 	}
 	return fmt.Errorf("run %s: %w", command[0], unix.Exec(command[0], command, environment()))

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
@@ -41,8 +40,8 @@ type Pins struct {
 	// Elsewhere tells of what hides something in a mount that is not among these, and is laid where its
 	// place is here as well; nil: nothing does.
 	Elsewhere func(n int) bool
-	// UIDs and GIDs map the owners of what is shown; none: they stay.
-	UIDs, GIDs []specs.LinuxIDMapping
+	// Owners says how those of a mount are translated, by what it shows at its root; nil: they stay.
+	Owners func(root unix.Stat_t) Translation
 }
 
 // Pin opens every source, refuses what is not what was checked (fault.ErrConflict), and
@@ -118,13 +117,13 @@ func (p Pins) lay(n int) error {
 	if p.Attributes != nil {
 		attributes = p.Attributes(p.Mounts[n])
 	}
-	return Show(p.Mounts[n], p.At(n), attributes, p.UIDs, p.GIDs)
+	return Show(p.Mounts[n], p.At(n), attributes, p.Owners)
 }
 
 // Show opens a mount's source, refuses it if it is not what was checked
 // (fault.ErrConflict), and lays it at a place, which it makes, with what is mounted below
-// it, as Remap does.
-func Show(m engine.Mount, at string, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
+// it. owners says how they are translated, by what was opened; nil: they stay.
+func Show(m engine.Mount, at string, attributes unix.MountAttr, owners func(root unix.Stat_t) Translation) error {
 	source, err := m.Open()
 	if err != nil {
 		return err
@@ -133,7 +132,18 @@ func Show(m engine.Mount, at string, attributes unix.MountAttr, uids, gids []spe
 	if err := place(at, source.ID.Type); err != nil {
 		return err
 	}
-	tree, err := copyOf(source.Fd(), "", unix.AT_RECURSIVE, attributes, uids, gids)
+	var t Translation
+	if owners != nil {
+		var root unix.Stat_t
+		if err := unix.Fstat(source.Fd(), &root); err != nil {
+			return err
+		}
+		t = owners(root)
+	}
+	tree, err := copyOf(source.Fd(), "", unix.AT_RECURSIVE, attributes, t)
+	if err != nil && t.IfReadable && m.ReadOnly {
+		tree, err = copyOf(source.Fd(), "", unix.AT_RECURSIVE, attributes, Translation{})
+	}
 	if err != nil {
 		return fmt.Errorf("show %s: %w", m.Source, err)
 	}
@@ -219,7 +229,7 @@ func (p Pins) cover(n int, o outer) error {
 	if m.ReadOnly {
 		attributes.Attr_set = unix.MOUNT_ATTR_RDONLY
 	}
-	tree, err := copyOf(unix.AT_FDCWD, over, unix.AT_RECURSIVE, attributes, nil, nil)
+	tree, err := copyOf(unix.AT_FDCWD, over, unix.AT_RECURSIVE, attributes, Translation{})
 	if err != nil {
 		return err
 	}

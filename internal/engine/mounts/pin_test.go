@@ -122,7 +122,7 @@ func TestPinsAgainstFlips(t *testing.T) {
 			alone(t, func() {
 				for n := 0; n < rounds || byName == 0 && n < 100*rounds && name != "fifo"; n++ {
 					at := filepath.Join(f.dir, "pins", "0")
-					err := Show(f.mount, at, unix.MountAttr{}, nil, nil)
+					err := Show(f.mount, at, unix.MountAttr{}, nil)
 					if err == nil {
 						if key, _ := os.ReadFile(filepath.Join(at, "key")); string(key) != "ours" {
 							t.Errorf("round %d: the place shows %q", n, key)
@@ -155,13 +155,13 @@ func TestPinsOfBoundSources(t *testing.T) {
 	f := newField(t)
 	at := filepath.Join(f.dir, "pins", "0")
 	alone(t, func() {
-		if err := Show(f.mount, at, unix.MountAttr{}, nil, nil); err != nil { // the control
+		if err := Show(f.mount, at, unix.MountAttr{}, nil); err != nil { // the control
 			t.Error(err)
 		}
 		if err := errors.Join(unix.Unmount(at, 0), unix.Mount(f.secret, f.data, "", unix.MS_BIND, "")); err != nil {
 			t.Error(err)
 		}
-		if err := Show(f.mount, at, unix.MountAttr{}, nil, nil); !errors.Is(err, fault.ErrConflict) {
+		if err := Show(f.mount, at, unix.MountAttr{}, nil); !errors.Is(err, fault.ErrConflict) {
 			t.Errorf("a source with another directory mounted over it: %v", err)
 		}
 	})

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 )
@@ -73,7 +70,11 @@ func mountPoint(outer engine.Mount, below string, inner engine.Mount, owner engi
 		source.Close()
 		kind = source.ID.Type
 	}
-	return makePlace(opened, strings.Split(below, "/"), kind, owner)
+	var root unix.Stat_t
+	if err := unix.Fstat(opened.Fd(), &root); err != nil {
+		return err
+	}
+	return makePlace(opened, strings.Split(below, "/"), kind, ShownOwner(owner, root))
 }
 
 // makePlace makes what is not there of a way below a directory, at whose end is something of a type.
@@ -102,7 +103,7 @@ func makePlace(at *hostpath.Path, way []string, kind hostpath.Type, owner engine
 // makeOne makes a directory or an empty file: the owner's, or, where the owner may make none, this process's. Nothing that has a name is
 // given to anybody, since somebody else might have put it there by then: that is fs.ErrExist.
 func makeOne(at *hostpath.Path, name string, kind hostpath.Type, owner engine.Owner) error {
-	err := asUser(owner, func() error { return makeNew(at, name, kind) })
+	err := hostpath.AsUser(owner.HostUID, owner.HostGID, func() error { return makeNew(at, name, kind) })
 	if errors.Is(err, fs.ErrPermission) {
 		err = makeNew(at, name, kind)
 	}
@@ -125,38 +126,4 @@ func makeNew(at *hostpath.Path, name string, kind hostpath.Type) error {
 
 func movedAway(at *hostpath.Path, name string, err error) error {
 	return fault.Wrap(fault.ErrConflict, err, "%s was made or exchanged while a place for a mount was made there; try again", filepath.Join(at.Name, name))
-}
-
-// asUser does something with the rights of the owner's user on files, if this process is root.
-func asUser(owner engine.Owner, do func() error) error {
-	if os.Geteuid() != 0 || owner.HostUID == 0 {
-		return do()
-	}
-	done := make(chan error, 1)
-	errand.Go(func() {
-		done <- errand.Try(func() error {
-			runtime.LockOSThread() // never unlocked: the thread ends with the user that it has
-			if err := setFilesystemUser(owner); err != nil {
-				return err
-			}
-			return do()
-		})
-	})
-	return <-done
-}
-
-// setFilesystemUser makes this thread the owner's on files. The kernel tells of no failure but by the user that it has then.
-func setFilesystemUser(owner engine.Owner) error {
-	for _, set := range []struct {
-		id  int
-		set func(int) (int, error)
-	}{{owner.HostGID, unix.SetfsgidRetGid}, {owner.HostUID, unix.SetfsuidRetUid}} {
-		if _, err := set.set(set.id); err != nil {
-			return err
-		}
-		if now, err := set.set(-1); err != nil || now != set.id {
-			return errors.Join(fmt.Errorf("the thread stays the user %d for files, and is not %d", now, set.id), err)
-		}
-	}
-	return nil
 }

@@ -43,7 +43,7 @@ func image(file, at string) error {
 // namespace with a mapping; without one they stay. recursive is 0 or unix.AT_RECURSIVE, for
 // what is mounted below.
 func Remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) error {
-	tree, err := copyOf(unix.AT_FDCWD, from, recursive, attributes, uids, gids)
+	tree, err := copyOf(unix.AT_FDCWD, from, recursive, attributes, Translation{UIDs: uids, GIDs: gids})
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,7 @@ func Remap(from, at string, recursive uint, attributes unix.MountAttr, uids, gid
 }
 
 // copyOf is a copy of a mount that lies nowhere yet, as Remap says.
-func copyOf(dir int, from string, recursive uint, attributes unix.MountAttr, uids, gids []specs.LinuxIDMapping) (int, error) {
-	if len(uids) > 0 {
-		users, err := userNamespace(uids, gids)
-		if err != nil {
-			return -1, err
-		}
-		defer users.Close()
-		attributes.Attr_set |= unix.MOUNT_ATTR_IDMAP
-		attributes.Userns_fd = uint64(users.Fd())
-	}
+func copyOf(dir int, from string, recursive uint, attributes unix.MountAttr, owners Translation) (int, error) {
 	var empty uint
 	if from == "" {
 		empty = unix.AT_EMPTY_PATH
@@ -70,12 +61,9 @@ func copyOf(dir int, from string, recursive uint, attributes unix.MountAttr, uid
 	if err != nil {
 		return -1, fmt.Errorf("copy the mount: %w", err)
 	}
-	if attributes == (unix.MountAttr{}) {
-		return tree, nil
-	}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|recursive, &attributes); err != nil {
+	if err := translate(tree, recursive, attributes, owners); err != nil {
 		_ = unix.Close(tree) // nothing was written to it
-		return -1, fmt.Errorf("map its owners, which the file system it lies on must allow: %w", err)
+		return -1, err
 	}
 	return tree, nil
 }

@@ -90,7 +90,8 @@ type plan struct {
 	UIDs   []specs.LinuxIDMapping `json:"uids"`
 	GIDs   []specs.LinuxIDMapping `json:"gids"`
 	// Mounts are the instance's. Paths of the host among them are shown with the owner of
-	// BindUID and BindGID as the sandbox's, unless their size is 0: as they are.
+	// BindUID and BindGID as the sandbox's, or for root the owner of what is shown, unless
+	// their size is 0: as they are.
 	Mounts  []engine.Mount       `json:"mounts,omitempty"`
 	BindUID specs.LinuxIDMapping `json:"bind_uid"`
 	BindGID specs.LinuxIDMapping `json:"bind_gid"`
@@ -111,6 +112,9 @@ func bind(at layout, n int, m engine.Mount) specs.Mount {
 // write makes config.json and the stage's plan; the bundle's own directory exists already.
 func (b bundle) write(spec engine.Spec, ids identity.Identity, p plan, cgroup string) error {
 	config, err := b.spec(spec, ids, &p, cgroup)
+	if err == nil {
+		err = p.checkOwners(spec)
+	}
 	if err != nil {
 		return err
 	}

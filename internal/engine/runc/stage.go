@@ -129,9 +129,26 @@ func (p plan) pin(at layout) error {
 	}
 	pins := mounts.Pins{Mounts: p.Mounts, At: at.bind, Empty: at.empty()}
 	if p.BindUID.Size > 0 {
-		pins.UIDs, pins.GIDs = []specs.LinuxIDMapping{p.BindUID}, []specs.LinuxIDMapping{p.BindGID}
+		pins.Owners = p.bindOwners
 	}
 	return pins.Pin()
+}
+
+// checkOwners refuses what bindOwners can't show.
+func (p plan) checkOwners(spec engine.Spec) error {
+	if p.BindUID.Size == 0 {
+		return nil
+	}
+	return mounts.CheckOwners(spec.Mounts, p.bindOwners)
+}
+
+// bindOwners shows the owner of what is mounted as the sandbox's user.
+func (p plan) bindOwners(root unix.Stat_t) mounts.Translation {
+	shown := mounts.ShownOwner(engine.Owner{UID: int(p.BindUID.HostID), HostUID: int(p.BindUID.ContainerID), HostGID: int(p.BindGID.ContainerID)}, root)
+	return mounts.Translation{
+		UIDs: []specs.LinuxIDMapping{one(shown.HostUID, int(p.BindUID.HostID))},
+		GIDs: []specs.LinuxIDMapping{one(shown.HostGID, int(p.BindGID.HostID))},
+	}
 }
 
 // mountDisk makes the file system in a file, mounts it and gives it to the sandbox's root.

@@ -61,6 +61,7 @@ func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[mo
 		}
 		w.LeaveOut(file, r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, "it is a directory of your own")
 		w.Keep(r.Old.Path)
+		w.NoteFolder(file, r.New.Path)
 	}
 	return replaced
 }
@@ -80,6 +81,7 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 		dir := path.Join(path.Dir(m.File), use.Path)
 		if path.IsAbs(use.Path) || module.CheckFilePath(path.Join("x", use.Path)) != nil || strings.HasPrefix(dir, "..") {
 			w.Withhold(m.File, use.Syntax.Start.Line, use.Path, "it is not in this directory, so that its module's name is not read")
+			w.NoteFolder(m.File, use.Path)
 			continue
 		}
 		found, err := w.Include(manifest.Format{Name: modFile, Read: readModule}, path.Join(dir, modFile))

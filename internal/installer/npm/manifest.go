@@ -217,6 +217,7 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 	switch {
 	case why != "":
 		w.LeaveOut(m.File, number, name+" "+spec, why)
+		w.NoteFolder(m.File, folderOf(spec))
 		if replaces {
 			name = replacedBy(name)
 		}
@@ -250,6 +251,21 @@ var (
 	// remote is git's way to write a place on a host: git@host:path.
 	remote = regexp.MustCompile(`^[^@\s/]+@[^:\s/]+[:/]`)
 )
+
+// folderOf is the directory or file of one's own that a package is asked for by; "": it is none.
+func folderOf(spec string) string {
+	spec = strings.TrimSpace(spec)
+	switch kind := strings.ToLower(scheme.FindString(spec)); kind {
+	case "file:", "link:", "portal:":
+		rest := spec[len(kind):]
+		return strings.Replace(rest, "///", "/", 1)
+	case "":
+		if strings.HasPrefix(spec, ".") || strings.HasPrefix(spec, "/") {
+			return spec
+		}
+	}
+	return ""
+}
 
 // ofSpec reads what npm and pnpm take for where a package comes from. why tells that it is no registry's; target is the name of
 // an alias, which the registry has it under, "" if that is its own.

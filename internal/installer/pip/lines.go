@@ -245,6 +245,9 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 		why = "it lies outside of the project"
 	}
 	if why != "" {
+		if !isAddress(strings.ToLower(place)) {
+			w.NoteFolder(m.File, place)
+		}
 		leaveOut(w, m.File, l.number, l.text, why)
 		return nil
 	}

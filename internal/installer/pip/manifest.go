@@ -206,6 +206,7 @@ func (p pyprojectReader) sources() {
 		if why := ofSource(p.document.Tool.UV.Sources[name]); why != "" {
 			p.w.Keep(name)
 			p.w.LeaveOut(p.m.File, p.m.LineOf("tool.uv.sources", name), name, why)
+			p.noteFolders(p.document.Tool.UV.Sources[name])
 		}
 	}
 	overrides := p.document.Tool.PDM.Resolution.Overrides

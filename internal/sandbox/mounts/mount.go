@@ -82,6 +82,11 @@ func reservedInside() []string {
 	return []string{"/proc", "/sys", "/dev", "/.cofferdam", "/run/cofferdam", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64"}
 }
 
+// IsReserved tells of a place, absolute and clean, that the sandbox itself needs, so that nothing can be mounted there.
+func IsReserved(destination string) bool {
+	return slices.ContainsFunc(reservedInside(), func(tree string) bool { return within(destination, tree) })
+}
+
 // Destinations are where mounts lie in the sandbox, sorted.
 func Destinations(all []engine.Mount) (writable, readOnly []string) {
 	for _, mount := range all {

@@ -1,0 +1,57 @@
+package outside
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+)
+
+// manifests notes the directories that a project's manifests name, if they are projects of such a client. A manifest that
+// can't be read names none here: its client says why.
+func (f *finder) manifests(files manifest.Files) {
+	for _, client := range all.Installers() {
+		reader, can := client.(installer.ManifestReader)
+		if !can {
+			continue
+		}
+		formats := reader.Manifests()
+		w := manifest.NewWants(files, func(name string) (string, bool) { return name, true })
+		for _, format := range formats {
+			_, _ = w.Include(format, format.Name) // one that is wrong ends here, with what it has named so far
+		}
+		for _, o := range w.Outside() {
+			f.folder(o, formats)
+		}
+	}
+}
+
+// folder notes a directory that a manifest names.
+func (f *finder) folder(o manifest.Outside, formats []manifest.Format) {
+	path, looked := at(o.Path, f.of.Source, f.of.Destination)
+	if f.shown(path, looked) || strings.HasPrefix(f.of.Source+"/", path+"/") { // one that has the project in it
+		return
+	}
+	dir := open(path)
+	if dir == nil {
+		return // its client says that it is not there
+	}
+	defer dir.Close()
+	for _, name := range append(namesOf(formats), "setup.py") {
+		if has(dir, name, hostpath.File) {
+			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
+			return
+		}
+	}
+}
+
+func namesOf(formats []manifest.Format) []string {
+	names := make([]string, 0, len(formats))
+	for _, format := range formats {
+		names = append(names, format.Name)
+	}
+	return names
+}

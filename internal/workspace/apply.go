@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Pick gives the changes at or below paths, in their order, with the directories that they
@@ -68,9 +69,9 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		before, was := w.list.Entries[c.Path]
 		switch meanwhile := now.judged(ctx, c, before, was).Conflict; {
 		case c.Refused != "":
-			err = fmt.Errorf("%s is left out: %s", c.Path, c.Refused)
+			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), c.Refused)
 		case meanwhile != "" && !force:
-			err = fmt.Errorf("%s is left out: %s", c.Path, meanwhile)
+			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), meanwhile)
 		default:
 			err = bring(original, copied, c)
 		}
@@ -112,7 +113,7 @@ func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
 // bring brings over one change.
 func bring(original, copied *os.Root, c Change) error {
 	if dir := path.Dir(c.Path); dir != "." && !realDirectory(original, dir) {
-		return fmt.Errorf("%s is left out: %s is no directory of the original", c.Path, dir)
+		return fmt.Errorf("%s is left out: %s is no directory of the original", printable.Name(c.Path), printable.Name(dir))
 	}
 	switch {
 	case c.How == Removed:
@@ -165,7 +166,7 @@ func bringFile(original, copied *os.Root, c Change, fresh string) error {
 	defer func() { _ = from.Close() }()
 	info, err := from.Stat()
 	if err != nil || !c.Seen.same(stampOf(info)) {
-		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", c.Path))
+		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", printable.Name(c.Path)))
 	}
 	mode := fs.FileMode(0o666)
 	if c.Executable {

@@ -21,6 +21,10 @@ type FileInfo struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
+// FileSizeHeader is a header of the answer to GET /v1/sandboxes/{id}/files: how many bytes the file
+// had when it was opened, as the sandbox says. The body may have fewer, where it breaks off.
+const FileSizeHeader = "Cofferdam-File-Size"
+
 // MakeDirectory is the body of POST /v1/sandboxes/{id}/files/mkdir; parents are
 // made, and status 409 says that it is there.
 type MakeDirectory struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -67,7 +68,11 @@ func agentRuns(ctx context.Context, session *mcp.ClientSession, argv ...string) 
 	if err != nil {
 		return err
 	}
-	if out, ok := result.StructuredContent.(map[string]any); result.IsError || !ok || out["exit_code"] != 0.0 {
+	var out struct {
+		Code int `json:"exit_code"`
+	}
+	text, ok := result.Content[0].(*mcp.TextContent)
+	if result.IsError || !ok || json.Unmarshal([]byte(text.Text), &out) != nil || out.Code != 0 {
 		return fmt.Errorf("run_command gave %+v", result.Content)
 	}
 	return nil

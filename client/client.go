@@ -171,6 +171,9 @@ func (c *Client) newRequest(ctx context.Context, method, path string, body any) 
 	if body == nil {
 		return c.rawRequest(ctx, method, path, nil)
 	}
+	if err := CheckText(body); err != nil {
+		return nil, err
+	}
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)

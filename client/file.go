@@ -26,14 +26,26 @@ func (f File) query() url.Values {
 	return q
 }
 
+// FileContent is a file of a sandbox that is open to be read.
+type FileContent struct {
+	io.ReadCloser
+	// Size is how many bytes it had when it was opened, whatever links led to it, as the sandbox
+	// says; -1: the daemon does not tell, which is of an older version.
+	Size int64
+}
+
 // ReadFile opens a regular file of a sandbox. The caller closes it; a file that
 // could not be read to its end fails with an error that is not io.EOF.
-func (c *Client) ReadFile(ctx context.Context, sandbox string, f File) (io.ReadCloser, error) {
-	resp, err := c.send(ctx, http.MethodGet, sandboxPath(sandbox)+"/files"+encoded(f.query()), nil)
+func (c *Client) ReadFile(ctx context.Context, sandbox string, f File) (*FileContent, error) {
+	resp, err := c.send(ctx, http.MethodGet, sandboxPath(sandbox)+"/files"+encoded(f.query()), nil) //nolint:bodyclose // whoever has the content closes it
 	if err != nil {
 		return nil, err
 	}
-	return resp.Body, nil
+	content := &FileContent{ReadCloser: resp.Body, Size: -1}
+	if size, err := strconv.ParseInt(resp.Header.Get(api.FileSizeHeader), 10, 64); err == nil && size >= 0 {
+		content.Size = size
+	}
+	return content, nil
 }
 
 // WriteFile stores content under a path; directories above it are made. The file

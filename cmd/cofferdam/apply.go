@@ -192,11 +192,11 @@ func (f applyFlags) bring(ctx context.Context, w *workspace.Workspace, run strin
 	applied, errs := w.Apply(ctx, changes, f.force)
 	stderr := ui.NewStderr(os.Stderr)
 	for _, c := range applied {
-		if _, err := fmt.Printf("%-8s  %s\n", c.How, ui.Printable(c.Path)); err != nil {
+		if _, err := fmt.Println(appliedLine(c)); err != nil {
 			return err
 		}
 		if level := files.Level(c.Path); level == autorun.Deciding || level != autorun.Plain && c.How != workspace.Removed {
-			stderr.Say("note: look at %s %s", ui.Printable(c.Path), level.Caution())
+			stderr.Say("note: look at %s %s", ui.PrintableName(c.Path), level.Caution())
 		}
 	}
 	for _, err := range errs {
@@ -214,6 +214,11 @@ func (f applyFlags) bring(ctx context.Context, w *workspace.Workspace, run strin
 		return &exitError{code: exitFailure}
 	}
 	return nil
+}
+
+// appliedLine says of a change that it was brought over.
+func appliedLine(c workspace.Change) string {
+	return fmt.Sprintf("%-8s  %s", c.How, ui.PrintableName(c.Path))
 }
 
 // decide shows what has changed, and has a person decide, if there is one. nil: nothing is
@@ -247,7 +252,7 @@ func writeChanges(w io.Writer, changes []workspace.Change) error {
 		if why == "" {
 			why = c.Conflict
 		}
-		rows = append(rows, []string{string(c.How), ui.Printable(c.Path), ui.Printable(why)})
+		rows = append(rows, []string{string(c.How), ui.PrintableName(c.Path), ui.Printable(why)})
 	}
 	for _, line := range ui.Columns(rows, ui.Width(w)) {
 		if _, err := fmt.Fprintln(w, line); err != nil {

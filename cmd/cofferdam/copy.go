@@ -144,7 +144,8 @@ func (c *copying) fail(format string, args ...any) {
 	c.note(format, args...)
 }
 
-// dirInside reports whether a path of the sandbox is a directory.
+// dirInside reports whether a path of the sandbox is a directory, or a link to one: what is written to
+// the path goes through the link, too.
 func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
 	info, err := c.client.StatFile(ctx, c.box, c.file(inside))
 	if client.StatusOf(err) == http.StatusNotFound {
@@ -152,6 +153,12 @@ func (c *copying) dirInside(ctx context.Context, inside string) (bool, error) {
 			return false, gone // it is the sandbox that there is not
 		}
 		return false, nil
+	}
+	if err == nil && info.Kind == "symlink" {
+		for _, err := range c.client.ListFiles(ctx, c.box, c.file(inside), 1) {
+			return err == nil, nil // only directories have a list; else writing says what is wrong
+		}
+		return true, nil
 	}
 	return info.Kind == "dir", err
 }

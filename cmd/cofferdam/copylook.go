@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/autorun"
 	"github.com/cofferdam-dev/cofferdam/internal/autorun/follow"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // pointOut tells of names by which programs of this machine run, or are changed
@@ -26,7 +27,7 @@ func (c *copying) pointOut(ctx context.Context, dir string, names, dirs []string
 		if level == autorun.Used {
 			level = autorun.Started
 		}
-		found[level] = append(found[level], name)
+		found[level] = append(found[level], ui.PrintableName(name))
 	}
 	const most = 8
 	for level := autorun.Hidden; level <= autorun.Deciding; level++ { // as "apply" has them named

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // fetch copies a file or a directory out of the sandbox. Everything that the
@@ -153,7 +155,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 	defer func() { _ = root.Close() }()
 	for _, dir := range slices.Sorted(maps.Keys(listed.dirs)) {
 		if err := root.MkdirAll(dir, 0o777); err != nil {
-			c.fail("the directory %s was not made: %s", dir, because(err))
+			c.fail("the directory %s was not made: %s", ui.PrintableName(dir), because(err))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(listed.files)) {
@@ -162,7 +164,7 @@ func (c *copying) fetchTree(ctx context.Context, source, target string) error {
 		case ctx.Err() != nil || c.limit < 0:
 			return err
 		case err != nil:
-			c.fail("%s was not copied: %s", name, err)
+			c.fail("%s was not copied: %s", ui.PrintableName(name), err)
 		}
 	}
 	c.makeLinks(root, listed)
@@ -187,6 +189,10 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 			c.fail("left out: the sandbox names a file %q, which is not in %s", entry.Path, source)
 			continue
 		}
+		if strings.ContainsRune(name+entry.Target, utf8.RuneError) {
+			c.fail("left out: the name of %s, or what it leads to, has bytes that are no UTF-8; rename it inside, or pack it there", ui.PrintableName(name))
+			continue
+		}
 		switch entry.Kind {
 		case "dir":
 			t.dirs[name] = true
@@ -195,10 +201,10 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 		case "symlink":
 			t.links[name] = entry.Target
 		default:
-			c.note("left out: %s is no regular file", name)
+			c.note("left out: %s is no regular file", ui.PrintableName(name))
 		}
 		if strings.Count(name, "/") == copyDepth-1 && entry.Kind == "dir" {
-			c.fail("left out: what is below %s; it is too deep", name)
+			c.fail("left out: what is below %s; it is too deep", ui.PrintableName(name))
 		}
 	}
 	return t, nil
@@ -210,14 +216,14 @@ func (c *copying) makeLinks(root *os.Root, t tree) {
 	for _, name := range slices.Sorted(maps.Keys(t.links)) {
 		target := t.links[name]
 		if !t.dirs[path.Dir(name)] || !leadsInside(name, target) || !noLinks(root, path.Dir(name)) {
-			c.note("left out: the link %s leads out of what is copied, to %q", name, target)
+			c.note("left out: the link %s leads out of what is copied, to %q", ui.PrintableName(name), target)
 			continue
 		}
 		if there, err := root.Lstat(name); err == nil && there.Mode()&fs.ModeSymlink != 0 {
 			_ = root.Remove(name) // Symlink below says it, if that failed
 		}
 		if err := root.Symlink(target, name); err != nil {
-			c.fail("the link %s was not made: %s", name, because(err))
+			c.fail("the link %s was not made: %s", ui.PrintableName(name), because(err))
 		}
 	}
 }

@@ -115,6 +115,9 @@ the shell's.`,
 // run is one `cofferdam exec` or `shell`.
 func (f execFlags) run(ctx context.Context, sandbox string, argv []string) error {
 	start, err := f.request(argv)
+	if err == nil {
+		err = client.CheckText(start)
+	}
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func exitCode(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code
 	}
+	if _, ok := errors.AsType[*client.TextError](err); ok {
+		return exitUsage
+	}
 	if status := client.StatusOf(err); status != 0 {
 		return fault.KindAnswered(status).Exit
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/project"
@@ -106,7 +107,7 @@ func (f runFlags) sandboxRequest(cwd string) (api.CreateSandbox, error) {
 	if req.Workdir == "" {
 		req.Workdir = insideOf(cwd, req.Mounts)
 	}
-	return req, nil
+	return req, client.CheckText(req)
 }
 
 func parseMounts(cwd string, specs []string) ([]api.Mount, error) {

@@ -129,7 +129,10 @@ func runCommand(ctx context.Context, flags runFlags, cwd string, argv []string) 
 	r := newRunner(flags, argv)
 	var exit *api.Exit
 	var err error
-	if r.request, err = flags.sandboxRequest(cwd); err == nil {
+	if err = client.CheckText(api.StartCommand{Argv: argv}); err == nil { // before anything is made
+		r.request, err = flags.sandboxRequest(cwd)
+	}
+	if err == nil {
 		r.request.Lifetime.LeaseSeconds = flags.lease()
 		r.published, err = publish(ctx, flags.publish)
 		tellOutside(flags.shows(cwd, r.request.Mounts), r.stderr.Say)

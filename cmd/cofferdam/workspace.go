@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
@@ -72,7 +73,7 @@ func (r *runner) copyWorkspace(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, name := range r.workspace.Left()[:min(len(r.workspace.Left()), 5)] {
-		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", name)
+		r.stderr.Say("note: %s is not in the copy: it is neither a file, a directory nor a link", ui.PrintableName(name))
 	}
 	if n := r.workspace.Hidden(); n > 0 {
 		r.stderr.Say("note: %s not in the copy: %s hides them", ui.Plural(n, "path is", "paths are"), mounts.IgnoreFile)
@@ -201,7 +202,7 @@ func changeLines(w *workspace.Workspace, changes []workspace.Change, most int) (
 	for _, c := range changes {
 		text, err := w.Diff(c)
 		if err != nil {
-			text = fmt.Sprintf("%s %s, which can't be read: %s\n", c.How, c.Path, err)
+			text = fmt.Sprintf("%s %s, which can't be read: %s\n", c.How, ui.PrintableName(c.Path), ui.Printable(err.Error()))
 		}
 		for line := range strings.Lines(text) {
 			if len(lines) == most {
@@ -230,8 +231,9 @@ func changeLine(line string, colours bool) string {
 // pathChange is one, as JSON tells it.
 type pathChange struct {
 	Path     string `json:"path"`
-	How      string `json:"how"`  // added, modified, removed
-	Kind     string `json:"kind"` // file, dir, link; "": neither
+	Escaped  bool   `json:"escaped,omitempty"` // the path is no UTF-8, and is written as people are shown it
+	How      string `json:"how"`               // added, modified, removed
+	Kind     string `json:"kind"`              // file, dir, link; "": neither
 	Conflict string `json:"conflict,omitempty"`
 	Refused  string `json:"refused,omitempty"`
 }
@@ -246,7 +248,11 @@ type changeList struct {
 func changesOf(changes []workspace.Change) *changeList {
 	list := &changeList{Total: len(changes), Truncated: len(changes) > shownChanges, Changes: []pathChange{}}
 	for _, c := range changes[:min(len(changes), shownChanges)] {
-		list.Changes = append(list.Changes, pathChange{Path: c.Path, How: string(c.How), Kind: string(c.Kind), Conflict: c.Conflict, Refused: c.Refused})
+		change := pathChange{Path: c.Path, How: string(c.How), Kind: string(c.Kind), Conflict: c.Conflict, Refused: c.Refused}
+		if !utf8.ValidString(c.Path) {
+			change.Path, change.Escaped = ui.PrintableName(c.Path), true
+		}
+		list.Changes = append(list.Changes, change)
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // The longest strings of a FileInfo and a FileEvent that are believed, in bytes.
@@ -146,12 +147,5 @@ func valid(s string, n int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// plainLine makes a guest's words one line without control characters.
-func plainLine(s string, n int) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, valid(s, n))
-}
+// plainLine makes a guest's words one printable line.
+func plainLine(s string, n int) string { return printable.Line(valid(s, n)) }

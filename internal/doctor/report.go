@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Status is how a check ended.
@@ -54,23 +56,13 @@ func (r Report) WriteText(w io.Writer) error {
 	}
 	var b strings.Builder
 	for _, c := range r.Checks {
-		fmt.Fprintf(&b, "%-4s  %-*s  %s\n", c.Status, width, c.Name, printable(c.Sentence))
+		fmt.Fprintf(&b, "%-4s  %-*s  %s\n", c.Status, width, c.Name, printable.Line(c.Sentence))
 		if c.Status != OK && c.HowToFix != "" {
-			fmt.Fprintf(&b, "%*s-> %s\n", width+8, "", printable(c.HowToFix))
+			fmt.Fprintf(&b, "%*s-> %s\n", width+8, "", printable.Line(c.HowToFix))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// printable keeps a sentence on its line, whatever a file of the host says.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 func ok(name, format string, args ...any) Check {

@@ -15,10 +15,10 @@ func TestRequest(t *testing.T) {
 	asked := &channel.Request{Items: []channel.RequestItem{
 		{Ecosystem: "python", Name: "a"}, {Ecosystem: "python", Name: "b"}, {Ecosystem: "node", Name: "c"},
 	}}
-	want := `allowed  python a sb-1: because?[31m
-waits    python b sb-1: because?[31m
+	want := `allowed  python a sb-1: because\x1b[31m
+waits    python b sb-1: because\x1b[31m
          request ap-test; a person approves it on the host: cofferdam approvals approve ap-test
-refused  node c sb-1: because?[31m
+refused  node c sb-1: because\x1b[31m
 What waits can be installed once it is approved; the install itself waits or fails as the policy says.
 `
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenRequest, Request: asked}); !r.OK || r.Text != want {

@@ -390,7 +390,7 @@ func TestWhy(t *testing.T) {
 		{Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), What: "name", Name: "evil.example", Outcome: "blocked", Reason: "no", RequestID: "r-2"},
 	}
 	want := `03:04:05Z  blocked: python foo 2.0 (foo-2.0.tar.gz), 3 times
-  why:     over the ?[31mcap
+  why:     over the \x1b[31mcap
   rule:    cap
   request: r-1
   a person can allow it by adding this to the policy, on the host:
@@ -411,7 +411,7 @@ func TestWhy(t *testing.T) {
 	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, ID: "r-2"}); r.Text != want[strings.Index(want, "03:04:06Z"):] {
 		t.Errorf("by id: %q", r.Text)
 	}
-	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, ID: "r-\x1b3"}); r.OK || r.Code != channel.CodeNotFound || !strings.Contains(r.Error, "under the id r-?3;") {
+	if r := open(t, dial(), "sb-1", channel.Open{Kind: channel.OpenWhy, ID: "r-\x1b3"}); r.OK || r.Code != channel.CodeNotFound || !strings.Contains(r.Error, "under the id r-\\x1b3;") {
 		t.Errorf("an id that there is not: %+v", r)
 	}
 	for range 10_000 {

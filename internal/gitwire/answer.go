@@ -3,6 +3,8 @@ package gitwire
 import (
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // ResultType is the media type of the answer to a push.
@@ -43,12 +45,5 @@ func (p *Pushed) Refusal(sentence, reason string) []byte {
 	return append(answer, flush...)
 }
 
-// oneLine is a text without anything that ends a line.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// oneLine is a text on one line, in which nothing draws on the terminal of whoever pushes.
+func oneLine(s string) string { return printable.Line(strings.ReplaceAll(s, "\n", " ")) }

@@ -146,7 +146,7 @@ func (p *Pushed) readOptions(l *lines) error {
 			return err
 		}
 		option := strings.TrimSuffix(string(line), "\n")
-		if len(option) > maxOption || !printable(option) || len(p.Options) == maxOptions {
+		if len(option) > maxOption || !isShown(option) || len(p.Options) == maxOptions {
 			return malformed("the push has options that nobody can be shown: too many, too long, or with characters that do not show")
 		}
 		p.Options = append(p.Options, option)
@@ -185,7 +185,7 @@ func isObject(s string) bool {
 
 // isRef tells whether a ref can have a name, as git itself has it.
 func isRef(s string) bool {
-	if len(s) > maxRef || !strings.HasPrefix(s, "refs/") || !printable(s) || strings.ContainsAny(s, " ~^:?*[\\") ||
+	if len(s) > maxRef || !strings.HasPrefix(s, "refs/") || !isShown(s) || strings.ContainsAny(s, " ~^:?*[\\") ||
 		strings.Contains(s, "..") || strings.Contains(s, "@{") || strings.HasSuffix(s, ".") {
 		return false
 	}
@@ -194,7 +194,7 @@ func isRef(s string) bool {
 	})
 }
 
-// printable tells whether a person sees a text as it is.
-func printable(s string) bool {
+// isShown tells whether a person sees a text as it is.
+func isShown(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zs, r) && r != ' ' })
 }

@@ -189,7 +189,7 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the operation is over, or the client is gone
-	body := &octets{w: &httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken}}
+	body := &octets{w: &httphead.Answer{ResponseWriter: w, Within: s.cfg.Untaken}, size: info.Size}
 	_, err = channel.NewFileReader(conn, info.Size).WriteTo(body)
 	switch {
 	case err == nil:
@@ -207,8 +207,9 @@ func (s fileRoutes) tellHead(w http.ResponseWriter, r *http.Request, f channel.F
 	if err != nil {
 		return false, err
 	}
-	if _, told = backend.HeadOf(r.Context(), s.cfg.Sandboxes, sb.Info().ID, f); told {
-		(&octets{w: w}).begin()
+	info, told := backend.HeadOf(r.Context(), s.cfg.Sandboxes, sb.Info().ID, f)
+	if told {
+		(&octets{w: w, size: info.Size}).begin()
 	}
 	return told, nil
 }
@@ -217,6 +218,7 @@ func (s fileRoutes) tellHead(w http.ResponseWriter, r *http.Request, f channel.F
 // an error can be told.
 type octets struct {
 	w     http.ResponseWriter
+	size  int64 // of the file, as the guest says
 	begun bool
 }
 
@@ -226,6 +228,7 @@ func (o *octets) begin() {
 	}
 	o.begun = true
 	o.w.Header().Set("Content-Type", "application/octet-stream")
+	o.w.Header().Set(api.FileSizeHeader, strconv.FormatInt(o.size, 10))
 	o.w.Header().Set("X-Content-Type-Options", "nosniff") // the bytes are a guest's
 	o.w.Header().Set("Content-Disposition", "attachment")
 	o.w.WriteHeader(http.StatusOK)

@@ -70,6 +70,9 @@ func TestAFileThatLies(t *testing.T) {
 			if err == nil {
 				got, err = io.ReadAll(body)
 				body.Close()
+				if body.Size != 10 {
+					t.Errorf("its size is %d", body.Size)
+				}
 			}
 			if (err == nil) != c.whole {
 				t.Errorf("%d bytes, %v", len(got), err)
@@ -108,7 +111,7 @@ func TestHeadersOfAFileReadNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = got.Body.Close()
-		if want == http.StatusOK && (got.StatusCode != want || got.Header.Get("Content-Type") != read.Header.Get("Content-Type") || opened.Load() != before) {
+		if want == http.StatusOK && (got.StatusCode != want || got.Header.Get("Content-Type") != read.Header.Get("Content-Type") || got.Header.Get(api.FileSizeHeader) != "7" || read.Header.Get(api.FileSizeHeader) != "7" || opened.Load() != before) {
 			t.Errorf("%s: %s %v, opened %d times; with content %s %v", name, got.Status, got.Header, opened.Load(), read.Status, read.Header)
 		}
 		if want != http.StatusOK && opened.Load() == before {

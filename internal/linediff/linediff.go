@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 const (
@@ -20,9 +22,10 @@ const (
 )
 
 // Unified is the difference of two texts in unified form, as patch takes it; "": there is
-// none. from and to name them in its first two lines. A last line without an end says so.
+// none. from and to name them in its first two lines, made printable: they may be an agent's. The
+// texts' lines are as they are. A last line without an end says so.
 func Unified(from, to string, before, after []byte) string {
-	return unified(from, to, lines(before), lines(after))
+	return unified(printable.Name(from), printable.Name(to), lines(before), lines(after))
 }
 
 // lines are a text's, each with its end.

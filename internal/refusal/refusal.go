@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Refusal is one thing that a sandbox was refused.
@@ -98,13 +98,5 @@ func Subject(r Refusal) string {
 	return r.What
 }
 
-// Line keeps what others wrote from drawing on a terminal: controls, what
-// reorders or hides text, and breaks of lines become question marks.
-func Line(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.C, unicode.Zl, unicode.Zp) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+// Line keeps what others wrote from drawing on a terminal: it is printable.Line.
+func Line(s string) string { return printable.Line(s) }

@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 		Package: pkgref.Ref{Ecosystem: "python", Name: hostile, Version: hostile}, File: hostile, Outcome: hostile, Rule: hostile,
 		Reason: hostile, RequestID: hostile, Suggest: "x:\n  " + hostile, Count: 2, Alarm: true,
 	}})
-	if lines := strings.Count(text, "\n"); lines != 8 || !strings.HasPrefix(text, "ALARM  00:00:00Z  a?[2J?b?c?d?e: python ") {
+	if lines := strings.Count(text, "\n"); lines != 8 || !strings.HasPrefix(text, "ALARM  00:00:00Z  a\\x1b[2J\\nb\\u202ec\\u2028d\\u009be: python ") {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {

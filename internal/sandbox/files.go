@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -146,11 +147,15 @@ func refused(ctx context.Context, reply channel.Reply, err error) error {
 }
 
 // checkFile refuses what would not arrive as it is: a message carries text, and
-// what is none would name another file.
+// what is none would name another file. U+FFFD stands in lists for bytes of a name that are no UTF-8,
+// and many clients write it for such bytes by themselves: nobody can tell which file is meant.
 func checkFile(f channel.File) error {
 	for _, path := range []string{f.Path, f.To, f.User} {
 		if !utf8.ValidString(path) {
 			return fault.Invalid("a path must be UTF-8, and %.200q is not", path)
+		}
+		if strings.ContainsRune(path, utf8.RuneError) {
+			return fault.Invalid("the path %.200q has U+FFFD, which stands for bytes that are no UTF-8, so it names no file for certain; use such a file, or rename it, by a command inside", path)
 		}
 	}
 	for name, value := range f.Metadata {

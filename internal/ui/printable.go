@@ -11,6 +11,9 @@ import (
 // Printable is printable.Line: one line of s that no terminal takes for an instruction.
 func Printable(s string) string { return printable.Line(s) }
 
+// PrintableName is printable.Name, for names from inside: one line, and no two look alike.
+func PrintableName(s string) string { return printable.Name(s) }
+
 // PrintableText is printable.Text, for text of our own of several lines.
 func PrintableText(s string) string { return printable.Text(s) }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Pick gives the changes at or below paths, in their order, with the directories that they
@@ -74,9 +75,9 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		before, was := w.list.Entries[c.Path]
 		switch meanwhile := now.judged(ctx, c, before, was).Conflict; {
 		case c.Refused != "":
-			err = fmt.Errorf("%s is left out: %s", c.Path, c.Refused)
+			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), c.Refused)
 		case meanwhile != "" && !force:
-			err = fmt.Errorf("%s is left out: %s", c.Path, meanwhile)
+			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), meanwhile)
 		default:
 			err = bring(dir, copied, c)
 		}
@@ -119,7 +120,7 @@ func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
 func bring(original *hostpath.Path, copied *os.Root, c Change) error {
 	in, err := openPlace(original, path.Dir(c.Path))
 	if err != nil {
-		return fmt.Errorf("%s is left out: %w", c.Path, err)
+		return fmt.Errorf("%s is left out: %w", printable.Name(c.Path), err)
 	}
 	defer func() { _ = in.dir.Close() }()
 	name := path.Base(c.Path)
@@ -167,7 +168,7 @@ func bringFile(in place, copied *os.Root, c Change, fresh string) error {
 	defer func() { _ = from.Close() }()
 	info, err := from.Stat()
 	if err != nil || !c.Seen.same(stampOf(info)) {
-		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", c.Path))
+		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", printable.Name(c.Path)))
 	}
 	mode := fs.FileMode(0o666)
 	if c.Executable {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // How a path has changed.
@@ -142,7 +143,7 @@ func (c *comparison) judged(ctx context.Context, change Change, before Entry, wa
 	info, err := c.original.Lstat(change.Path)
 	switch there := err == nil; {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		change.Conflict = "the original can't be looked at: " + err.Error()
+		change.Conflict = "the original can't be looked at: " + printable.Line(err.Error())
 	case there && !was:
 		if change.Kind != Dir || !info.IsDir() {
 			change.Conflict = "the original has one of its own since"
@@ -194,7 +195,7 @@ func (c *comparison) workedIn(ctx context.Context, dir string) string {
 	case errors.Is(err, errWorked):
 		return err.Error()
 	}
-	return "the original can't be looked at: " + err.Error()
+	return "the original can't be looked at: " + printable.Line(err.Error())
 }
 
 // refusal is why a change can't be brought over.
@@ -203,7 +204,7 @@ func refusal(c Change, otherKind bool) string {
 	case c.Kind == "":
 		return "it is neither a file, a directory nor a link"
 	case !utf8.ValidString(c.Path) || strings.ContainsFunc(c.Path, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "its name has letters that are none"
+		return "its name is no plain text: it has control characters, or bytes that are no UTF-8"
 	case otherKind:
 		return "it was something else before; remove the original's first"
 	case c.Kind == Link && !leadsInside(c.Path, c.Target):

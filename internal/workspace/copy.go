@@ -160,7 +160,11 @@ func (w *Workspace) copy(ctx context.Context, dir *hostpath.Path, hides Hides) e
 
 // write keeps the list.
 func (w *Workspace) write() error {
-	text, err := json.Marshal(w.list)
+	l, err := w.list.renamed(func(name string) (string, error) { return kept(name), nil })
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
@@ -178,6 +182,11 @@ func Open(folder string) (*Workspace, error) {
 	if err := json.NewDecoder(io.LimitReader(file, mostList)).Decode(&w.list); err != nil {
 		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
 	}
+	l, err := w.list.renamed(named)
+	if err != nil {
+		return nil, fmt.Errorf("the list of the workspace %s can't be read: %w", folder, err)
+	}
+	w.list = *l
 	return w, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // place is a directory of the original in which something is brought over.
@@ -19,7 +20,7 @@ type place struct {
 func openPlace(original *hostpath.Path, name string) (place, error) {
 	path, err := original.Below(name, hostpath.Identity{Type: hostpath.Dir})
 	if err != nil {
-		return place{}, fmt.Errorf("%s is no directory of the original: %w", name, err)
+		return place{}, fmt.Errorf("%s is no directory of the original: %w", printable.Name(name), err)
 	}
 	defer path.Close()
 	dir, err := path.Root()

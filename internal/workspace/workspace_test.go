@@ -374,7 +374,7 @@ func TestHostileCopies(t *testing.T) {
 		},
 		"a name that moves the cursor": {
 			func(at string) error { return os.WriteFile(filepath.Join(at, "x\x1b[2J"), nil, 0o600) },
-			"x\x1b[2J is left out: its name has letters that are none",
+			`x\x1b[2J is left out: its name is no plain text: it has control characters, or bytes that are no UTF-8`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -210,6 +210,27 @@ def test_redirects_are_not_followed(stub: Stub) -> None:
     assert len(heads) == 1
 
 
+def test_text_that_is_none_is_not_sent(stub: Stub) -> None:
+    client, _, heads = stub
+    bad = os.fsdecode(b"bad\xff")  # what sys.argv and os.environ give
+    sandbox = box(client)
+    for do in (
+        lambda: sandbox.run(["printf", "%s", bad]),
+        lambda: sandbox.run(["x"], env={bad: "1"}),
+        lambda: sandbox.run(["x"], env={"K": bad}),
+        lambda: sandbox.run(["x"], cwd="/" + bad),
+        lambda: sandbox.files.read(bad),
+        lambda: sandbox.files.write(bad, b""),
+        lambda: sandbox.files.list(bad),
+        lambda: sandbox.files.move("x", bad),
+        lambda: sandbox.files.remove(bad),
+        lambda: client.sandboxes.create(env={"K": bad}),
+    ):
+        with pytest.raises(InvalidRequest, match="no UTF-8"):
+            do()
+    assert not [h for h in heads if h.split()[0] != "GET"]
+
+
 def test_ids_can_not_lead_elsewhere(stub: Stub) -> None:
     client, answers, heads = stub
     answers.append(says(204, ""))

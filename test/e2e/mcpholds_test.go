@@ -51,17 +51,14 @@ func (a agent) call(tool string, arguments map[string]any) (out map[string]any, 
 	if err != nil {
 		a.t.Fatalf("%s: %v", tool, err)
 	}
-	data, err := json.Marshal(result.StructuredContent)
-	if err == nil && !result.IsError {
-		err = json.Unmarshal(data, &out)
-	}
-	if err != nil {
-		a.t.Fatal(err)
+	text, ok := result.Content[0].(*sdk.TextContent)
+	if !ok {
+		a.t.Fatalf("%s: %+v is no text", tool, result.Content)
 	}
 	if result.IsError {
-		if text, ok := result.Content[0].(*sdk.TextContent); ok {
-			failure = text.Text
-		}
+		failure = text.Text
+	} else if err := json.Unmarshal([]byte(text.Text), &out); err != nil {
+		a.t.Fatal(err)
 	}
 	return out, failure
 }

@@ -40,6 +40,18 @@ func ReadJSON(r *http.Request, most int64, v any) (empty bool, err error) {
 	return false, CheckCounts(v)
 }
 
+// CheckText refuses JSON with text that no decoder can give as it is: bytes that are no UTF-8, and
+// halves of surrogate pairs, for which encoding/json puts U+FFFD without a word: another name,
+// argument or value. Each wire whose decoder does that asks here first; ReadJSON's does not. What else
+// is wrong with data is for its decoder to say.
+func CheckText(data []byte) error {
+	value, twice := jsontext.Value(data), jsontext.AllowDuplicateNames(true)
+	if value.IsValid(twice) || !value.IsValid(twice, jsontext.AllowInvalidUTF8(true)) {
+		return nil
+	}
+	return fault.Invalid("a text of the request is no UTF-8, or has half of a surrogate pair, and can't be taken as it is; write such bytes to a file by base64, or have a command inside make them")
+}
+
 // explain says what of a body is wrong in the words of whoever wrote it.
 func explain(err error) error {
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
@@ -20,8 +19,8 @@ const maxDepth = 32 // of nested objects and arrays; no message of this protocol
 // in one object, nesting without end and values of the wrong type are
 // invalid_argument. Unknown fields are ignored, because newer clients send more.
 func decodeMessage(data []byte, v any) error {
-	if !utf8.Valid(data) {
-		return refuse(codeInvalid, "the message is not UTF-8")
+	if err := backend.CheckText(data); err != nil {
+		return refuse(codeInvalid, "%v", err)
 	}
 	if err := checkJSON(data); err != nil {
 		return refuse(codeInvalid, "the message is not the JSON expected: %v", err)

@@ -24,11 +24,11 @@ type approvalInput struct {
 }
 
 type approvalOutput struct {
-	Requests  []string  `json:"requests" jsonschema:"ids of the requests that wait for a person now"`
-	Group     string    `json:"group,omitempty" jsonschema:"stands for all of them in the answer"`
-	Answer    string    `json:"answer,omitempty" jsonschema:"how a person answers; you can not. Tell your user"`
+	Requests  []string  `json:"requests"`         // ids of the requests that wait for a person now
+	Group     string    `json:"group,omitempty"`  // stands for all of them in the answer
+	Answer    string    `json:"answer,omitempty"` // how a person answers; you can not. Tell your user
 	URL       string    `json:"url,omitempty"`
-	Opened    bool      `json:"opened" jsonschema:"the user agreed to open the page; that is no approval yet"`
+	Opened    bool      `json:"opened"` // the user agreed to open the page; that is no approval yet
 	Releases  []release `json:"releases"`
 	Total     int       `json:"total"`
 	Truncated bool      `json:"truncated"`

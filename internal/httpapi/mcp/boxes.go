@@ -30,14 +30,14 @@ type createInput struct {
 // box is what tools tell of a sandbox.
 type box struct {
 	ID       string    `json:"sandbox"`
-	Run      string    `json:"run" jsonschema:"the id of this session in the record"`
+	Run      string    `json:"run"` // the id of this session in the record
 	State    string    `json:"state"`
 	Template string    `json:"template"`
-	Default  bool      `json:"default" jsonschema:"calls that name no sandbox use it"`
+	Default  bool      `json:"default"` // calls that name no sandbox use it
 	Created  string    `json:"created"`
-	Ends     string    `json:"ends,omitempty" jsonschema:"when it ends by itself, if it is not used"`
-	Notes    []string  `json:"notes,omitempty" jsonschema:"what the policy asks for that stays closed here"`
-	Waiting  []waiting `json:"waiting,omitempty" jsonschema:"what it waits for a person to answer"`
+	Ends     string    `json:"ends,omitempty"`    // when it ends by itself, if it is not used
+	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here
+	Waiting  []waiting `json:"waiting,omitempty"` // what it waits for a person to answer
 }
 
 // waiting is something that waits for a person.
@@ -45,7 +45,7 @@ type waiting struct {
 	Request string `json:"request"`
 	For     string `json:"for"`
 	Reason  string `json:"reason"`
-	Answer  string `json:"answer" jsonschema:"how a person answers it; you can not"`
+	Answer  string `json:"answer"` // how a person answers it; you can not
 }
 
 func (p *peer) view(b api.Sandbox) box {

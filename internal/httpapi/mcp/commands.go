@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
@@ -30,27 +33,51 @@ type runInput struct {
 	aboutSandbox
 	howToRun
 
-	Command []string `json:"command" most:"100000" jsonschema:"the program and its arguments, each a text of its own"`
+	Command commandLine `json:"command" most:"100000" jsonschema:"a shell's text, run by sh -c; or a list: the program and its arguments, each a text of its own, with no shell between"`
+}
+
+// commandLine is a program with its arguments. A client may give a text instead, for a shell: most
+// servers take one, and models write one.
+type commandLine []string
+
+// UnmarshalJSON reads either form.
+func (c *commandLine) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) != nil {
+		return json.Unmarshal(data, (*[]string)(c))
+	}
+	*c = nil
+	if text != "" {
+		*c = commandLine{"sh", "-c", text}
+	}
+	return nil
+}
+
+// commandLineSchema is both forms.
+func commandLineSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}},
+	}}
 }
 
 // ran is how a command went.
 type ran struct {
 	Sandbox   string    `json:"sandbox"`
-	ExitCode  int       `json:"exit_code" jsonschema:"-1 while it waits for a person"`
+	ExitCode  int       `json:"exit_code"` // -1 while it waits for a person
 	Stdout    string    `json:"stdout"`
 	Stderr    string    `json:"stderr"`
-	Truncated bool      `json:"truncated" jsonschema:"the middle of a long output was left out"`
+	Truncated bool      `json:"truncated"` // the middle of a long output was left out
 	TimedOut  bool      `json:"timed_out,omitempty"`
 	Error     string    `json:"error,omitempty"`
-	Command   string    `json:"command_id,omitempty" jsonschema:"for wait_command, while it waits for a person"`
-	Waiting   []waiting `json:"waiting,omitempty" jsonschema:"what it waits for a person to answer; it goes on by itself when that is approved"`
+	Command   string    `json:"command_id,omitempty"` // for wait_command, while it waits for a person
+	Waiting   []waiting `json:"waiting,omitempty"`    // what it waits for a person to answer; it goes on by itself when that is approved
 	Refused   []refused `json:"refused,omitempty"`
 	Next      string    `json:"next,omitempty"`
 }
 
 func runCommand(ctx context.Context, c call, in runInput) (ran, error) {
 	if len(in.Command) == 0 || in.Command[0] == "" {
-		return ran{}, failure(codeInvalid, "command names no program", `give ["ls", "-l"], or ["bash", "-c", "TEXT"] for a shell's text`)
+		return ran{}, failure(codeInvalid, "command names no program", `give ["ls", "-l"], or a text for a shell: "ls -l | head"`)
 	}
 	for i, arg := range in.Command {
 		if len(arg) > maxArgument {

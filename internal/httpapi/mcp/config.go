@@ -25,9 +25,8 @@ type Backend interface {
 	Holds(ctx context.Context, sandbox string) ([]api.Hold, error)
 	// Stay has the sandbox's lease go on until ctx ends or the sandbox is gone; see client.Stay.
 	Stay(ctx context.Context, sandbox string) error
-	ReadFile(ctx context.Context, sandbox string, f client.File) (io.ReadCloser, error)
+	ReadFile(ctx context.Context, sandbox string, f client.File) (*client.FileContent, error)
 	WriteFile(ctx context.Context, sandbox string, f client.File, content io.Reader) (api.FileInfo, error)
-	StatFile(ctx context.Context, sandbox string, f client.File) (api.FileInfo, error)
 	ListFiles(ctx context.Context, sandbox string, f client.File, depth int) iter.Seq2[api.FileInfo, error]
 	MakePlan(ctx context.Context, run string, resolved api.ResolvedPlan) (api.Plan, error)
 	Refusals(ctx context.Context, f client.RefusalFilter) (api.Refusals, error)

@@ -39,7 +39,7 @@ func failure(code, sentence, then string) error { return &problem{code, sentence
 
 // Error is what the client's model reads.
 func (p *problem) Error() string {
-	text := p.code + ": " + excerpt.Of(ui.PrintableText(p.sentence), maxSentence) + "."
+	text := p.code + ": " + excerpt.Of(ui.Printable(p.sentence), maxSentence) + "."
 	if p.then != "" {
 		text += " Next: " + p.then + "."
 	}

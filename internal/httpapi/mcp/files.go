@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -39,10 +40,10 @@ type readInput struct {
 type readOutput struct {
 	Sandbox   string `json:"sandbox"`
 	Path      string `json:"path"`
-	Content   string `json:"content" jsonschema:"the file's text, or base64 if binary is true"`
-	Binary    bool   `json:"binary" jsonschema:"content is base64: it is no UTF-8, or has control characters"`
-	Size      int64  `json:"size" jsonschema:"of the whole file, in bytes"`
-	Truncated bool   `json:"truncated" jsonschema:"there is more; go on with offset"`
+	Content   string `json:"content"`   // the file's text, or base64 if binary is true
+	Binary    bool   `json:"binary"`    // content is base64: it is no UTF-8, or has control characters
+	Size      int64  `json:"size"`      // of the whole file, in bytes
+	Truncated bool   `json:"truncated"` // there is more; go on with offset
 	Next      int64  `json:"next_offset,omitempty"`
 }
 
@@ -83,12 +84,12 @@ func readFile(ctx context.Context, c call, in readInput) (readOutput, error) {
 	return out, nil
 }
 
-// read fetches a part of a file.
+// read fetches a part of a file. Its size is that of the file that was opened, whatever links led to
+// it. It is the guest's claim, and may be another by the time that the file is read: what comes is
+// counted.
 func (p *peer) read(ctx context.Context, id string, in readInput) (data []byte, size int64, err error) {
 	f := client.File{Path: in.Path}
-	// The size that is told may be another by the time that the file is read: it is the
-	// guest's. What comes is counted.
-	content, err := ask(ctx, p, func(b Backend) (io.ReadCloser, error) { return b.ReadFile(ctx, id, f) })
+	content, err := ask(ctx, p, func(b Backend) (*client.FileContent, error) { return b.ReadFile(ctx, id, f) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -102,22 +103,18 @@ func (p *peer) read(ctx context.Context, id string, in readInput) (data []byte, 
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(data) < in.Max {
-		return data, in.Offset + int64(len(data)), nil
+	end := in.Offset + int64(len(data))
+	switch {
+	case len(data) < in.Max:
+		return data, end, nil
+	case content.Size >= 0:
+		return data, max(content.Size, end), nil
 	}
-	info, err := ask(ctx, p, func(b Backend) (api.FileInfo, error) { return b.StatFile(ctx, id, f) })
-	if err != nil {
+	rest, err := io.CopyN(io.Discard, content, maxRead) // of an older daemon: what there is at least
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
 	}
-	size = info.Size
-	if info.Kind != "file" || size < in.Offset+int64(len(data)) { // a link, whose own size it is, or another file by now
-		rest, err := io.CopyN(io.Discard, content, maxRead)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, 0, err
-		}
-		size = in.Offset + int64(len(data)) + rest
-	}
-	return data, size, nil
+	return data, end + rest, nil
 }
 
 // wholeText tells whether data is plain text. With cut, a character whose rest was cut off
@@ -199,15 +196,26 @@ type listInput struct {
 
 type entry struct {
 	Path   string `json:"path"`
-	Kind   string `json:"kind" jsonschema:"file, dir, symlink or other"`
+	Kind   string `json:"kind"` // file, dir, symlink or other
 	Size   int64  `json:"size"`
-	Target string `json:"target,omitempty" jsonschema:"of a symlink"`
+	Target string `json:"target,omitempty"` // of a symlink
+	// Escaped tells that path is no path to give back: the name has control characters, which are
+	// written as escapes, or bytes that are no UTF-8, for which U+FFFD stands.
+	Escaped bool `json:"escaped,omitempty"`
+}
+
+func viewEntry(info api.FileInfo) entry {
+	e := entry{Path: ui.Printable(info.Path), Kind: excerpt.Of(ui.Printable(info.Kind), 16), Size: info.Size, Target: excerpt.Of(ui.Printable(info.Target), maxPath)}
+	if e.Escaped = e.Path != info.Path || strings.ContainsRune(info.Path, utf8.RuneError); e.Escaped {
+		e.Path = ui.PrintableName(info.Path)
+	}
+	return e
 }
 
 type listOutput struct {
 	Sandbox   string  `json:"sandbox"`
 	Entries   []entry `json:"entries"`
-	Total     int     `json:"total" jsonschema:"how many there are, or 10000 if there are more"`
+	Total     int     `json:"total"` // how many there are, or 10000 if there are more
 	Truncated bool    `json:"truncated"`
 }
 
@@ -238,7 +246,7 @@ func listFiles(ctx context.Context, c call, in listInput) (listOutput, error) {
 				break
 			}
 			if len(out.Entries) < maxEntries {
-				out.Entries = append(out.Entries, entry{Path: ui.Printable(info.Path), Kind: excerpt.Of(ui.Printable(info.Kind), 16), Size: info.Size, Target: excerpt.Of(ui.Printable(info.Target), maxPath)})
+				out.Entries = append(out.Entries, viewEntry(info))
 			}
 		}
 		return nil

@@ -72,19 +72,15 @@ func (p *peer) call(name string, arguments any) (map[string]any, string) {
 
 func read(t *testing.T, result *sdk.CallToolResult) (map[string]any, string) {
 	t.Helper()
+	text, ok := result.Content[0].(*sdk.TextContent)
+	if !ok || len(result.Content) != 1 || result.StructuredContent != nil {
+		t.Fatalf("a result that is not one text: %+v", result)
+	}
 	if result.IsError {
-		text, ok := result.Content[0].(*sdk.TextContent)
-		if !ok {
-			t.Fatalf("an error without a text: %+v", result)
-		}
 		return nil, text.Text
 	}
-	data, err := json.Marshal(result.StructuredContent)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out map[string]any
-	if err := json.Unmarshal(data, &out); err != nil {
+	if err := json.Unmarshal([]byte(text.Text), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out, ""
@@ -130,7 +126,7 @@ func TestToolsTellWhatTheyDo(t *testing.T) {
 		if !slices.Contains(strings.Fields("create list delete run wait read write plan install why request explain"), verb) {
 			t.Errorf("%s begins with no verb", tool.Name)
 		}
-		if tool.OutputSchema == nil || tool.InputSchema == nil || tool.Annotations == nil || tool.Annotations.DestructiveHint == nil {
+		if tool.OutputSchema != nil || tool.InputSchema == nil || tool.Annotations == nil || tool.Annotations.DestructiveHint == nil {
 			t.Errorf("%s lacks a schema or annotations", tool.Name)
 		}
 		if slices.Contains([]string{"run_command", "run_code", "install_packages"}, tool.Name) && (!strings.Contains(tool.Description, "request_approval") || !strings.Contains(tool.Description, "not retry")) {
@@ -269,7 +265,9 @@ func TestWrongCalls(t *testing.T) {
 	}{
 		{"run_command", after, "unknown_sandbox: "},
 		{"run_command", object{"command": []string{}}, "invalid_argument: "},
-		{"run_command", object{"command": "ls"}, "validating"},
+		{"run_command", object{"command": 1}, "validating"},
+		{"run_command", object{"command": ""}, "invalid_argument: "},
+		{"run_command", object{"command": "x " + long}, "too_large: "},
 		{"run_command", object{"command": []string{"ls"}, "comand": 1}, "validating"},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": -1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": 999999}, "invalid_argument: "},

@@ -79,21 +79,21 @@ func installPackages(ctx context.Context, c call, in installInput) (ran, error) 
 type release struct {
 	Package  string   `json:"package"`
 	Version  string   `json:"version"`
-	Effect   string   `json:"effect" jsonschema:"allow; hold: a person decides; deny; error: it was never shown"`
+	Effect   string   `json:"effect"` // allow; hold: a person decides; deny; error: it was never shown
 	Reason   string   `json:"reason"`
 	Rule     string   `json:"rule,omitempty"`
 	WantedBy []string `json:"wanted_by,omitempty"`
 	Size     int64    `json:"size,omitempty"`
-	Scripts  bool     `json:"scripts,omitempty" jsonschema:"something runs when it is installed"`
-	Approval string   `json:"approval,omitempty" jsonschema:"the request for approval that was filed for it"`
+	Scripts  bool     `json:"scripts,omitempty"`  // something runs when it is installed
+	Approval string   `json:"approval,omitempty"` // the request for approval that was filed for it
 }
 
 type planOutput struct {
-	Releases  []release `json:"releases" jsonschema:"a release follows the first one that wanted it"`
+	Releases  []release `json:"releases"` // a release follows the first one that wanted it
 	Total     int       `json:"total"`
 	Truncated bool      `json:"truncated"`
 	Allowed   int       `json:"allowed"`
-	Held      int       `json:"held" jsonschema:"a person decides about these"`
+	Held      int       `json:"held"` // a person decides about these
 	Denied    int       `json:"denied"`
 	Notes     []string  `json:"notes,omitempty"`
 	Next      string    `json:"next"`

@@ -27,11 +27,11 @@ type key struct {
 	Key      string `json:"key"`
 	Line     int    `json:"line,omitempty"`
 	Meaning  string `json:"meaning"`
-	Enforced bool   `json:"enforced" jsonschema:"false: what it asks for stays closed here"`
+	Enforced bool   `json:"enforced"` // false: what it asks for stays closed here
 }
 
 type decision struct {
-	Effect string `json:"effect" jsonschema:"allow; hold: a person decides; deny"`
+	Effect string `json:"effect"` // allow; hold: a person decides; deny
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 }
@@ -42,7 +42,7 @@ type policyOutput struct {
 	Keys      []key     `json:"keys"`
 	Total     int       `json:"total"`
 	Truncated bool      `json:"truncated"`
-	Decision  *decision `json:"decision,omitempty" jsonschema:"about the release, by its name and version alone: its file, its age and advisories are judged when it is installed, and plan_packages weighs them"`
+	Decision  *decision `json:"decision,omitempty"` // about the release, by its name and version alone: its file, its age and advisories are judged when it is installed, and plan_packages weighs them
 }
 
 func explainPolicy(ctx context.Context, c call, in policyInput) (policyOutput, error) {

@@ -24,9 +24,9 @@ type refused struct {
 	Rule     string `json:"rule"`
 	Request  string `json:"request_id"`
 	Approval string `json:"approval,omitempty"`
-	Answer   string `json:"answer,omitempty" jsonschema:"how a person answers that; you can not"`
-	Suggest  string `json:"suggest,omitempty" jsonschema:"lines of a policy that would allow it: for a person, who decides"`
-	Alarm    bool   `json:"alarm,omitempty" jsonschema:"the bytes are not what they must be: do not use it, tell your user"`
+	Answer   string `json:"answer,omitempty"`  // how a person answers that; you can not
+	Suggest  string `json:"suggest,omitempty"` // lines of a policy that would allow it: for a person, who decides
+	Alarm    bool   `json:"alarm,omitempty"`   // the bytes are not what they must be: do not use it, tell your user
 	Count    int    `json:"count"`
 }
 
@@ -97,7 +97,7 @@ type whyInput struct {
 }
 
 type whyOutput struct {
-	Refused   []refused `json:"refused" jsonschema:"alarms first, then the oldest first"`
+	Refused   []refused `json:"refused"` // alarms first, then the oldest first
 	Total     int       `json:"total"`
 	Truncated bool      `json:"truncated"`
 	Next      string    `json:"next"`

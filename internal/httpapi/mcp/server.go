@@ -111,6 +111,11 @@ func (s *Server) admits(next sdk.MethodHandler) sdk.MethodHandler {
 		if keeps(method) && backend.SizeOf(req.GetParams()) > maxBeginning {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "what a session begins with is longer than it may be"}
 		}
+		if params, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
+			if err := backend.CheckText(params.Arguments); err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+			}
+		}
 		if session, ok := req.GetSession().(*sdk.ServerSession); ok && method == "initialize" {
 			if _, err := s.peerOf(session, req.GetExtra()); err != nil {
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}

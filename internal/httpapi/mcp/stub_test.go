@@ -46,6 +46,8 @@ type house struct {
 	plans    []api.ResolvedPlan
 	refusals []api.Refusal
 	files    map[string]string
+	links    map[string]string // what paths of files say that are links
+	listed   []api.FileInfo    // nil: 700 of them
 }
 
 func newHouse(t *testing.T) *house {
@@ -315,12 +317,13 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 
 func (h *house) read(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	content, ok := h.files[r.URL.Query().Get("path")]
+	h.mu.Unlock() // a client may ask for something else before it has taken all of it
 	if !ok {
 		refuse(w, http.StatusNotFound, "there is no such file")
 		return
 	}
+	w.Header().Set(api.FileSizeHeader, strconv.Itoa(len(content)))
 	_, _ = io.WriteString(w, content)
 }
 
@@ -328,6 +331,10 @@ func (h *house) stat(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	path := r.URL.Query().Get("path")
+	if target, is := h.links[path]; is {
+		reply(w, http.StatusOK, api.FileInfo{Path: path, Kind: "symlink", Target: target, Size: int64(len(target))})
+		return
+	}
 	reply(w, http.StatusOK, api.FileInfo{Path: path, Kind: "file", Size: int64(len(h.files[path]))})
 }
 
@@ -341,6 +348,14 @@ func (h *house) write(w http.ResponseWriter, r *http.Request) {
 
 func (h *house) list(w http.ResponseWriter, _ *http.Request) {
 	out := json.NewEncoder(w)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, info := range h.listed {
+		_ = out.Encode(info)
+	}
+	if h.listed != nil {
+		return
+	}
 	for i := range 700 {
 		_ = out.Encode(api.FileInfo{Path: fmt.Sprintf("/home/agent/f%03d\x1b[2J", i), Kind: "file"})
 	}

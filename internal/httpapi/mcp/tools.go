@@ -2,6 +2,10 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,7 +29,9 @@ func (h hints) annotations() *sdk.ToolAnnotations {
 	}
 }
 
-// tool adds one: what it takes and gives are its schemas.
+// tool adds one: what it takes is its schema. What it gives is one text of JSON, and nothing else:
+// every client reads that, while of a text and a structured result some read the one, some the
+// other, and some both (decision 119). So no schema says what it gives.
 func tool[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (Out, error)) {
 	add(s, name, description, h, func(ctx context.Context, c call, in In) (*sdk.CallToolResult, Out, error) {
 		out, err := do(ctx, c, in)
@@ -35,29 +41,44 @@ func tool[In, Out any](s *Server, name, description string, h hints, do func(con
 
 // add is tool for one that may ask the client for something first.
 func add[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (*sdk.CallToolResult, Out, error)) {
-	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: schemaOf[In](), OutputSchema: schemaOf[Out]()},
-		func(ctx context.Context, req *sdk.CallToolRequest, in In) (result *sdk.CallToolResult, out Out, err error) {
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: schemaOf[In]()},
+		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			p, err := s.peerOf(req.Session, req.Extra)
 			if err != nil {
-				return nil, out, err
+				return nil, nil, err
 			}
 			ctx, done, err := p.enter(ctx)
 			if err != nil {
-				return nil, out, err
+				return nil, nil, err
 			}
 			defer done()
 			if err := backend.CheckCounts(&in); err != nil {
-				return nil, out, explained(ctx, err)
+				return nil, nil, explained(ctx, err)
 			}
-			result, out, err = do(ctx, call{p, req}, in)
-			return result, out, explained(ctx, err)
+			result, out, err := do(ctx, call{p, req}, in)
+			if err != nil || result != nil {
+				return result, nil, explained(ctx, err)
+			}
+			result, err = asText(out)
+			return result, nil, err
 		})
 }
 
-// schemaOf is a type's schema. A slice may be nil in Go, of which nothing is sent: some
+// asText is a result as one text.
+func asText(out any) (*sdk.CallToolResult, error) {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // no page: it would be longer, and harder to read
+	if err := encoder.Encode(out); err != nil {
+		return nil, fmt.Errorf("encode a tool's result: %w", err)
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.TrimSuffix(text.String(), "\n")}}}, nil
+}
+
+// schemaOf is the schema of what a tool takes. A slice may be nil in Go, of which nothing is sent: some
 // clients' models take no alternatives of types.
 func schemaOf[T any]() *jsonschema.Schema {
-	schema, err := jsonschema.For[T](nil)
+	schema, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[commandLine](): commandLineSchema()}})
 	if err != nil {
 		panic(err) // a type of ours; every test of this package fails then
 	}
@@ -88,7 +109,7 @@ func (s *Server) addTools() {
 	tool(s, "delete_sandbox", "Ends all that runs in one of your sandboxes and removes it with its files.",
 		hints{title: "Delete a sandbox", destructive: true, repeatable: true}, deleteSandbox)
 	tool(s, "run_command", "Runs a command in a sandbox and returns its exit code and output. There is no network, and files stay between calls. "+
-		"Give a shell's text as [\"bash\", \"-c\", \"...\"]. Use install_packages for packages."+ifRefused,
+		"Give a text for a shell, or a list for a program with its arguments. Use install_packages for packages."+ifRefused,
 		hints{title: "Run a command", destructive: true, world: true}, runCommand)
 	tool(s, "run_code", "Runs a short program that is given as text: python, javascript or bash. Each call is a process of its own; files stay, variables do not."+ifRefused,
 		hints{title: "Run code", destructive: true, world: true}, runCode)
@@ -98,7 +119,7 @@ func (s *Server) addTools() {
 		hints{title: "Read a file", readOnly: true, repeatable: true}, readFile)
 	tool(s, "write_file", "Writes a file of a sandbox, in one step; folders above it are made.",
 		hints{title: "Write a file", destructive: true, repeatable: true}, writeFile)
-	tool(s, "list_files", "Lists a folder of a sandbox.",
+	tool(s, "list_files", "Lists a folder of a sandbox. An entry with escaped: true has a name that no tool takes: use it by run_command, as with find -inum or a pattern.",
 		hints{title: "List files", readOnly: true, repeatable: true}, listFiles)
 	tool(s, "plan_packages", "Says what an install would bring and what the policy says of each release (allow, hold: a person decides, deny). Installs nothing.",
 		hints{title: "Plan an install", readOnly: true, world: true}, planPackages)

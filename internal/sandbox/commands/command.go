@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -139,7 +140,23 @@ func checkCommand(c Command) error {
 	case c.Dir != "" && c.Dir[0] != '/':
 		return fault.Invalid("the working directory %q must be an absolute path of the sandbox", c.Dir)
 	}
+	if err := checkText(c); err != nil {
+		return err
+	}
 	return CheckEnv(c.Env)
+}
+
+// checkText refuses what would not arrive as it is: the guest's message and the record carry text.
+func checkText(c Command) error {
+	for i, word := range c.Argv {
+		if !utf8.ValidString(word) {
+			return fault.Invalid("word %d of the command is no UTF-8: %.80q", i+1, word)
+		}
+	}
+	if !utf8.ValidString(c.Dir) || !utf8.ValidString(c.User) {
+		return fault.Invalid("the working directory %.80q or the user %.80q is no UTF-8", c.Dir, c.User)
+	}
+	return nil
 }
 
 // shorter is the smaller of two timeouts of which 0 means none.
@@ -157,6 +174,9 @@ func CheckEnv(env map[string]string) error {
 		return fault.Invalid("%d environment variables; at most %d", len(env), maxEnv)
 	}
 	for k, v := range env {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return fault.Invalid("the environment variable %.80q is no UTF-8, in its name or its value", k)
+		}
 		if k == "" || len(k) > maxName || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {
 			return fault.Invalid("the environment variable %q is not valid: a name without = and no NUL bytes", k)
 		}

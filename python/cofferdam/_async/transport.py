@@ -12,7 +12,7 @@ import httpx
 
 from .. import _find
 from .._compat import async_blocking
-from ..errors import ConnectionLost, DaemonNotFound, NotFound, ProtocolError, from_problem
+from ..errors import ConnectionLost, DaemonNotFound, InvalidRequest, NotFound, ProtocolError, from_problem
 
 _MAX_PROBLEM = 64 << 10
 
@@ -144,16 +144,20 @@ class AsyncTransport:
         timeout: float | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """The answer of a success, unread; any other is an error with the daemon's sentence."""
-        request = self._http.build_request(
-            method,
-            path,
-            params={k: v for k, v in (query or {}).items() if v not in (None, "", [])},
-            json=body,
-            content=content,
-            headers=headers,
-            timeout=httpx.USE_CLIENT_DEFAULT if timeout is None else timeout,
-            extensions={"trace": self._trace} if self.address.own else None,
-        )
+        try:
+            request = self._http.build_request(
+                method,
+                path,
+                params={k: v for k, v in (query or {}).items() if v not in (None, "", [])},
+                json=body,
+                content=content,
+                headers=headers,
+                timeout=httpx.USE_CLIENT_DEFAULT if timeout is None else timeout,
+                extensions={"trace": self._trace} if self.address.own else None,
+            )
+        except UnicodeEncodeError as e:  # of os.fsdecode, say: bytes that are no UTF-8
+            around = e.object[max(0, e.start - 20) : e.end]
+            raise InvalidRequest(400, f"a text of the request is no UTF-8, at the end of {around!r}") from None
         response = await self._send(request, again=start and (content is None or isinstance(content, bytes)))
         try:
             if not response.is_success and not (upgrade and response.status_code == 101):

@@ -152,6 +152,9 @@ func checkFile(f channel.File) error {
 		if !utf8.ValidString(path) {
 			return fault.Invalid("a path must be UTF-8, and %.200q is not", path)
 		}
+		if len(path) > commands.MaxDir {
+			return fault.Invalid("the path is %d bytes long; at most %d", len(path), commands.MaxDir)
+		}
 	}
 	for name, value := range f.Metadata {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {

@@ -41,7 +41,7 @@ func TestACommandThatIsTakenCanBeTold(t *testing.T) {
 				t.Errorf("%s of %s: %d are taken, and can't be told: %v", what, name, most, err)
 			}
 			says := refused(most + 1).Error()
-			if !strings.Contains(says, strconv.Itoa(MaxCommand)) && !strings.Contains(says, strconv.Itoa(maxEnvBytes)) {
+			if !strings.Contains(says, strconv.Itoa(MaxCommand)) && !strings.Contains(says, strconv.Itoa(MaxEnv)) {
 				t.Errorf("%s of %s: one more is refused with %q", what, name, says)
 			}
 		}

@@ -38,14 +38,17 @@ const (
 	timeoutGrace = 3 * time.Second  // SIGTERM to SIGKILL
 	guestGrace   = 10 * time.Second // how long past its timeout the guest may take to say so
 	maxEnv       = 1_000
-	maxName      = 4 << 10   // bytes of a variable's name
-	maxEnvBytes  = 192 << 10 // of all variables as JSON: a sandbox's agent is told of them in one message, among other things
-	execRest     = 1 << 10   // of the JSON of a command: all but its words, variables and directory
+	maxName      = 4 << 10 // bytes of a variable's name
+	execRest     = 1 << 10 // of the JSON of a command: all but its words, variables and directory
 )
 
 // MaxCommand is how long a command is at most, with its variables and directory, in bytes as JSON: the
 // sandbox's agent is told of it in one message.
 const MaxCommand = channel.MaxJSON - execRest
+
+// MaxEnv is how long the variables of a sandbox, a command or a cell are at most, in bytes as JSON: the
+// sandbox's agent is told of them in one message, among other things.
+const MaxEnv = 192 << 10
 
 // Start starts a command: judged and recorded first. A refusal is
 // fault.ErrForbidden with the rule's reason. A command whose ctx ends before it has
@@ -172,8 +175,8 @@ func CheckEnv(env map[string]string) error {
 	if len(env) > maxEnv {
 		return fault.Invalid("%d environment variables; at most %d", len(env), maxEnv)
 	}
-	if size := sizeOf(env); size > maxEnvBytes {
-		return fault.Invalid("the environment is %d bytes long as JSON; at most %d", size, maxEnvBytes)
+	if size := sizeOf(env); size > MaxEnv {
+		return fault.Invalid("the environment is %d bytes long as JSON; at most %d", size, MaxEnv)
 	}
 	for k, v := range env {
 		if k == "" || len(k) > maxName || strings.ContainsAny(k, "=\x00") || strings.Contains(v, "\x00") {

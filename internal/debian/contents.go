@@ -70,9 +70,12 @@ func readContents(ctx context.Context, work string, r io.Reader) (found []pkgref
 	if err != nil || !described {
 		return nil, err
 	}
-	result := inventory.Take(ctx, inventory.Request{Root: dir, Places: []string{"/"}, Depth: inventory.Depth, Layouts: all.Layouts(), Memory: inventory.NewMemory(all.Layouts())})
-	if result.Truncated || len(result.Packages) > maxBrought {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("it has more inside than an inventory lists, with %d packages of other ecosystems", len(result.Packages)))
+	result := inventory.Take(ctx, inventory.Request{Root: dir, Places: []string{"/"}, Layouts: all.Layouts(), Memory: inventory.NewMemory(all.Layouts())})
+	if len(result.Bounds) > 0 {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("it can't be listed whole: %s", result.Bounds[0]))
+	}
+	if len(result.Packages) > maxBrought {
+		return nil, fmt.Errorf("it has %d packages of other ecosystems inside; at most %d", len(result.Packages), maxBrought)
 	}
 	for _, p := range result.Packages {
 		if ref, ok := releaseOf(p); ok {

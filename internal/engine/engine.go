@@ -109,6 +109,10 @@ type Limits struct {
 	Pids        int     `json:"pids"`       // guest processes; the engine adds its own overhead
 }
 
+// SharedMemory is the size of /dev/shm in bytes: half of the memory, which is Linux's own default. What is
+// written there counts as memory.
+func (l Limits) SharedMemory() int64 { return l.MemoryBytes / 2 }
+
 // Owner says which host user the sandbox's default user stands for: files on
 // read-write mounts are created as HostUID:HostGID and seen inside as UID:GID.
 type Owner struct {

@@ -19,7 +19,6 @@ import (
 const (
 	contentsFiles = 50_000
 	contentsBytes = 1 << 30
-	contentsDepth = 64
 )
 
 // contents answers with the digests of directories.
@@ -27,7 +26,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 	if ask == nil || len(ask.Paths) > channel.MaxContents {
 		return reply(stream, errors.New("there are too many directories to look into, or none"))
 	}
-	ctx, cancel := a.clock.within(ctx, inventoryTime)
+	ctx, cancel := a.clock.within(ctx, channel.MaxInventoryTime)
 	defer cancel()
 	answer := channel.ContentsReply{Whole: make([]string, len(ask.Paths)), Own: make([]string, len(ask.Paths))}
 	for i, path := range ask.Paths {
@@ -44,7 +43,7 @@ func (a *Agent) contents(ctx context.Context, stream *channel.Conn, ask *channel
 // node_modules. Both are "" if it can't be read whole: half of it is another package.
 func contentsOf(ctx context.Context, dir string) (whole, own string) {
 	r := &contentsReader{ctx: ctx, whole: contents.Files{}, own: contents.Files{}}
-	if r.walk(dir, "", 0) != nil {
+	if r.walk(dir, "") != nil {
 		return "", ""
 	}
 	if r.links {
@@ -62,7 +61,7 @@ type contentsReader struct {
 
 var errIncomparable = errors.New("it can't be compared")
 
-func (r *contentsReader) walk(dir, name string, depth int) error {
+func (r *contentsReader) walk(dir, name string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -74,10 +73,10 @@ func (r *contentsReader) walk(dir, name string, depth int) error {
 		}
 		path := filepath.Join(dir, entry.Name())
 		switch {
-		case r.ctx.Err() != nil, depth > contentsDepth, len(r.whole) >= contentsFiles:
+		case r.ctx.Err() != nil, len(r.whole) >= contentsFiles:
 			return errIncomparable
 		case entry.IsDir():
-			err = r.walk(path, inner, depth+1)
+			err = r.walk(path, inner)
 		case entry.Type().IsRegular():
 			err = r.file(path, inner)
 		case ofModules(inner):

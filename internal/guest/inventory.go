@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/inventory"
 	"github.com/cofferdam-dev/cofferdam/internal/inventory/all"
@@ -18,21 +17,17 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// inventoryTime bounds one inventory, and pageBytes the JSON of one page; as base64 it is
-// within channel.MaxJSON.
-const (
-	inventoryTime = 20 * time.Second
-	pageBytes     = 160 << 10
-)
+// pageBytes bounds the JSON of one page; as base64 it is within channel.MaxJSON.
+const pageBytes = 160 << 10
 
 // installed is the result of the last inventory, until its last page was fetched.
 type installed struct {
-	mu        sync.Mutex // guards all below; one inventory at a time
-	take      uint64
-	packages  []channel.InstalledPackage
-	truncated bool
-	closed    []string
-	memory    *inventory.Memory // nil before the first
+	mu       sync.Mutex // guards all below; one inventory at a time
+	take     uint64
+	packages []channel.InstalledPackage
+	bounds   []channel.InventoryBound
+	closed   []string
+	memory   *inventory.Memory // nil before the first
 }
 
 // inventory answers with the packages that are installed in the sandbox, or
@@ -59,7 +54,7 @@ func (a *Agent) inventory(ctx context.Context, stream *channel.Conn, ask *channe
 
 // list walks the disk and keeps what it finds; a.installed.mu is held.
 func (a *Agent) list(ctx context.Context, ask channel.InventoryAsk) {
-	ctx, cancel := a.clock.within(ctx, inventoryTime)
+	ctx, cancel := a.clock.within(ctx, channel.MaxInventoryTime)
 	defer cancel()
 	layouts := all.Layouts()
 	if a.installed.memory == nil {
@@ -69,7 +64,7 @@ func (a *Agent) list(ctx context.Context, ask channel.InventoryAsk) {
 		Root: a.config.Root, Places: a.places(ask), Skip: ask.Skip, Depth: ask.Depth, Layouts: layouts, Memory: a.installed.memory,
 	})
 	a.installed.take++
-	a.installed.packages, a.installed.truncated, a.installed.closed = found.Packages, found.Truncated, found.Closed
+	a.installed.packages, a.installed.bounds, a.installed.closed = found.Packages, found.Bounds, found.Closed
 }
 
 // page is a part of the result, at least one package unless there is none; the last
@@ -78,7 +73,7 @@ func (s *installed) page(ask *channel.InventoryAsk) (channel.Inventory, error) {
 	if ask.Take != 0 && ask.Take != s.take || ask.From < 0 || ask.From > len(s.packages) {
 		return channel.Inventory{}, errors.New("there is no such page of an inventory any more; list them again")
 	}
-	page := channel.Inventory{Take: s.take, Truncated: s.truncated}
+	page := channel.Inventory{Take: s.take, Truncated: len(s.bounds) > 0, Bounds: s.bounds}
 	size, end := 0, ask.From
 	for ; end < len(s.packages); end++ {
 		size += inventory.Size(s.packages[end])

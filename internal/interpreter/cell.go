@@ -93,19 +93,7 @@ func (r Request) check() error {
 	case r.Context != "" && r.Language != "":
 		return fault.Invalid("name a context or a language, not both: a context has a language")
 	}
-	return checkEnv(r.Env)
-}
-
-// checkEnv makes sure that kernels can be told of an environment.
-func checkEnv(env map[string]string) error {
-	size := 0
-	for name, value := range env {
-		size += len(name) + len(value)
-	}
-	if size > maxEnv {
-		return fault.Invalid("the environment is %d bytes long; at most %d", size, maxEnv)
-	}
-	return commands.CheckEnv(env)
+	return commands.CheckEnv(r.Env)
 }
 
 // begin has a cell judged, and a kernel take it. Needs the turn, which is given back at the

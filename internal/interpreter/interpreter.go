@@ -13,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/commands"
 )
 
 // Config is what an Interpreter works with. Host and Log are needed.
@@ -183,7 +184,7 @@ func checkPlace(n NewContext) error {
 	if len(n.Dir) > maxDir || !strings.HasPrefix(n.Dir, "/") || strings.ContainsRune(n.Dir, 0) {
 		return fault.Invalid("the working directory %q is not valid: an absolute path of up to %d bytes", excerpt.Of(n.Dir, 80), maxDir)
 	}
-	return checkEnv(n.Env)
+	return commands.CheckEnv(n.Env)
 }
 
 func (b *box) add(p *place) error {

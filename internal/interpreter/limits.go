@@ -5,7 +5,6 @@ import "time"
 // What one sandbox, and one cell, can have.
 const (
 	MaxCode     = 1 << 20  // bytes of a cell
-	maxEnv      = 1 << 20  // bytes of a cell's, or a context's, environment
 	maxContexts = 32       // of a sandbox, the default ones included
 	maxWaiting  = 16       // cells that wait for their turn in a context
 	maxDir      = 4 << 10  // bytes of a working directory

@@ -17,12 +17,15 @@ import (
 // as the cell runs), "begin" (Env and Dir of a kernel that was started before they were
 // known), "warm" (it is to do once what takes long only once, and say "ready"), "idle" (it is to
 // say "ready" once no cell runs) or "interrupt".
+//
+// All its fields are always written: a kernel is no Go program, and to one of an earlier release,
+// which may still run, a text that is not there is none.
 type request struct {
 	Op   string            `json:"op"`
-	Cell string            `json:"cell,omitempty"`
-	Code string            `json:"code,omitempty"`
-	Env  map[string]string `json:"env,omitempty"`
-	Dir  string            `json:"dir,omitempty"`
+	Cell string            `json:"cell"`
+	Code string            `json:"code"`
+	Env  map[string]string `json:"env"`
+	Dir  string            `json:"dir"`
 }
 
 // message is what a kernel says. Kind is "ready" or "broken" (Text says why) of a kernel that

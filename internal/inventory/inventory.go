@@ -58,7 +58,6 @@ type Directory struct {
 	Path   string
 	Base   string // its last element
 	Holder bool   // what it lies in is a holder
-	Depth  int    // from the place where the search began
 }
 
 // Request says where to look.
@@ -66,28 +65,30 @@ type Request struct {
 	Root    string // in front of all paths, for tests; ""
 	Places  []string
 	Skip    []string // directories not to look into
-	Depth   int      // not deeper than this below a place; 0: Depth
+	Depth   int      // not deeper than this below a place; 0: as far as there is something
 	Layouts []Layout
 	Memory  *Memory // of the same layouts
 }
 
 // Result is what was found.
 type Result struct {
-	Packages  []channel.InstalledPackage
-	Closed    []string // places
-	Truncated bool     // more lies past the bounds
+	Packages []channel.InstalledPackage
+	Closed   []string                 // places
+	Bounds   []channel.InventoryBound // for which there is more than this; none: this is all
 }
 
-// Take looks into all places. When ctx ends the result is truncated.
-func Take(ctx context.Context, r Request) Result {
-	w := &Walk{ctx: ctx, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
+// Take looks into all places. A ctx that ends is channel.BoundTime.
+func Take(ctx context.Context, r Request) Result { return take(ctx, r, usual()) }
+
+func take(ctx context.Context, r Request, most bounds) Result {
+	w := &Walk{ctx: ctx, most: most, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
 	for _, dir := range r.Skip {
 		w.skip[filepath.Clean(dir)] = true
 	}
 	for _, place := range r.Places {
 		w.place(place)
 	}
-	return Result{Packages: w.found, Closed: w.closed, Truncated: w.truncated}
+	return Result{Packages: w.found, Closed: w.closed, Bounds: w.met}
 }
 
 // Below reports whether path is root or below it.

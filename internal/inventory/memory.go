@@ -5,10 +5,11 @@ import (
 	"io"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
 // Memory spares inventories what they have read before: to look at a directory
@@ -36,7 +37,7 @@ type look struct {
 	dev, ino     uint64
 	mode, uid    uint32
 	size         int64
-	mtime, ctime syscall.Timespec
+	mtime, ctime unix.Timespec
 }
 
 type dirSeen struct {
@@ -59,12 +60,8 @@ func NewMemory(layouts []Layout) *Memory {
 
 // lookAt follows no link.
 func lookAt(path string) (look, bool) {
-	info, err := os.Lstat(path)
+	st, err := lstat(path)
 	if err != nil {
-		return look{}, false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
 		return look{}, false
 	}
 	return look{
@@ -96,7 +93,7 @@ func (m *Memory) dir(path string) (dirs, others []string, err error) {
 	if seen, ok := m.dirs[path]; ok && there && seen.look == before {
 		return seen.dirs, seen.others, nil
 	}
-	entries, err := os.ReadDir(path)
+	entries, err := readDir(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,7 +105,7 @@ func (m *Memory) dir(path string) (dirs, others []string, err error) {
 			others = append(others, entry.Name())
 		}
 	}
-	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) {
+	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) && len(path) <= channel.MaxInventoryPlace {
 		if len(m.dirs) >= memoryMost {
 			clear(m.dirs)
 		}
@@ -141,7 +138,7 @@ func recall[T any](m *Memory, path, kind string, parse func(head []byte) T) (T, 
 		return none, err
 	}
 	parsed := parse(head)
-	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) {
+	if after, ok := lookAt(path); ok && there && before == after && m.settled(after) && len(path) <= channel.MaxInventoryPlace {
 		if len(m.heads) >= memoryMost {
 			clear(m.heads)
 		}
@@ -156,11 +153,10 @@ const metadataBytes = 64 << 10
 // readHead reads the beginning of a file. Only a regular file is read, and never
 // for longer than it takes.
 func readHead(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	file, err := open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), path)
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {

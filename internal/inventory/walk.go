@@ -6,40 +6,45 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// Bounds of one inventory. What lies past them is left out, and the result says that it
-// is truncated.
-const (
-	Depth       = 32 // source trees are deep, too
-	maxDirs     = 200_000
-	maxPackages = 20_000
-	maxSources  = 5_000
-	maxBytes    = 12 << 20 // of JSON
-	fieldBytes  = 256      // of a name or version
-	pathBytes   = 1024
-)
+// bounds of one inventory. What lies past them is left out, and the result says which were met.
+type bounds struct {
+	directories, packages, bytes, path int
+}
+
+// usual are the bounds of every inventory but of those of tests.
+func usual() bounds {
+	return bounds{
+		directories: channel.MaxInventoryDirectories, packages: channel.MaxInventoryPackages,
+		bytes: channel.MaxInventoryBytes, path: channel.MaxInventoryPath,
+	}
+}
+
+const maxSources = 5_000 // one too many is no package that is missed
 
 // Walk walks directories and collects what is installed there. One goroutine has it.
 type Walk struct {
-	ctx       context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
-	layouts   []Layout
-	root      string
-	memory    *Memory
-	skip      map[string]bool // directories not to look into
-	depth     int             // not deeper than this; 0: Depth
-	seen      map[string]bool // directories visited
-	listed    map[string]bool // what Once was asked about
-	size      int             // bytes of JSON so far
-	sources   int
-	found     []channel.InstalledPackage
-	closed    []string // places in which nobody but root could change anything
-	truncated bool
+	ctx     context.Context //nolint:containedctx // lives for one call, and every step of the walk needs it
+	layouts []Layout
+	root    string
+	memory  *Memory
+	skip    map[string]bool // directories not to look into
+	depth   int             // not deeper than this; 0: as far as there is something
+	most    bounds
+	seen    map[string]bool // directories visited
+	listed  map[string]bool // what Once was asked about
+	size    int             // bytes of JSON so far
+	sources int
+	found   []channel.InstalledPackage
+	closed  []string                 // places in which nobody but root could change anything
+	met     []channel.InventoryBound // each once
 }
 
 // place looks into a directory that nothing is known about.
@@ -49,10 +54,10 @@ func (w *Walk) place(dir string) {
 	}
 	w.memory.open = false
 	before := len(w.seen)
-	if !w.taken(Directory{Path: dir, Base: filepath.Base(dir), Depth: -1}) {
+	if !w.taken(Directory{Path: dir, Base: filepath.Base(dir)}) {
 		w.walk(dir, 0)
 	}
-	if len(w.seen) > before && !w.memory.open && !w.truncated {
+	if len(w.seen) > before && !w.memory.open && len(w.met) == 0 {
 		w.closed = append(w.closed, dir)
 	}
 }
@@ -73,12 +78,10 @@ func (w *Walk) walk(dir string, depth int) {
 		}
 	}
 	for _, child := range children {
-		d := Directory{Path: filepath.Join(dir, child), Base: child, Holder: holder, Depth: depth}
+		d := Directory{Path: filepath.Join(dir, child), Base: child, Holder: holder}
 		switch {
 		case w.taken(d), holder, child == ".git", w.skips(child):
 		case w.depth > 0 && depth >= w.depth:
-		case depth >= Depth:
-			w.truncated = true
 		default:
 			w.walk(d.Path, depth+1)
 		}
@@ -94,8 +97,12 @@ func (w *Walk) skips(base string) bool {
 	return slices.ContainsFunc(w.layouts, func(l Layout) bool { return l.Skips(base) })
 }
 
-// Truncate says that something was left out.
-func (w *Walk) Truncate() { w.truncated = true }
+// meet notes that something was left out, and why.
+func (w *Walk) meet(bound channel.InventoryBound) {
+	if !slices.Contains(w.met, bound) {
+		w.met = append(w.met, bound)
+	}
+}
 
 // Once is true the first time that it is asked about a key.
 func (w *Walk) Once(key string) bool {
@@ -113,12 +120,25 @@ func (w *Walk) Visit(dir string) (dirs, others []string) {
 		w.memory.open = true // what is below is not known here
 		return nil, nil
 	}
-	if w.ctx.Err() != nil || len(w.seen) >= maxDirs || w.full() {
-		w.truncated = true
+	if bound := w.bound(dir); bound != "" {
+		w.meet(bound)
 		return nil, nil
 	}
 	w.seen[dir] = true
 	return w.Entries(dir)
+}
+
+// bound is the one that keeps a directory from being looked into; "" if none does.
+func (w *Walk) bound(dir string) channel.InventoryBound {
+	switch {
+	case w.ctx.Err() != nil:
+		return channel.BoundTime
+	case len(w.seen) >= w.most.directories:
+		return channel.BoundDirectories
+	case len(dir) > w.most.path:
+		return channel.BoundPath
+	}
+	return w.full()
 }
 
 // Entries are the directories in dir and the other entries that tell of packages,
@@ -127,7 +147,10 @@ func (w *Walk) Visit(dir string) (dirs, others []string) {
 func (w *Walk) Entries(dir string) (dirs, others []string) {
 	dirs, others, err := w.memory.dir(w.root + dir)
 	if err != nil {
-		return nil, nil // not there, or no directory
+		if !isNothing(err) {
+			w.meet(channel.BoundUnread)
+		}
+		return nil, nil
 	}
 	return dirs, others
 }
@@ -143,7 +166,7 @@ const (
 func (w *Walk) Hollow(dir string) bool { return hollow(w.root+dir, hollowDepth) }
 
 func hollow(dir string, depth int) bool {
-	d, err := os.Open(dir)
+	d, err := open(dir, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return false
 	}
@@ -157,21 +180,27 @@ func hollow(dir string, depth int) bool {
 	})
 }
 
-// full tells that no package more is taken.
-func (w *Walk) full() bool {
-	return len(w.found)-w.sources >= maxPackages || w.size >= maxBytes
+// full is the bound for which no package more is taken; "" if there is room.
+func (w *Walk) full() channel.InventoryBound {
+	switch {
+	case len(w.found)-w.sources >= w.most.packages:
+		return channel.BoundPackages
+	case w.size >= w.most.bytes:
+		return channel.BoundBytes
+	}
+	return ""
 }
 
 // Add takes a package into the result as far as it fits.
 func (w *Walk) Add(p channel.InstalledPackage) {
-	if w.full() {
-		w.truncated = true
+	if bound := w.full(); bound != "" {
+		w.meet(bound)
 		return
 	}
-	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || len(p.From) > pathBytes {
-		w.truncated = true
-		p.Name, p.Version = p.Name[:min(len(p.Name), fieldBytes)], p.Version[:min(len(p.Version), fieldBytes)]
-		p.Path, p.From = p.Path[:min(len(p.Path), pathBytes)], p.From[:min(len(p.From), pathBytes)]
+	if isLong(p) || len(p.From) > channel.MaxInventoryPlace {
+		w.meet(channel.BoundName)
+		p.Name, p.Version = upTo(p.Name, channel.MaxInventoryName), upTo(p.Version, channel.MaxInventoryName)
+		p.Path, p.From = upTo(p.Path, channel.MaxInventoryPlace), upTo(p.From, channel.MaxInventoryPlace)
 	}
 	w.size += Size(p)
 	w.found = append(w.found, p)
@@ -180,7 +209,7 @@ func (w *Walk) Add(p channel.InstalledPackage) {
 // AddSource takes a directory in which somebody writes a package. One too many
 // is no package that is missed.
 func (w *Walk) AddSource(p channel.InstalledPackage) {
-	if len(p.Name) > fieldBytes || len(p.Version) > fieldBytes || len(p.Path) > pathBytes || w.sources >= maxSources || w.full() {
+	if isLong(p) || w.sources >= maxSources || w.full() != "" {
 		return
 	}
 	p.Source = true
@@ -188,11 +217,17 @@ func (w *Walk) AddSource(p channel.InstalledPackage) {
 	w.Add(p)
 }
 
+func isLong(p channel.InstalledPackage) bool {
+	return len(p.Name) > channel.MaxInventoryName || len(p.Version) > channel.MaxInventoryName || len(p.Path) > channel.MaxInventoryPlace
+}
+
+func upTo(text string, most int) string { return text[:min(len(text), most)] }
+
 // Size is how many bytes a package has as JSON in a list.
 func Size(p channel.InstalledPackage) int {
 	data, err := json.Marshal(p)
 	if err != nil {
-		return maxBytes // text always marshals
+		return channel.MaxInventoryBytes // text always marshals
 	}
 	return len(data) + 1
 }

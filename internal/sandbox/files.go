@@ -157,6 +157,9 @@ func checkFile(f channel.File) error {
 		if strings.ContainsRune(path, utf8.RuneError) {
 			return fault.Invalid("the path %.200q has U+FFFD, which stands for bytes that are no UTF-8, so it names no file for certain; use such a file, or rename it, by a command inside", path)
 		}
+		if len(path) > commands.MaxDir {
+			return fault.Invalid("the path is %d bytes long; at most %d", len(path), commands.MaxDir)
+		}
 	}
 	for name, value := range f.Metadata {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {

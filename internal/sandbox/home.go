@@ -129,6 +129,8 @@ func (r *remover) endCrowded(ctx context.Context, short bool, room *homeRoom) (e
 // why says why a sandbox with such a home is ended, whose disk has so many bytes.
 func (h *homeRoom) why(kept homes.Kept, disk int64) error {
 	switch {
+	case kept.Past != "" && kept.Bytes <= disk:
+		return fault.New(fault.ErrExhausted, "its home %s %s, so that not all of it could be looked at, and it can't be seen how much it has", kept.Name, kept.Past)
 	case kept.Large:
 		return fault.New(fault.ErrExhausted, "its home %s has %d MiB in %d files and directories, and its disk is %d MiB", kept.Name, kept.Bytes>>20, kept.Entries, disk>>20)
 	case kept.Unread:

@@ -33,6 +33,8 @@ func TestWhyAHomeEndsItsSandbox(t *testing.T) {
 	var room homeRoom
 	for want, kept := range map[string]homes.Kept{
 		"in 200001 files and directories":                          {Large: true, Entries: 200_001, Unseen: homes.Unseen{Messages: 3}},
+		"its home  has more than 500 directories in each other":    {Large: true, Past: "has more than 500 directories in each other", Bytes: 1 << 20},
+		"has 2048 MiB in 3 files":                                  {Large: true, Past: "has more than 500 directories in each other", Bytes: 2 << 30, Entries: 3},
 		"than are looked at":                                       {Unread: true, Unseen: homes.Unseen{Messages: 3}},
 		"3 open files in messages that nobody has received, where": {Unseen: homes.Unseen{Messages: 3}},
 		"keeps 2 mapped files without a name, where":               {Unseen: homes.Unseen{Mapped: 2}},

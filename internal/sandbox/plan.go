@@ -188,7 +188,7 @@ func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, 
 	p.info.WritableMounts, p.info.ReadOnlyMounts = mounts.Destinations(shown)
 	all := slices.Concat(p.template.Mounts, []engine.Mount{
 		{Source: l.cfg.AgentDir, Destination: mounts.AgentPlace, ReadOnly: true},
-		{Destination: "/tmp", SizeBytes: min(tmpBytes, limits.MemoryBytes/2), Mode: 0o1777},
+		{Destination: "/tmp", SizeBytes: temporaryBytes(limits), Mode: 0o1777},
 	}, shown)
 	return engine.Spec{
 		ID: p.info.ID, Root: p.template.Root, Mounts: all,
@@ -200,6 +200,9 @@ func (l *planner) spec(ctx context.Context, req Request, p *plan) (engine.Spec, 
 		Share:  req.Owner.Token,
 	}, nil
 }
+
+// temporaryBytes is the size of /tmp.
+func temporaryBytes(l engine.Limits) int64 { return min(tmpBytes, l.MemoryBytes/2) }
 
 // limitsOf are a policy's, with the defaults where it has none.
 func limitsOf(p *policy.Policy) engine.Limits {

@@ -219,6 +219,48 @@ func TestHonestWheels(t *testing.T) {
 	}
 }
 
+// recordedAs changes the RECORD of a wheel.
+func (z zipFile) recordedAs(from, to string) zipFile {
+	last := &z.entries[len(z.entries)-1]
+	last.data = strings.ReplaceAll(last.data, from, to)
+	return z
+}
+
+// TestGapsOfARecord: what a RECORD does not list, or lists as if it lay at the root of the disk, pip
+// and uv install where our reader says.
+func TestGapsOfARecord(t *testing.T) {
+	t.Parallel()
+	d := startWheels(t)
+	files := []entry{{path: "foo.py", data: "x"}, {path: "foo/a.py", data: "y"}, {path: "foo-1.0.data/purelib/b.py", data: "z"}, {path: "foo-1.0.data/scripts/run", data: "#!/bin/sh\n"}}
+	listed := wheelOf(files...)
+	record := listed.entries[len(listed.entries)-1].data
+	lines := record[strings.Index(record, "foo.py,"):strings.Index(record, info+"RECORD")]
+	for name, z := range map[string]zipFile{
+		"not listed": wheelOf(files...).recordedAs(lines, ""),
+		"absolute":   wheelOf(files...).recordedAs(lines, "/"+strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n", "\n/")+"\n"),
+	} {
+		for _, tool := range wheelTools() {
+			if diff, err := d.differ(t, tool, z.bytes(t), ourWheel); diff != "" || err != nil {
+				t.Errorf("%s: %s %v", name, diff, err)
+			}
+			if d.refuses(t, tool, z.bytes(t)) {
+				t.Errorf("%s: %s does not install it", name, tool)
+			}
+		}
+	}
+}
+
+// refuses tells whether a tool does not install a wheel at all, which differ does not mind.
+func (d *wheelDesk) refuses(t *testing.T, tool string, data []byte) bool {
+	t.Helper()
+	if tool == "pip" {
+		_, _, said := d.unpack(t, "pip", wheelName, data)
+		return said.Error != ""
+	}
+	_, err := d.uv.install(t, data, tool == "uv, fetching")
+	return err != nil
+}
+
 // TestKnownWheelTricks: what two readers take for two things is refused, and the
 // comparison sees those that an installer falls for.
 func TestKnownWheelTricks(t *testing.T) {

@@ -156,6 +156,25 @@ def contexts():
     ok("R")
 
 
+def odd_cells():
+    """A cell in which there is nothing to do ends at once, and what the context has stays."""
+    for language, keep, show, comment in [
+        ("python", "odd = 5", "print(odd)", "# "),
+        ("js", "odd = 5", "console.log(odd)", "// "),
+        ("ts", "odd = 5", "console.log(odd)", "// "),
+        ("bash", "odd=5", "echo $odd", "# "),
+        ("r", "odd <- 5", "cat(odd, fill = TRUE)", "# "),
+    ]:
+        assert box.run_code(keep, language=language).error is None, language
+        for code in ["", "  \n\t\n", comment + "x", comment + "x" * ((1 << 20) - len(comment))]:
+            r = box.run_code(code, language=language, timeout=20)
+            assert r.error is None and r.results == [] and r.logs.stdout == [] == r.logs.stderr, (language, code[:20], r)
+            assert box.run_code(show, language=language, timeout=20).logs.stdout == ["5\n"], (language, code[:20])
+        broken = box.run_code("x = = (", language=language).error
+        assert broken and all("data:" not in line and len(line) < 2000 for line in broken.traceback.splitlines()), (language, broken)
+    ok("cells that are empty, blank, a comment, or as long as they may be")
+
+
 def interrupts():
     for language, code, after, want in [
         ("python", "import time\nkept = 1\ntime.sleep(60)", "kept", "1"),
@@ -284,7 +303,7 @@ def plain(text):
 
 
 box = Sandbox.create(timeout=600, envs={"MADE": "with it"}, metadata={"policy": "cells"})
-for part in (results, charts, contexts, interrupts, installs):
+for part in (results, charts, contexts, odd_cells, interrupts, installs):
     part()
 box.kill()
 copies()

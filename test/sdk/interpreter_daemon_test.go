@@ -16,7 +16,7 @@ func TestInterpreter(t *testing.T) {
 	buildTemplate(t, "code-interpreter")
 	d := startDaemonOf(t, "code-interpreter", map[string]string{"cells": cellsPolicy, "research": researchPolicy(t), "scanned": scannedPolicy, "waits": policiesOfTest()["ask"]})
 	t.Run("python", func(t *testing.T) {
-		run(t, d.env, 17, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
+		run(t, d.env, 18, pythonOf(t, "interpreter", "e2b-code-interpreter"), "interpreter.py")
 	})
 	t.Run("javascript", func(t *testing.T) {
 		run(t, append(d.env, "SDK_DIR="+interpreterJavaScript(t)), 6, "node", "interpreter.mjs")

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -41,9 +43,9 @@ func (a *Accounts) Record(ctx context.Context, disk Disk) error {
 		return err
 	}
 	found = a.once(found)
-	cut := disk.Found.Truncated
+	bounds := met(disk.Found)
 	if most := a.config.Most; len(found) > most {
-		found, cut = found[:most], true
+		found, bounds = found[:most], append(bounds, fmt.Sprintf("it has more than %d packages that are not on record", most))
 	}
 	l := &listing{Accounts: a}
 	if err := l.raise(ctx, found); err != nil {
@@ -52,8 +54,8 @@ func (a *Accounts) Record(ctx context.Context, disk Disk) error {
 	if err := l.recordAll(ctx, found); err != nil {
 		return err
 	}
-	if cut {
-		if err := a.tooMany(ctx); err != nil {
+	if len(bounds) > 0 {
+		if err := a.incomplete(ctx, bounds); err != nil {
 			return err
 		}
 	}
@@ -273,12 +275,25 @@ func (l *listing) recordOne(ctx context.Context, f finding) error {
 	return l.append(ctx, r)
 }
 
-// tooMany records that not all is on record. Under a policy that ends
-// sandboxes for what is not accounted for it ends this one.
-func (a *Accounts) tooMany(ctx context.Context) error {
+// met says in words which bounds an inventory met, that is not of all that lies on the disk.
+func met(found channel.Inventory) []string {
+	var bounds []string
+	for _, bound := range found.Bounds {
+		bounds = append(bounds, bound.String())
+	}
+	if found.Truncated && len(bounds) == 0 {
+		bounds = []string{"its agent, which is of an earlier release, does not say why"}
+	}
+	return bounds
+}
+
+// incomplete records that not all that is on the disk is on record, and by which bounds. A package may
+// lie where nobody looked: under a policy that ends sandboxes for what is not accounted for it ends
+// this one.
+func (a *Accounts) incomplete(ctx context.Context, bounds []string) error {
 	r := audit.Record{
 		Kind: audit.KindPackage, Outcome: audit.Exceeded, Rule: "quota.inventory", GuestClaimed: true,
-		Reason: "the sandbox lists more packages than are recorded at one time; the rest is not recorded",
+		Reason: "not all packages on the sandbox's disk are on record: " + strings.Join(bounds, "; "),
 	}
 	a.mayEnd(&r)
 	a.decide(r)

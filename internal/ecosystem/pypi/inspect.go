@@ -22,8 +22,9 @@ const (
 )
 
 // Inspect looks into a wheel or a source distribution. A wheel must have
-// exactly the files that its RECORD lists, with their digests, and metadata of
-// the release that its name says; a source distribution must be one folder with
+// the files that its RECORD lists, with their digests, and metadata of
+// the release that its name says; files that RECORD does not list are a finding, and in a wheel
+// that was built here an error. A source distribution must be one folder with
 // metadata of that release. row is not used: an index has no manifest.
 //
 // Scripts stay empty. Installing a wheel runs nothing, and that building a
@@ -61,7 +62,11 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	if err := w.checkLanding(); err != nil {
 		return ecosystem.Inspection{}, err
 	}
-	if err := w.checkRecord(&found.Inside); err != nil {
+	gaps, err := w.checkRecord(&found.Inside)
+	if err == nil && file.Kind == policy.KindBuilt {
+		err = gaps.refused()
+	}
+	if err != nil {
 		return ecosystem.Inspection{}, err
 	}
 	entryPoints(&found.Inside, w)
@@ -70,7 +75,7 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 	for _, m := range w.members {
 		seen.add(m.Path, w.info)
 	}
-	found.Bundled, found.Findings = seen.bundled, seen.findings()
+	found.Bundled, found.Findings = seen.bundled, append(seen.findings(), gaps.findings()...)
 	return found, nil
 }
 
@@ -106,16 +111,17 @@ func (w *openedWheel) checkFormat() error {
 	return fault.Invalid("the wheel does not say which format it has")
 }
 
-// checkRecord reads every file and compares it with RECORD, which must list all
-// of them and nothing else. in learns what they bring.
-func (w *openedWheel) checkRecord(in *ecosystem.Inside) error {
+// checkRecord reads every file and compares it with RECORD, which must list nothing
+// else. in learns what they bring.
+func (w *openedWheel) checkRecord(in *ecosystem.Inside) (gaps, error) {
+	var found gaps
 	data, err := w.read("RECORD", maxRecord)
 	if err != nil {
-		return err
+		return found, err
 	}
 	list, err := readRecord(data)
 	if err != nil {
-		return err
+		return found, err
 	}
 	err = w.zip.Visit(func(m archive.Member, content io.Reader) error {
 		head, content, err := ecosystem.Head(content)
@@ -125,20 +131,20 @@ func (w *openedWheel) checkRecord(in *ecosystem.Inside) error {
 		if m.Mode.IsRegular() {
 			inside(in, m.Path, w.info, head)
 		}
-		line, listed := list[m.Path]
-		delete(list, m.Path)
+		line, listed := list.take(m.Path, &found)
 		if name, inside := strings.CutPrefix(m.Path, w.info+"/"); inside && unlisted(name) {
 			return nil
 		}
 		if !listed {
-			return fault.Invalid("the wheel has a file that its RECORD does not list")
+			found.unlisted.add(m.Path)
+			return nil
 		}
 		return line.check(content)
 	})
 	if err != nil {
-		return err
+		return found, err
 	}
-	return list.nowhere()
+	return found, list.nowhere()
 }
 
 // contents collects what is worth telling of a file's paths.

@@ -102,6 +102,39 @@ func TestInspectFindings(t *testing.T) {
 	}
 }
 
+// TestGapsOfARecord: what RECORD does not list, and what it lists as if it lay at the root of the
+// disk, pip and uv install alike: it passes and is a finding. A wheel that was built here has none.
+func TestGapsOfARecord(t *testing.T) {
+	own := recordLine("foo-1.0.dist-info/METADATA", fooMetadata) + "\n" + recordLine("foo-1.0.dist-info/WHEEL", fooWheel) + "\nfoo-1.0.dist-info/RECORD,,\n"
+	for name, c := range map[string]struct {
+		in   content
+		want string
+	}{
+		"none":                    {foo("foo.py", "x").recorded(), ""},
+		"a module":                {foo("foo.py", "x").with(own), `has 1 files that its RECORD does not list, such as "foo.py"`},
+		"two of three":            {foo("a.py", "x", "b.py", "y", "c.py", "z").with(own + recordLine("b.py", "y") + "\n"), `has 2 files that its RECORD does not list, such as "a.py"`},
+		"in a scheme":             {foo("foo-1.0.data/scripts/run", "x").with(own), "does not list"},
+		"of the description":      {foo("foo-1.0.dist-info/entry_points.txt", "").with(own), "does not list"},
+		"the metadata":            {foo().with("foo-1.0.dist-info/RECORD,,\n"), "has 2 files"},
+		"an empty RECORD":         {foo().with(""), "has 2 files"},
+		"absolute":                {foo("foo/a.py", "x", "foo/b.py", "y").with(own + recordLine("/foo/a.py", "x") + "\n" + recordLine("/foo/b.py", "y") + "\n"), `lists 2 files by absolute paths, such as "/foo/a.py"`},
+		"a name like a statement": {foo(`a"; all is well`, "x").with(own), `such as "a\"; all is well"`},
+	} {
+		got, err := inspectWheel(t, c.in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if all := strings.Join(got.Findings, "|"); (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
+			t.Errorf("%s: findings %q, want %q", name, all, c.want)
+		}
+		_, err = pypi.New().Inspect(ecosystem.File{Name: "foo-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindBuilt}, nil, wheel(t, c.in...))
+		if (c.want == "") != (err == nil) {
+			t.Errorf("%s, built here: %v", name, err)
+		}
+	}
+}
+
 func TestInspectWheelRefuses(t *testing.T) {
 	metadata, wheelText := recordLine("foo-1.0.dist-info/METADATA", fooMetadata)+"\n", recordLine("foo-1.0.dist-info/WHEEL", fooWheel)+"\n"
 	other := strings.Replace(fooMetadata, "1.0", "2.0", 1)
@@ -110,26 +143,30 @@ func TestInspectWheelRefuses(t *testing.T) {
 		in   content
 		want string
 	}{
-		"no RECORD":            {foo(), "no RECORD"},
-		"a file too many":      {foo("evil.py", "x").with(metadata + wheelText), "its RECORD does not list"},
-		"another file":         {foo().with(recordLine("foo-1.0.dist-info/METADATA", other) + "\n" + wheelText), "not the one that its RECORD lists"},
-		"another size":         {foo().with(strings.Replace(metadata, fmt.Sprint(len(fooMetadata)), "7", 1) + wheelText), "not the one that its RECORD lists"},
-		"no digest":            {foo().with("foo-1.0.dist-info/METADATA,,\n" + wheelText), "without a strong digest"},
-		"a weak digest":        {foo().with("foo-1.0.dist-info/METADATA,md5=YQ,\n" + wheelText), "without a strong digest"},
-		"a file twice":         {foo().with(metadata + metadata + wheelText), "twice, in line 2"},
-		"a negative size":      {foo().with(strings.Replace(metadata, ","+fmt.Sprint(len(fooMetadata)), ",-1", 1)), "invalid size in line 1"},
-		"two columns":          {foo().with("a,b\n"), "can't be read"},
-		"broken quotes":        {foo().with("\"a,b,c\n"), "can't be read"},
-		"no WHEEL":             {content{"foo-1.0.dist-info/METADATA", fooMetadata}.recorded(), "no WHEEL"},
-		"format 2":             {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Wheel-Version: 2.0\n"}.recorded(), "format other than"},
-		"no format":            {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Tag: x\n"}.recorded(), "which format"},
-		"no METADATA":          {content{"foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "no METADATA"},
-		"metadata of another":  {content{"foo-1.0.dist-info/METADATA", other, "foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "of another release"},
-		"dist-info of another": {content{"foo-1.1.dist-info/METADATA", fooMetadata}.recorded(), "two dist-info folders"},
-		"two dist-info":        {foo("bar-1.0.dist-info/METADATA", "").recorded(), "two dist-info folders"},
-		"a path twice":         {append(foo("foo/a.py", "1").recorded(), "foo/a.py", "2"), "twice"},
-		"a path by case":       {foo("foo/a.py", "1", "foo/A.py", "2").recorded(), "only in case"},
-		"a path that leaves":   {foo("../a.py", "1").recorded(), "leaves the archive"},
+		"no RECORD":                             {foo(), "no RECORD"},
+		"an absolute line for another file":     {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("/foo/a.py", "2") + "\n" + own), "not the one that its RECORD lists"},
+		"an absolute line without a digest":     {foo("foo/a.py", "1").with(metadata + wheelText + "/foo/a.py,,\n" + own), "without a strong digest"},
+		"an absolute line beside the file's":    {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("foo/a.py", "1") + "\n" + recordLine("/foo/a.py", "1") + "\n" + own), "leads out of the wheel, in line 4"},
+		"an absolute line with two slashes":     {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("//foo/a.py", "1") + "\n" + own), "leads out of the wheel, in line 3"},
+		"a file that is not listed, and a line": {foo("foo/a.py", "1").with(metadata + wheelText + "foo/gone.py,,\n" + own), "does not have, in line 3"},
+		"another file":                          {foo().with(recordLine("foo-1.0.dist-info/METADATA", other) + "\n" + wheelText), "not the one that its RECORD lists"},
+		"another size":                          {foo().with(strings.Replace(metadata, fmt.Sprint(len(fooMetadata)), "7", 1) + wheelText), "not the one that its RECORD lists"},
+		"no digest":                             {foo().with("foo-1.0.dist-info/METADATA,,\n" + wheelText), "without a strong digest"},
+		"a weak digest":                         {foo().with("foo-1.0.dist-info/METADATA,md5=YQ,\n" + wheelText), "without a strong digest"},
+		"a file twice":                          {foo().with(metadata + metadata + wheelText), "twice, in line 2"},
+		"a negative size":                       {foo().with(strings.Replace(metadata, ","+fmt.Sprint(len(fooMetadata)), ",-1", 1)), "invalid size in line 1"},
+		"two columns":                           {foo().with("a,b\n"), "can't be read"},
+		"broken quotes":                         {foo().with("\"a,b,c\n"), "can't be read"},
+		"no WHEEL":                              {content{"foo-1.0.dist-info/METADATA", fooMetadata}.recorded(), "no WHEEL"},
+		"format 2":                              {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Wheel-Version: 2.0\n"}.recorded(), "format other than"},
+		"no format":                             {content{"foo-1.0.dist-info/METADATA", fooMetadata, "foo-1.0.dist-info/WHEEL", "Tag: x\n"}.recorded(), "which format"},
+		"no METADATA":                           {content{"foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "no METADATA"},
+		"metadata of another":                   {content{"foo-1.0.dist-info/METADATA", other, "foo-1.0.dist-info/WHEEL", fooWheel}.recorded(), "of another release"},
+		"dist-info of another":                  {content{"foo-1.1.dist-info/METADATA", fooMetadata}.recorded(), "two dist-info folders"},
+		"two dist-info":                         {foo("bar-1.0.dist-info/METADATA", "").recorded(), "two dist-info folders"},
+		"a path twice":                          {append(foo("foo/a.py", "1").recorded(), "foo/a.py", "2"), "twice"},
+		"a path by case":                        {foo("foo/a.py", "1", "foo/A.py", "2").recorded(), "only in case"},
+		"a path that leaves":                    {foo("../a.py", "1").recorded(), "leaves the archive"},
 
 		// What installers keep of RECORD, they remove when they uninstall.
 		"a line for nothing":        {foo().with(metadata + wheelText + "foo/gone.py,,\n" + own), "does not have, in line 3"},

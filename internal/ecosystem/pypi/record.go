@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"path"
@@ -17,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 const maxRecord = 64 << 20
@@ -73,6 +75,64 @@ func readRecord(data []byte) (record, error) {
 // readers of text.
 func strange(r rune) bool {
 	return r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+}
+
+// gaps are what a RECORD does not say as it should, and what pip and uv make up for alike: they
+// install the files of the wheel, and write a RECORD of their own of what they installed.
+type gaps struct {
+	unlisted named // that it does not list
+	rooted   named // that it lists by a path that begins with a slash
+}
+
+// named are files of a wheel, of which one is told.
+type named struct {
+	count int
+	first string
+}
+
+func (n *named) add(path string) {
+	if n.count == 0 {
+		n.first = path
+	}
+	n.count++
+}
+
+// take is the line of a file of the wheel, which is in the list no longer. A line that says
+// where the file lies below the root of the disk is one, too, unless another has its place.
+func (list record) take(name string, found *gaps) (recorded, bool) {
+	line, listed := list[name]
+	if !listed {
+		if line, listed = list["/"+name]; listed {
+			found.rooted.add(name)
+			name = "/" + name
+		}
+	}
+	delete(list, name)
+	return line, listed
+}
+
+// findings tell of the gaps.
+func (g gaps) findings() []string {
+	var list []string
+	if g.unlisted.count > 0 {
+		list = append(list, fmt.Sprintf("the wheel has %d files that its RECORD does not list, such as %q; pip and uv install them like the others", g.unlisted.count, masking.Cut(g.unlisted.first, 100)))
+	}
+	if g.rooted.count > 0 {
+		list = append(list, fmt.Sprintf("the wheel's RECORD lists %d files by absolute paths, such as %q; pip and uv install them where the wheel has them", g.rooted.count, masking.Cut("/"+g.rooted.first, 100)))
+	}
+	return list
+}
+
+// refused is the error for gaps in a wheel that was built here: whatever built it has lists
+// without any, and what nobody but the build made is looked at more strictly.
+func (g gaps) refused() error {
+	switch {
+	case g.unlisted.count > 0:
+		return fault.Invalid("the wheel has a file that its RECORD does not list")
+	case g.rooted.count > 0:
+		return fault.Invalid("the wheel's RECORD leads out of the wheel")
+	}
+	return nil
 }
 
 // nowhere is the error for the first line of what is left of a RECORD when each

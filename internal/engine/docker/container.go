@@ -21,7 +21,6 @@ type imageSummary = dockerimage.Summary
 
 // Sizes of the memory file systems that every sandbox has.
 const (
-	shmBytes = 64 << 20
 	runBytes = 16 << 20
 )
 
@@ -60,7 +59,7 @@ func (e *Engine) container(spec engine.Spec, r runtimeOf, g ground, entries []en
 			// The channel is what PID 1 writes; nobody keeps a copy.
 			LogConfig:     container.LogConfig{Type: "none"},
 			RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
-			ShmSize:       min(shmBytes, spec.Limits.MemoryBytes/4),
+			ShmSize:       spec.Limits.SharedMemory(),
 			Tmpfs:         memoryMounts(spec),
 			Mounts:        containerMounts(spec, g, entries),
 			MaskedPaths:   masked(), ReadonlyPaths: readOnly(),

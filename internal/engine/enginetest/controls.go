@@ -154,15 +154,18 @@ func testDiskCap(t *testing.T, s *Subject) {
 	t.Helper()
 	b := s.create(t, func(spec *engine.Spec) {
 		spec.Limits.DiskBytes = 48 << 20
-		spec.Limits.MemoryBytes = 192 << 20
+		spec.Limits.MemoryBytes = 192 << 20 // of which /dev/shm is half
 		spec.Mounts = append(spec.Mounts, engine.Mount{Destination: "/tmp", SizeBytes: 300 << 20, Mode: 0o1777})
 	})
-	for file, megabytes := range map[string]int{"/home/agent/big": 48, "/tmp/big": 300, "/dev/shm/big": 48} {
+	for file, megabytes := range map[string]int{"/home/agent/big": 48, "/tmp/big": 300, "/dev/shm/big": 96} {
 		r := b.exec("", "/bin/sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=%d", file, megabytes+100))
 		if r.exit.Code == 0 || !strings.Contains(r.err, "No space left") {
 			t.Errorf("%s took more than %d MiB: %+v", file, megabytes, r)
 		}
 		b.sh("rm " + file)
+	}
+	if got := b.sh("dd if=/dev/zero of=/dev/shm/big bs=1M count=95 2>/dev/null && rm /dev/shm/big && echo there is room"); got != "there is room" {
+		t.Errorf("/dev/shm is less than half of the memory: %q", got)
 	}
 	if got := b.sh("echo alive > /home/agent/small && cat /home/agent/small"); got != "alive" {
 		t.Errorf("after the full disk: %q", got)
@@ -256,7 +259,8 @@ func testNProc(t *testing.T, s *Subject) {
 // testOwnKernel: the kernel that answers is not the host's.
 func testOwnKernel(t *testing.T, s *Subject) {
 	t.Helper()
-	b := s.create(t, nil)
+	const limit = 768 << 20
+	b := s.create(t, func(spec *engine.Spec) { spec.Limits.MemoryBytes = limit })
 	var host unix.Utsname
 	if err := unix.Uname(&host); err != nil {
 		t.Fatal(err)
@@ -269,6 +273,15 @@ func testOwnKernel(t *testing.T, s *Subject) {
 			t.Errorf("%s could be read", device)
 		}
 	}
+	var kib int64
+	if got := b.sh("grep MemTotal: /proc/meminfo"); !scanned(got, "MemTotal: %d kB", &kib) || kib<<10 > limit || kib<<10 < limit/2 {
+		t.Errorf("of %d bytes of memory the sandbox is told %q", limit, got)
+	}
+}
+
+func scanned(text, form string, into ...any) bool {
+	n, err := fmt.Sscanf(text, form, into...)
+	return err == nil && n == len(into)
 }
 
 // testUserMapping: on a read-write mount, files keep the host user's ownership

@@ -21,7 +21,6 @@ const rootHint = "dev.gvisor.spec.rootfs."
 
 // Sizes of the memory file systems that every sandbox has.
 const (
-	shmBytes = 64 << 20
 	runBytes = 16 << 20
 	devBytes = 1 << 20
 )
@@ -143,7 +142,7 @@ func (b bundle) spec(spec engine.Spec, ids identity.Identity) (*specs.Spec, erro
 		Hostname:    spec.Hostname,
 		Annotations: map[string]string{},
 		Linux: &specs.Linux{
-			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak),
+			UIDMappings: ids.UIDs, GIDMappings: ids.GIDs, Namespaces: namespaces(spec.Weak), Resources: told(spec.Limits),
 			// No masked paths: runsc drops them, since /proc and /sys are the
 			// sentry's own and show nothing of the host.
 		},
@@ -158,6 +157,15 @@ func (b bundle) spec(spec engine.Spec, ids identity.Identity) (*specs.Spec, erro
 	config.Mounts, err = b.mounts(spec, config.Annotations)
 	return config, err
 }
+
+// told are the limits that runsc tells the sandbox of: it keeps none of them, the control group does.
+func told(l engine.Limits) *specs.LinuxResources {
+	period, quota := uint64(cpuPeriod), int64(l.CPU*cpuPeriod)
+	return &specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &l.MemoryBytes}, CPU: &specs.LinuxCPU{Quota: &quota, Period: &period}}
+}
+
+// cpuPeriod is of what processor time is counted in, in microseconds.
+const cpuPeriod = 100_000
 
 // firstProcess is PID 1: root inside, with what the guest agent needs and no more.
 func firstProcess(spec engine.Spec, ids identity.Identity) *specs.Process {
@@ -246,7 +254,7 @@ func (b bundle) mounts(spec engine.Spec, annotations map[string]string) ([]specs
 // ownMounts are those that every sandbox has, without what was asked for at their places.
 func (b bundle) ownMounts(spec engine.Spec, asked map[string]bool, annotations map[string]string) (all []specs.Mount, err error) {
 	for _, own := range []engine.Mount{
-		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
+		{Destination: "/dev/shm", SizeBytes: spec.Limits.SharedMemory(), Mode: 0o1777},
 		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
 		{Destination: "/tmp", SizeBytes: spec.Limits.DiskBytes, Mode: 0o1777},
 	} {

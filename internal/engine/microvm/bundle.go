@@ -185,7 +185,6 @@ func environment() []string {
 
 // Sizes of the memory file systems that every sandbox has.
 const (
-	shmBytes = 64 << 20
 	runBytes = 16 << 20
 	// A memory file system of no more than this is one; a larger one is a disk, so that
 	// filling it costs disk and not the machine's memory.
@@ -203,7 +202,7 @@ func ownMounts(spec engine.Spec) []engine.Mount {
 	var all []engine.Mount
 	for _, m := range []engine.Mount{
 		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
-		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
+		{Destination: "/dev/shm", SizeBytes: spec.Limits.SharedMemory(), Mode: 0o1777},
 		{Destination: "/tmp", SizeBytes: spec.Limits.DiskBytes, Mode: 0o1777},
 	} {
 		if !asked[m.Destination] {

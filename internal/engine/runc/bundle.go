@@ -20,7 +20,6 @@ import (
 
 // Sizes of the memory file systems that every sandbox has.
 const (
-	shmBytes = 64 << 20
 	runBytes = 16 << 20
 	devBytes = 1 << 20
 )
@@ -232,7 +231,7 @@ func mountsOf(spec engine.Spec, at layout, p *plan) []specs.Mount {
 	}
 	for _, own := range []engine.Mount{
 		{Destination: "/run", SizeBytes: runBytes, Mode: 0o755},
-		{Destination: "/dev/shm", SizeBytes: min(shmBytes, spec.Limits.MemoryBytes/4), Mode: 0o1777},
+		{Destination: "/dev/shm", SizeBytes: spec.Limits.SharedMemory(), Mode: 0o1777},
 	} {
 		if !asked[own.Destination] {
 			all = append(all, specs.Mount{

@@ -101,7 +101,7 @@ class Front:
         self.send("begin")
         before, after = self.around({n: v for n, v in (request.get("env") or {}).items() if plain(n)})
         self.quietly(before)
-        self.feed(request["code"])
+        self.feed(request.get("code") or "")
         failure = self.await_end()
         if self.program.poll() is None:
             self.quietly(after)

@@ -49,7 +49,11 @@ const post = (method, params) =>
 // Modules are found from the working directory, as a file there would find them.
 const here = () => createRequire(path.join(process.cwd(), "cell.js"));
 globalThis.require = (name) => here()(name);
-globalThis.__cofferdam_import = (name) => load(String(name));
+globalThis.__cofferdam_import = (name) => load(String(name)).catch((err) => {
+  for (const part of ["message", "stack"]) // they name who imports, by the address that is all of this text
+    if (typeof err?.[part] === "string" && err[part].includes(import.meta.url)) err[part] = err[part].replaceAll(import.meta.url, "a cell");
+  throw err;
+});
 
 async function load(name) {
   const wanted = name.replace(/^npm:/, "");
@@ -168,8 +172,14 @@ function failure(details) {
   const first = text.split("\n")[0];
   const at = first.indexOf(":");
   const name = e.className ?? (at > 0 ? first.slice(0, at) : "Error");
-  const own = text.indexOf("\n    at Session.post"); // from here on the frames are ours
-  return { name, value: at > 0 && first.startsWith(name) ? first.slice(at + 1).trim() : first, traceback: own > 0 ? text.slice(0, own) : text };
+  return { name, value: at > 0 && first.startsWith(name) ? first.slice(at + 1).trim() : first, traceback: withoutOurs(text) };
+}
+
+// A stack without the frames of this program, which its last line names: it is no file, and the
+// address that it was loaded from is all of its text.
+function withoutOurs(stack) {
+  const own = stack.indexOf("\n    at Session.post"); // from here on all frames are ours
+  return (own > 0 ? stack.slice(0, own) : stack).replace(/\n    at [^\n]*\bcofferdam-kernel\.mjs:[^\n]*/g, "");
 }
 
 const interrupted = () => ({ name: "KeyboardInterrupt", value: "the cell was interrupted", traceback: "" });
@@ -199,9 +209,9 @@ async function run(request) {
   const stopped = new Promise((resolve) => (finish = () => resolve(interrupted())));
   let broke;
   try {
-    broke = await Promise.race([evaluate(request.code), stopped]);
+    broke = await Promise.race([evaluate(request.code ?? ""), stopped]);
   } catch (err) {
-    broke = { name: err?.name ?? "Error", value: err?.message ?? String(err), traceback: err?.stack ?? "" };
+    broke = { name: err?.name ?? "Error", value: err?.message ?? String(err), traceback: withoutOurs(err?.stack ?? "") };
   }
   finish = undefined;
   for (const [name, value] of Object.entries(before)) {
@@ -279,3 +289,4 @@ reader.on("message", (request) => {
   }
 });
 send("ready");
+//# sourceURL=cofferdam-kernel.mjs

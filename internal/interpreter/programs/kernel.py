@@ -358,10 +358,11 @@ class Host:
                 pass
 
     async def cell(self, request):
-        wire, code, env = self.wire, request["code"], request.get("env") or {}
-        before = {name: os.environ.get(name) for name in env}
+        wire = self.wire
         wire.cell, wire.failure = request["cell"], None
-        wire.send("begin")
+        wire.send("begin")  # first: of a cell that has not begun no end is told
+        code, env = request.get("code") or "", request.get("env") or {}
+        before = {name: os.environ.get(name) for name in env}
         importlib.invalidate_caches()
         self.running = True
         try:

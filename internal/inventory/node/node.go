@@ -53,18 +53,14 @@ func (Layout) Directory(w *inventory.Walk, d inventory.Directory) bool {
 	if d.Base != "node_modules" {
 		return false
 	}
-	nodeModules(w, d.Path, d.Depth+1)
+	nodeModules(w, d.Path)
 	return true
 }
 
 // nodeModules takes the packages of a node_modules directory and of those
 // nested in it. In a store of pnpm's each release lies in a node_modules of its
 // own, beside links to what it requires.
-func nodeModules(w *inventory.Walk, dir string, depth int) {
-	if depth > inventory.Depth {
-		w.Truncate()
-		return
-	}
+func nodeModules(w *inventory.Walk, dir string) {
 	children, _ := w.Visit(dir)
 	for _, child := range children {
 		path := filepath.Join(dir, child)
@@ -72,16 +68,16 @@ func nodeModules(w *inventory.Walk, dir string, depth int) {
 		case strings.HasPrefix(child, "@"):
 			scoped, _ := w.Visit(path)
 			for _, inner := range scoped {
-				nodePackage(w, filepath.Join(path, inner), child+"/"+inner, depth+1)
+				nodePackage(w, filepath.Join(path, inner), child+"/"+inner)
 			}
 		case child == ".pnpm":
 			releases, _ := w.Visit(path)
 			for _, release := range releases {
-				nodeModules(w, filepath.Join(path, release, "node_modules"), depth+2)
+				nodeModules(w, filepath.Join(path, release, "node_modules"))
 			}
 		case strings.HasPrefix(child, "."): // .bin and what tools keep for themselves
 		default:
-			nodePackage(w, path, child, depth+1)
+			nodePackage(w, path, child)
 		}
 	}
 }
@@ -89,7 +85,7 @@ func nodeModules(w *inventory.Walk, dir string, depth int) {
 // nodePackage takes one package by its package.json; one that can't be read is
 // taken by its directory's name. A hollow directory is none: clients make those of a whole
 // tree before they ask for its packages, and leave them behind where one is refused.
-func nodePackage(w *inventory.Walk, dir, name string, depth int) {
+func nodePackage(w *inventory.Walk, dir, name string) {
 	found := channel.InstalledPackage{Ecosystem: string(pkgref.Node), Name: name, Path: dir}
 	own, err := readManifest(w, dir)
 	switch {
@@ -100,7 +96,7 @@ func nodePackage(w *inventory.Walk, dir, name string, depth int) {
 	}
 	w.Add(found)
 	if dirs, _ := w.Entries(dir); slices.Contains(dirs, "node_modules") {
-		nodeModules(w, filepath.Join(dir, "node_modules"), depth+1)
+		nodeModules(w, filepath.Join(dir, "node_modules"))
 	}
 }
 

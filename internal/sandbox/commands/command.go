@@ -3,6 +3,8 @@ package commands
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,10 +38,18 @@ const (
 	ringBytes    = 4 << 20          // kept of a command's output for a late client
 	timeoutGrace = 3 * time.Second  // SIGTERM to SIGKILL
 	guestGrace   = 10 * time.Second // how long past its timeout the guest may take to say so
-	maxArgv      = 1 << 20          // bytes
 	maxEnv       = 1_000
 	maxName      = 4 << 10 // bytes of a variable's name
+	execRest     = 1 << 10 // of the JSON of a command: all but its words, variables and directory
 )
+
+// MaxCommand is how long a command is at most, with its variables and directory, in bytes as JSON: the
+// sandbox's agent is told of it in one message.
+const MaxCommand = channel.MaxJSON - execRest
+
+// MaxEnv is how long the variables of a sandbox, a command or a cell are at most, in bytes as JSON: the
+// sandbox's agent is told of them in one message, among other things.
+const MaxEnv = 192 << 10
 
 // Start starts a command: judged and recorded first. A refusal is
 // fault.ErrForbidden with the rule's reason. A command whose ctx ends before it has
@@ -126,15 +136,9 @@ func brief(argv []string, env map[string]string) ([]string, map[string]string) {
 const MaxDir = 4095
 
 func checkCommand(c Command) error {
-	size := 0
-	for _, a := range c.Argv {
-		size += len(a) + 1
-	}
 	switch {
 	case len(c.Argv) == 0 || c.Argv[0] == "":
 		return fault.Invalid("there is no command to start")
-	case size > maxArgv:
-		return fault.Invalid("the command is %d bytes long; at most %d", size, maxArgv)
 	case len(c.Dir) > MaxDir:
 		return fault.Invalid("the working directory is a path of %d bytes; at most %d", len(c.Dir), MaxDir)
 	case c.Dir != "" && c.Dir[0] != '/':
@@ -143,7 +147,22 @@ func checkCommand(c Command) error {
 	if err := checkText(c); err != nil {
 		return err
 	}
-	return CheckEnv(c.Env)
+	if err := CheckEnv(c.Env); err != nil {
+		return err
+	}
+	if size := sizeOf(channel.Exec{Argv: c.Argv, Env: c.Env, Dir: c.Dir, User: c.User}); size > MaxCommand {
+		return fault.Invalid("the command is %d bytes long as JSON, with its variables and directory; at most %d: put what is long into a file", size, MaxCommand)
+	}
+	return nil
+}
+
+// sizeOf is how many bytes something has as JSON.
+func sizeOf(v any) int {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return math.MaxInt // text always marshals
+	}
+	return len(text)
 }
 
 // checkText refuses what would not arrive as it is: the guest's message and the record carry text.
@@ -172,6 +191,9 @@ func shorter(a, b time.Duration) time.Duration {
 func CheckEnv(env map[string]string) error {
 	if len(env) > maxEnv {
 		return fault.Invalid("%d environment variables; at most %d", len(env), maxEnv)
+	}
+	if size := sizeOf(env); size > MaxEnv {
+		return fault.Invalid("the environment is %d bytes long as JSON; at most %d", size, MaxEnv)
 	}
 	for k, v := range env {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {

@@ -47,7 +47,8 @@ type Kept struct {
 	Bytes   int64
 	Entries int
 	Unseen  Unseen    // of which it is not known what it takes
-	Large   bool      // more than the sandbox may have, as far as is known
+	Past    string    // the bound past which it was not looked at, as the end of a sentence that begins with it; "": all of it was
+	Large   bool      // more than the sandbox may have, as far as is known, or past a bound
 	Unread  bool      // the sandbox's processes hold more descriptors and mappings than are looked at
 	Used    time.Time // when a sandbox last began with it
 	Sandbox string    // that has it now; "": none
@@ -375,7 +376,7 @@ func (s *Shelf) Over(ctx context.Context, most func(sandbox string) Limit) map[s
 		k.Bytes, k.Entries, k.Unseen = k.Bytes+more.bytes, k.Entries+more.files, more.unseen
 		k.Unread = more.unread
 		limit := most(sandbox)
-		k.Large = k.Bytes > limit.Bytes || k.Entries > maxEntries
+		k.Large = k.Bytes > limit.Bytes || k.Entries > maxEntries || k.Past != ""
 		if limit.Bytes > 0 && (k.Large || k.Unread || limit.Seen && k.Unseen != (Unseen{})) {
 			k.Home = h
 			over[sandbox] = k

@@ -14,11 +14,11 @@ import (
 // maxEntries is how many files and directories of a home are looked at.
 const maxEntries = 200_000
 
-// mostDepth is how many directories may lie in each other. Anything deeper counts as more entries than may be.
+// mostDepth is how many directories may lie in each other: each of them is open while what is below it is looked at.
 const mostDepth = 500
 
-// measure adds up what a home has on the disk. Links are not followed. It ends early past the
-// bounds of a walk, and has more than maxEntries then. With an error, which is the first one, it has all that could be looked at.
+// measure adds up what a home has on the disk. Links are not followed. It ends early at a
+// bound of the walk, which Kept.Past tells then. With an error, which is the first one, it has all that could be looked at.
 func measure(ctx context.Context, dir string) (k Kept, first error) {
 	home, err := hostpath.Follow(dir) // no sandbox may write above it
 	if err != nil {
@@ -39,8 +39,8 @@ func measure(ctx context.Context, dir string) (k Kept, first error) {
 		}
 		return nil
 	})
-	if _, large := errors.AsType[*treewalk.BoundError](err); large {
-		k.Entries, err = maxEntries+1, nil
+	if bound, past := errors.AsType[*treewalk.BoundError](err); past {
+		k.Past, err = bound.Has, nil
 	}
 	if first == nil {
 		first = err

@@ -16,6 +16,7 @@ const (
 	askTimeout  = 60 * time.Second // for all pages of it
 	maxPackages = 40_000           // with the projects that are written there
 	maxBytes    = 24 << 20         // of JSON
+	maxBounds   = 8                // that it met; there are fewer kinds
 )
 
 // guests are asked what is on their disks. What they answer is their claim.
@@ -47,6 +48,11 @@ func fetch(ask channel.InventoryAsk, call func(channel.InventoryAsk) ([]byte, er
 		}
 		all.Packages = append(all.Packages, page.Packages...)
 		all.Truncated = all.Truncated || page.Truncated
+		for _, bound := range page.Bounds {
+			if !slices.Contains(all.Bounds, bound) && len(all.Bounds) < maxBounds {
+				all.Bounds = append(all.Bounds, bound)
+			}
+		}
 		all.Closed = append(all.Closed, page.Closed...)
 		if size += len(body); size > maxBytes || len(all.Packages) > maxPackages {
 			return channel.Inventory{}, fault.Invalid("the guest's list of packages has no end")

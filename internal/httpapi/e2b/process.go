@@ -278,10 +278,11 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 			return
 		}
 		if d.gone(c.id) {
-			writeGone(w, c.id, err)
+			d.writeGone(w, c.id)
 			return
 		}
 		f := d.explain(c, err)
+		tellRetry(w.Header(), f.Code.status(), err)
 		writeObject(w, f.Code.status(), f)
 	}
 }

@@ -63,8 +63,14 @@ func processMessages() map[string][]field {
 		"Update":   {process, having(2, "pty", "Terminal")},
 		"Input":    {{number: 1, name: "stdin", kind: kindBytes, choice: "input"}, {number: 2, name: "pty", kind: kindBytes, choice: "input"}},
 		"Send":     {process, having(2, "input", "Input")},
-		"Signal":   {process, {number: 2, name: "signal", kind: kindOneOf, of: "Signals"}},
-		"Started":  {{number: 1, name: "pid", kind: kindNumber}},
+		"Sent":     {having(2, "input", "Input")},
+		"Streamed": {
+			{number: 1, name: "start", kind: kindMessage, of: "Selected", choice: "event"},
+			{number: 2, name: "data", kind: kindMessage, of: "Sent", choice: "event"},
+			{number: 3, name: "keepalive", kind: kindMessage, of: "Nothing", choice: "event"},
+		},
+		"Signal":  {process, {number: 2, name: "signal", kind: kindOneOf, of: "Signals"}},
+		"Started": {{number: 1, name: "pid", kind: kindNumber}},
 		"Output": {
 			{number: 1, name: "stdout", kind: kindBytes, choice: "output"},
 			{number: 2, name: "stderr", kind: kindBytes, choice: "output"},
@@ -146,7 +152,7 @@ func callMessages() map[string][2]string {
 		processService + "CloseStdin":          {process + "Selected", nothing},
 		processService + "SendSignal":          {process + "Signal", nothing},
 		processService + "Update":              {process + "Update", nothing},
-		processService + "StreamInput":         {nothing, nothing}, // it is refused
+		processService + "StreamInput":         {process + "Streamed", nothing},
 		filesystemService + "Stat":             {files + "Path", files + "One"},
 		filesystemService + "MakeDir":          {files + "Path", files + "One"},
 		filesystemService + "Move":             {files + "Move", files + "One"},

@@ -22,9 +22,7 @@ const processService = "/process.Process/"
 func (d *Data) processRoutes() {
 	d.routes.HandleFunc("POST "+processService+"Start", d.streaming(d.startProcess))
 	d.routes.HandleFunc("POST "+processService+"Connect", d.streaming(d.connectProcess))
-	d.routes.HandleFunc("POST "+processService+"StreamInput", d.streaming(func(http.ResponseWriter, *call) (feed, error) {
-		return nil, refuse(codeUnimplemented, "StreamInput is not built: use SendInput, which keeps the order of what one client sends in turn")
-	}))
+	d.routes.HandleFunc("POST "+processService+"StreamInput", d.streamInput)
 	d.routes.HandleFunc("POST "+processService+"List", d.unary(d.listProcesses))
 	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(d.sendInput))
 	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.unary(d.closeStdin))

@@ -64,13 +64,9 @@ func processMessages() map[string][]field {
 		"Input":    {{number: 1, name: "stdin", kind: kindBytes, choice: "input"}, {number: 2, name: "pty", kind: kindBytes, choice: "input"}},
 		"Send":     {process, having(2, "input", "Input")},
 		"Sent":     {having(2, "input", "Input")},
-		"Streamed": {
-			{number: 1, name: "start", kind: kindMessage, of: "Selected", choice: "event"},
-			{number: 2, name: "data", kind: kindMessage, of: "Sent", choice: "event"},
-			{number: 3, name: "keepalive", kind: kindMessage, of: "Nothing", choice: "event"},
-		},
-		"Signal":  {process, {number: 2, name: "signal", kind: kindOneOf, of: "Signals"}},
-		"Started": {{number: 1, name: "pid", kind: kindNumber}},
+		"Streamed": inputEventFields(),
+		"Signal":   {process, {number: 2, name: "signal", kind: kindOneOf, of: "Signals"}},
+		"Started":  {{number: 1, name: "pid", kind: kindNumber}},
 		"Output": {
 			{number: 1, name: "stdout", kind: kindBytes, choice: "output"},
 			{number: 2, name: "stderr", kind: kindBytes, choice: "output"},
@@ -90,6 +86,15 @@ func processMessages() map[string][]field {
 		},
 		"Events":  {having(1, "event", "Event")},
 		"Nothing": {},
+	}
+}
+
+// inputEventFields are those of a message of a client that streams input.
+func inputEventFields() []field {
+	return []field{
+		{number: 1, name: "start", kind: kindMessage, of: "Selected", choice: "event"},
+		{number: 2, name: "data", kind: kindMessage, of: "Sent", choice: "event"},
+		{number: 3, name: "keepalive", kind: kindMessage, of: "Nothing", choice: "event"},
 	}
 }
 

@@ -2,7 +2,6 @@ package e2b_test
 
 import (
 	"fmt"
-	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"net/http"
 	"net/url"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/token"

@@ -120,7 +120,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer counted()
 	box, err := d.living(to.sandbox)
 	if err != nil {
-		d.writeGone(w, to.sandbox)
+		writeGone(w, d, to.sandbox)
 		return
 	}
 	switch to.port {
@@ -278,7 +278,7 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 		switch {
 		case err == nil, errors.Is(err, errAnswered):
 		case d.gone(c.id):
-			d.writeGone(w, c.id)
+			writeGone(w, d, c.id)
 		default:
 			tellRetry(w.Header(), restStatus(err), err)
 			writeError(w, restStatus(err), d.explain(c, err).Message)

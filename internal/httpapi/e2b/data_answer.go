@@ -44,7 +44,7 @@ func writeAnswer(ctx context.Context, w http.ResponseWriter, status int, v any) 
 
 // writeGone answers for a sandbox that can't: 502 and the text are what makes the SDKs say that it was not
 // found, timed out or is paused. Asking again does not help.
-func (d *Data) writeGone(w http.ResponseWriter, id string) {
+func writeGone(w http.ResponseWriter, d *Data, id string) {
 	message := TextNotFound
 	if _, err := d.living(id); errors.Is(err, fault.ErrConflict) {
 		message = TextPaused

@@ -187,7 +187,7 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 	switch {
 	case r.Context().Err() != nil: // nobody is there to be told
 	case gone != nil:
-		d.writeGone(w, to.sandbox)
+		writeGone(w, d, to.sandbox)
 	case errors.Is(err, httphead.ErrFull):
 		writeFull(w)
 	case errors.Is(err, errVisited):

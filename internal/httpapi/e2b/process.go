@@ -22,9 +22,9 @@ const processService = "/process.Process/"
 func (d *Data) processRoutes() {
 	d.routes.HandleFunc("POST "+processService+"Start", d.streaming(d.startProcess))
 	d.routes.HandleFunc("POST "+processService+"Connect", d.streaming(d.connectProcess))
-	d.routes.HandleFunc("POST "+processService+"StreamInput", d.streamInput)
+	d.routes.HandleFunc("POST "+processService+"StreamInput", inputs{d}.streamInput)
 	d.routes.HandleFunc("POST "+processService+"List", d.unary(d.listProcesses))
-	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(d.sendInput))
+	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(inputs{d}.sendInput))
 	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.unary(d.closeStdin))
 	d.routes.HandleFunc("POST "+processService+"SendSignal", d.unary(d.sendSignal))
 	d.routes.HandleFunc("POST "+processService+"Update", d.unary(d.updateProcess))
@@ -276,7 +276,7 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 			return
 		}
 		if d.gone(c.id) {
-			d.writeGone(w, c.id)
+			writeGone(w, d, c.id)
 			return
 		}
 		f := d.explain(c, err)

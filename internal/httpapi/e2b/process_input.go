@@ -23,7 +23,7 @@ type inputRequest struct {
 }
 
 // sendInput passes input to a command, and returns when it has been taken.
-func (d *Data) sendInput(w http.ResponseWriter, c *call) error {
+func (d inputs) sendInput(w http.ResponseWriter, c *call) error {
 	var req inputRequest
 	if err := readUnary(w, c, &req); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (in *processInput) check() error {
 }
 
 // putInput passes input to a command of its kind, and returns when it has been taken.
-func (d *Data) putInput(c *call, command keeper.Command, what launch, in *processInput) error {
+func (d inputs) putInput(c *call, command keeper.Command, what launch, in *processInput) error {
 	if err := in.check(); err != nil {
 		return err
 	}

@@ -24,10 +24,13 @@ type inputEvent struct {
 	Keepalive *struct{} `json:"keepalive"`
 }
 
+// inputs are the calls that bring input to commands.
+type inputs struct{ *Data }
+
 // streamInput passes the input that a client streams to a command, in its order, until the client has no
 // more. Each message is passed on before the next one is read, so that a command that takes nothing holds
 // its client back, and the daemon keeps one message. The command's input stays open.
-func (d *Data) streamInput(w http.ResponseWriter, r *http.Request) {
+func (d inputs) streamInput(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r)
 	inProto, err := checkStream(r)
 	if inProto {
@@ -41,7 +44,7 @@ func (d *Data) streamInput(w http.ResponseWriter, r *http.Request) {
 		err = d.takeInput(w, c)
 	}
 	if err != nil && d.gone(c.id) {
-		d.writeGone(w, c.id)
+		writeGone(w, d.Data, c.id)
 		return
 	}
 	// A read that was cut off has ended the request's context, so that the answer must not depend on it.
@@ -57,7 +60,7 @@ func (d *Data) streamInput(w http.ResponseWriter, r *http.Request) {
 }
 
 // takeInput reads a stream of input for as long as its client may take.
-func (d *Data) takeInput(w http.ResponseWriter, c *call) error {
+func (d inputs) takeInput(w http.ResponseWriter, c *call) error {
 	timeout, err := timeoutOf(c.Request)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func (d *Data) takeInput(w http.ResponseWriter, c *call) error {
 const inputRest = time.Second
 
 // untilGone is the context of a call that ends with its client's time, and when the sandbox is taken away.
-func (d *Data) untilGone(c *call, timeout time.Duration) (ctx context.Context, stop func()) {
+func (d inputs) untilGone(c *call, timeout time.Duration) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	late := func() {}
 	if timeout > 0 {
@@ -108,7 +111,7 @@ func (d *Data) untilGone(c *call, timeout time.Duration) (ctx context.Context, s
 }
 
 // passInput reads the messages of a stream of input, and passes each on.
-func (d *Data) passInput(c *call) error {
+func (d inputs) passInput(c *call) error {
 	var to *keeper.Command
 	var what launch
 	for first := true; ; first = false {

@@ -96,9 +96,9 @@ func (c *Control) building() map[string]handler {
 // notHere are routes of the protocol that are not served, and why.
 func notHere() map[string]string {
 	const (
-		builds  = "this way of building a template is not here: build it by Template.build of an SDK that has it, or on the daemon's host with cofferdam template build NAME"
-		volumes = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
-		secrets = "secrets are declared in the daemon's configuration, and a policy says which hosts get them: clients make, change and remove none"
+		builds    = "this way of building a template is not here: build it by Template.build of an SDK that has it, or on the daemon's host with cofferdam template build NAME"
+		volumes   = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
+		notTheirs = "secrets are declared in the daemon's configuration, and a policy says which hosts get them: clients make, change and remove none"
 	)
 	return map[string]string{
 		"POST /templates":            builds,
@@ -110,8 +110,8 @@ func notHere() map[string]string {
 		"/volumes":                   volumes,
 		"/volumes/":                  volumes,
 		"/volumecontent/":            volumes,
-		"POST /secrets":              secrets,
-		"/secrets/":                  secrets,
+		"POST /secrets":              notTheirs,
+		"/secrets/":                  notTheirs,
 		"GET /sandboxes/metrics":     "metrics are had of one sandbox at a time here",
 	}
 }

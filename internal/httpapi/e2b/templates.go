@@ -36,9 +36,12 @@ type templateInfo struct {
 // host's own programs is not among them, unless it is the default.
 func (c *Control) offered() []template.Known {
 	return slices.DeleteFunc(slices.Clone(c.cfg.Templates.Known()), func(k template.Known) bool {
-		return k.Name == template.NameHost && c.cfg.DefaultTemplate != template.NameHost
+		return k.Name == template.NameHost && c.defaultTemplate() != template.NameHost
 	})
 }
+
+// defaultTemplate is the one that clients get now that ask for "base".
+func (c *Control) defaultTemplate() string { return c.cfg.Templates.Meant(c.cfg.DefaultTemplate) }
 
 // isTemplate reports whether a name is a template's and not a snapshot's.
 func (c *Control) isTemplate(name string) bool {
@@ -59,7 +62,7 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 			status, made = "ready", built[at].Created
 		}
 		names := []string{k.Name}
-		if k.Name == c.cfg.DefaultTemplate {
+		if k.Name == c.defaultTemplate() {
 			names = append(names, baseTemplates()...)
 		}
 		all = append(all, templateInfo{

@@ -24,7 +24,7 @@ LONGEST  := ./internal/sandbox ./cmd/cofferdam ./internal/egress ./internal/gate
 # Tests that build something find the same Go.
 export PATH := $(CURDIR)/.tools/go/bin:$(PATH)
 
-.PHONY: build install uninstall deps template template-now demo test test-unit test-all test-vm isolation check bench release wheel clean lint fmt
+.PHONY: build install uninstall deps template template-now demo test test-unit test-all sdk-newest test-vm isolation check bench release wheel clean lint fmt
 
 build: $(BIN)/cofferdam $(BIN)/runsc
 
@@ -79,6 +79,12 @@ test-unit:
 # A process with the race detector waits a second before it ends; some tests start
 # thousands.
 RACE := GORACE=atexit_sleep_ms=10
+
+# For a machine that runs it each night: what the newest SDKs of the index send that is not known yet, and
+# our own programs with them; then their makers' suites, if SUITES has both checkouts (see scripts/sdk-suites).
+sdk-newest: build template
+	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m -run 'Newest|Changes|JavaScript|Python|Binary|Daemon'
+	@if [ -n "$(SUITES)" ]; then $(CURDIR)/scripts/sdk-suites $(SUITES); fi
 
 test-all: build template
 	@sh scripts/deps long

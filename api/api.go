@@ -306,6 +306,12 @@ type Version struct {
 	// CAFile is the certificate of the CA to trust there; "": a public one.
 	URL    string `json:"url,omitempty"`
 	CAFile string `json:"ca_file,omitempty"`
+	// CABundle is a file with that certificate and the CAs of the daemon's system, for programs that trust
+	// what one file has and nothing else; "": there is none.
+	CABundle string `json:"ca_bundle,omitempty"`
+	// Domain is the name, with the port that belongs to it, below which api.DOMAIN and the ports of
+	// sandboxes, PORT-ID.DOMAIN, are; "": there are no such names.
+	Domain string `json:"domain,omitempty"`
 }
 
 // Template is one line of GET /v1/templates.

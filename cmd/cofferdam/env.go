@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,9 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,17 +29,24 @@ import (
 
 func newEnv() *cobra.Command {
 	var policy string
-	var renew, asJSON bool
+	var renew, asJSON, urls bool
 	cmd := &cobra.Command{
 		Use:     "env",
 		Short:   "Print the variables with which the E2B SDKs use this daemon",
 		GroupID: groupHost,
 		Long: `Prints the variables with which programs that use the E2B SDKs run on your own
-daemon. The daemon must listen on the network ("cofferdam serve --listen", or "listen"
+daemon. The daemon must listen on the network ("cofferdam serve --domain", or "listen"
 in its configuration). The first time, this makes a token with your name. The token is
 kept in the state directory, where only you can read it, and used again until it is
-revoked.`,
+revoked.
+
+With a domain these are E2B_DOMAIN, a key, and the CAs to trust: SSL_CERT_FILE has the
+system's and this installation's. If names below the domain do not resolve here, it says
+so on the standard error, and what to do. Without a domain, or with --urls, the SDKs get
+the daemon's address by two variables that they have marked as going with their next
+major version.`,
 		Example: `  eval "$(cofferdam env)"
+  eval "$(cofferdam env --urls)"
   eval "$(cofferdam env --policy data --renew)"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,7 +55,7 @@ revoked.`,
 			if err := onThisHost(ctx, "env"); err != nil {
 				return err
 			}
-			vars, err := environment(ctx, policy, renew)
+			vars, err := environment(ctx, policy, renew, urls)
 			if err != nil {
 				return err
 			}
@@ -56,6 +66,7 @@ revoked.`,
 	once(cmd.Flags(), "policy")
 	register(cmd, "policy", completePolicies)
 	cmd.Flags().BoolVar(&renew, "renew", false, "make a new token, and revoke the one that was kept")
+	cmd.Flags().BoolVar(&urls, "urls", false, "the daemon's address in place of its domain")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
@@ -66,8 +77,26 @@ type variable struct {
 	Value string `json:"value"`
 }
 
+// The variables by which the SDKs find a daemon: the one, or both of the others. An address that was set
+// before would win over a domain.
+const (
+	varDomain  = "E2B_DOMAIN"
+	varAPI     = "E2B_API_URL"
+	varSandbox = "E2B_SANDBOX_URL"
+)
+
 // writeVariables writes them for a shell to read.
 func writeVariables(w io.Writer, vars []variable) error {
+	set := func(name string) bool {
+		return slices.ContainsFunc(vars, func(v variable) bool { return v.Name == name })
+	}
+	others := varAPI + " " + varSandbox
+	if !set(varDomain) {
+		others = varDomain
+	}
+	if _, err := fmt.Fprintf(w, "unset %s\n", others); err != nil {
+		return err
+	}
 	for _, v := range vars {
 		if _, err := fmt.Fprintf(w, "export %s=%s\n", v.Name, ui.Quoted(v.Value)); err != nil {
 			return err
@@ -77,7 +106,7 @@ func writeVariables(w io.Writer, vars []variable) error {
 }
 
 // environment is what the SDKs read.
-func environment(ctx context.Context, policy string, renew bool) ([]variable, error) {
+func environment(ctx context.Context, policy string, renew, urls bool) ([]variable, error) {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return nil, err
@@ -91,17 +120,41 @@ func environment(ctx context.Context, policy string, renew bool) ([]variable, er
 		return nil, err
 	}
 	if daemon.URL == "" {
-		return nil, fault.New(fault.ErrUnavailable, "the daemon does not listen on the network; end it with cofferdam stop and start it with cofferdam serve --listen 127.0.0.1:7433, or say listen in %s", paths.File())
+		return nil, fault.New(fault.ErrUnavailable, "the daemon does not listen on the network; end it with cofferdam stop and start it with cofferdam serve --domain sandbox.localhost:7433 (or --listen 127.0.0.1:7433), or say listen in %s", paths.File())
 	}
 	secret, err := keptToken(ctx, c, paths, policy, renew)
 	if err != nil {
 		return nil, err
 	}
-	vars := []variable{{"E2B_API_URL", daemon.URL}, {"E2B_SANDBOX_URL", daemon.URL}, {"E2B_API_KEY", secret}}
-	if daemon.CAFile != "" {
-		vars = append(vars, variable{"SSL_CERT_FILE", daemon.CAFile}, variable{"NODE_EXTRA_CA_CERTS", daemon.CAFile})
+	if daemon.Domain != "" && !urls {
+		if problem := wildcardProblem(ctx, resolveSystem, daemon.Domain, addressOf(daemon.URL)); problem != "" {
+			ui.NewStderr(os.Stderr).Say("note: %s. Until then: eval \"$(cofferdam env --urls)\"", problem)
+		}
 	}
-	return vars, nil
+	return variablesOf(daemon, secret, urls), nil
+}
+
+// addressOf is the host and port of a URL; "": it has none.
+func addressOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// variablesOf are how clients reach a daemon: by its domain if it has one, unless urls asks for its address.
+func variablesOf(daemon api.Version, secret string, urls bool) []variable {
+	vars := []variable{{varDomain, daemon.Domain}}
+	if daemon.Domain == "" || urls {
+		vars = []variable{{varAPI, daemon.URL}, {varSandbox, daemon.URL}}
+	}
+	vars = append(vars, variable{"E2B_API_KEY", secret})
+	if daemon.CAFile == "" {
+		return vars
+	}
+	// The one replaces what a program trusts, and needs all; the other adds to it.
+	return append(vars, variable{"SSL_CERT_FILE", cmp.Or(daemon.CABundle, daemon.CAFile)}, variable{"NODE_EXTRA_CA_CERTS", daemon.CAFile})
 }
 
 // kept is the token of env, in a file of the state directory.

@@ -25,6 +25,7 @@ type serveFlags struct {
 	json       bool
 	listen     string
 	tls        bool
+	domain     string
 	// acceptRollback goes on with a log that was rolled back.
 	acceptRollback bool
 }
@@ -45,12 +46,17 @@ and this program with --host. Beyond loopback addresses that needs TLS. --tls ma
 certificate with this installation's own CA; "cofferdam env" prints how clients trust
 it.
 
+--domain is all that the E2B SDKs need: NAME or NAME:PORT, below which they find the API
+and the sandboxes' ports, over TLS. All names below it must lead to the daemon; at the
+start it says whether they do on this machine, and what to do if not.
+
 With --check it only says what is wrong with the configuration, the named policies, the
 templates and this host. The exit code is 1 if the daemon could not serve, and 0
 otherwise.`,
 		Example: `  cofferdam serve
   cofferdam serve --listen 127.0.0.1:7433
   cofferdam serve --listen 0.0.0.0:7433 --tls
+  cofferdam serve --domain sandbox.localhost:7433
   cofferdam serve --check`,
 		GroupID: groupHost,
 		Args:    cobra.NoArgs,
@@ -71,10 +77,13 @@ otherwise.`,
 	set.BoolVar(&flags.background, "background", false, "end when idle (how other commands start it)")
 	set.StringVar(&flags.listen, "listen", "", "take clients with tokens at this address, such as 127.0.0.1:7433 (default: the configuration's, or nowhere)")
 	set.BoolVar(&flags.tls, "tls", false, "with --listen: TLS, with a certificate of this installation's own")
+	set.StringVar(&flags.domain, "domain", "", "names of the API and of sandboxes' ports below this one, over TLS: NAME or NAME:PORT (default: the configuration's, or none)")
 	set.BoolVar(&flags.acceptRollback, "accept-rollback", false, "go on with an audit log that was rolled back or replaced, once, and put that on record")
 	set.BoolVar(&flags.check, "check", false, "only say what would be wrong")
 	set.BoolVar(&flags.json, "json", false, "with --check: write JSON")
+	once(set, "domain")
 	register(cmd, "listen", fixed("127.0.0.1:7433"))
+	register(cmd, "domain", fixed("sandbox.localhost:7433"))
 	return cmd
 }
 
@@ -89,6 +98,11 @@ func (f serveFlags) config(paths config.Paths) (config.Config, error) {
 	}
 	if f.tls {
 		cfg.Listen.TLS = config.TLS{Auto: true}
+	}
+	if f.domain != "" {
+		if cfg.Listen, err = cfg.Listen.Below(f.domain); err != nil {
+			return cfg, err
+		}
 	}
 	if err := cfg.Listen.Check(); err != nil {
 		return cfg, fault.Invalid("listen%s", err)
@@ -129,6 +143,9 @@ func (f serveFlags) serve(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if !f.background && cfg.Listen.Domain != "" {
+		tellDomain(ctx, os.Stderr, cfg.Listen)
 	}
 	return d.Run(ctx)
 }

@@ -240,7 +240,7 @@ func (u *uploads) take(owner sandbox.Owner, n int64) error {
 		kept.old = kept.old[1:]
 	}
 	if kept.bytes+coming > most {
-		return fault.New(fault.ErrExhausted, "the token's uploads would take more than %d MiB; what is not built from goes after an hour", most>>20)
+		return fault.Exhausted(time.Minute, "the token's uploads would take more than %d MiB; what is not built from goes after an hour", most>>20)
 	}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(u.dir, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < reserve {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // Listen is where clients with tokens reach the daemon over TCP. Its zero value
@@ -107,6 +110,9 @@ func (l Listen) Check() error {
 			"set listen.tls to auto or to a certificate's files, or listen on 127.0.0.1", l.Address)
 	}
 	for _, name := range append([]string{l.Domain}, l.Names...) {
+		if bare, _, err := net.SplitHostPort(name); err == nil && hostName(bare) {
+			return fmt.Errorf(": write %q without a port: clients are told that of listen.address", name)
+		}
 		if name != "" && !hostName(name) {
 			return fmt.Errorf(": %q is no host name", name)
 		}
@@ -154,6 +160,39 @@ func (l Listen) PublicDomain() string {
 		return l.Domain
 	}
 	return l.Domain + ":" + port
+}
+
+// defaultPort is the listener's if only a domain is given.
+const defaultPort = "7433"
+
+// Below is the listener with the names of domain, which may end in a port: that is then the address's. Names
+// need TLS, as clients make https URLs of them; without an address it listens on this machine alone.
+func (l Listen) Below(domain string) (Listen, error) {
+	name, port := domain, ""
+	if strings.Contains(domain, ":") {
+		var err error
+		if name, port, err = net.SplitHostPort(domain); err != nil {
+			return l, fault.Invalid("the domain is %q; it is NAME or NAME:PORT, such as sandbox.localhost:7433", domain)
+		}
+	}
+	l.Domain = strings.ToLower(strings.TrimSuffix(name, "."))
+	if _, err := netip.ParseAddr(l.Domain); err == nil {
+		return l, fault.Invalid("the domain is the address %s; it is a name, below which there are others", l.Domain)
+	}
+	if !strings.Contains(l.Domain, ".") {
+		return l, fault.Invalid("the domain %q has one part; clients take no certificate for all names below it, so give it two, such as sandbox.%s", domain, l.Domain)
+	}
+	if l.Address == "" {
+		l.Address = net.JoinHostPort("127.0.0.1", cmp.Or(port, defaultPort))
+	}
+	host, listens, err := net.SplitHostPort(l.Address)
+	if err == nil && port != "" && listens != port {
+		l.Address = net.JoinHostPort(host, port)
+	}
+	if !l.TLS.Wanted() {
+		l.TLS = TLS{Auto: true}
+	}
+	return l, nil
 }
 
 func (l Listen) withDefaults() Listen {
@@ -209,3 +248,7 @@ func (p Paths) APIAuthority() string { return filepath.Join(p.State, "api-ca") }
 
 // APICA is that CA's certificate, for clients to trust.
 func (p Paths) APICA() string { return filepath.Join(p.State, "api-ca.pem") }
+
+// APIBundle has that certificate and the system's, for clients that trust what one file has and nothing
+// else.
+func (p Paths) APIBundle() string { return filepath.Join(p.State, "api-ca-bundle.pem") }

@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 	"github.com/cofferdam-dev/cofferdam/internal/wholefile"
 )
 
@@ -33,7 +34,7 @@ func (d *Daemon) serverTLS(ctx context.Context) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		own := &ownCertificate{ca: ca, hosts: apiHosts(cfg), domain: cfg.Domain, publish: d.opts.Paths.APICA()}
+		own := &ownCertificate{ca: ca, hosts: apiHosts(cfg), domain: cfg.Domain, publish: d.opts.Paths.APICA(), bundle: d.opts.Paths.APIBundle(), environment: func() []string { return hostEnvironment(d.opts.Paths) }}
 		if _, err := own.get(nil); err != nil {
 			return nil, err
 		}
@@ -74,6 +75,9 @@ type ownCertificate struct {
 	hosts   []string
 	domain  string // "": no names of ports
 	publish string // where the CA's certificate is put for clients
+	bundle  string // where it is put with the system's, for clients that trust the one file alone
+	// environment says which file the system's are in, if it is another than usual.
+	environment func() []string
 
 	mu   sync.Mutex // guards what follows
 	now  *tls.Certificate
@@ -97,8 +101,19 @@ func (o *ownCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err := wholefile.Replace(o.publish, o.ca.CAPEM(), 0o644); err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the CA's certificate can't be put where clients find it")
 	}
+	if err := wholefile.Replace(o.bundle, o.withSystemRoots(), 0o644); err != nil {
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "the CA's certificate and the system's can't be put where clients find them")
+	}
 	o.now, o.ends = &pair, pair.Leaf.NotAfter
 	return o.now, nil
+}
+
+// withSystemRoots is the CA's certificate behind those that programs of this machine trust: SSL_CERT_FILE
+// replaces these, and an agent speaks to its model, too. A bundle of ours that the daemon's own environment
+// names is not put into itself.
+func (o *ownCertificate) withSystemRoots() []byte {
+	ours := func(path string) bool { return path == o.publish || path == o.bundle }
+	return append(discover.Roots(o.environment(), ours), o.ca.CAPEM()...)
 }
 
 func (o *ownCertificate) issue() (authority.Leaf, error) {

@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +40,49 @@ func dialAs(t *testing.T, address, name string, ca []byte) error {
 		resp.Body.Close()
 	}
 	return err
+}
+
+// TestBundleOfOwnCA: SSL_CERT_FILE takes the place of all that a program trusts, so that the file for it has
+// the system's CAs, too; at the next start it has them once.
+func TestBundleOfOwnCA(t *testing.T) {
+	system := filepath.Join(t.TempDir(), "company.pem")
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	root := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})
+	must(t, os.WriteFile(system, append([]byte("a comment\n"), root...), 0o600))
+	d := withConfig(t, config.Listen{Address: "127.0.0.1:0", TLS: config.TLS{Auto: true}, Domain: "sandbox.example"})
+	t.Setenv("SSL_CERT_FILE", system)
+	for range 2 {
+		config, err := d.serverTLS(t.Context())
+		must(t, err)
+		l := listen(t)
+		start(t, secure(l, config, quiet()), named("hello"))
+		bundle, err := os.ReadFile(d.opts.Paths.APIBundle())
+		must(t, err)
+		if n := bytes.Count(bundle, []byte("BEGIN CERTIFICATE")); n != 2 {
+			t.Errorf("%d certificates", n)
+		}
+		if err := dialAs(t, l.Addr().String(), "3000-sb1.sandbox.example", bundle); err != nil {
+			t.Errorf("the daemon itself: %v", err)
+		}
+		if err := dialAs(t, other.Listener.Addr().String(), "example.com", bundle); err != nil {
+			t.Errorf("the rest of the world: %v", err)
+		}
+	}
+	if info, err := os.Stat(d.opts.Paths.APIBundle()); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v %v", info, err)
+	}
+	t.Setenv("SSL_CERT_FILE", d.opts.Paths.APIBundle()) // as in a shell that has read cofferdam env
+	if _, err := d.serverTLS(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := os.ReadFile(d.opts.Paths.APIBundle())
+	must(t, err)
+	ca, err := os.ReadFile(d.opts.Paths.APICA())
+	must(t, err)
+	if bytes.Count(bundle, bytes.TrimSpace(ca)) != 1 {
+		t.Error("it is in itself")
+	}
 }
 
 func TestOwnCertificate(t *testing.T) {

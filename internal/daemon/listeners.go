@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
@@ -106,7 +107,7 @@ func (d *Daemon) serveTCP(context.Context) error {
 	}).handler())
 	fields := []any{"url", cfg.URL()}
 	if ca := d.apiCA(); ca != "" {
-		fields = append(fields, "ca", ca, "clients", "set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to the ca")
+		fields = append(fields, "ca", ca, "clients", "set NODE_EXTRA_CA_CERTS to the ca, and SSL_CERT_FILE to "+apiBundle(d)+": cofferdam env prints both")
 	}
 	d.opts.Log.Info("listening for clients with tokens", fields...)
 	return nil
@@ -118,6 +119,23 @@ func (d *Daemon) apiCA() string {
 		return ""
 	}
 	return d.opts.Paths.APICA()
+}
+
+// clientDomain is the name below which clients find the API and ports; "": there is none, or no TLS, and
+// clients speak nothing else to names.
+func clientDomain(l config.Listen) string {
+	if !l.TLS.Wanted() {
+		return ""
+	}
+	return l.PublicDomain()
+}
+
+// apiBundle is the file with what clients must trust and the system's CAs; "" as with apiCA.
+func apiBundle(d *Daemon) string {
+	if d.apiCA() == "" {
+		return ""
+	}
+	return d.opts.Paths.APIBundle()
 }
 
 // front is the TCP listener's handler: it limits, and finds out whose a request is.

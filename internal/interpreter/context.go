@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -51,7 +52,7 @@ func (p *place) take(ctx context.Context) error {
 	p.mu.Lock()
 	if p.waiting >= maxWaiting {
 		p.mu.Unlock()
-		return fault.New(fault.ErrExhausted, "%d cells wait for their turn in the context %s already; run cells in several contexts to have them at one time", maxWaiting, p.ID)
+		return fault.Exhausted(time.Second, "%d cells wait for their turn in the context %s already; run cells in several contexts to have them at one time", maxWaiting, p.ID)
 	}
 	p.waiting++
 	p.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,7 +16,20 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
 )
 
-const keyLife = 24 * time.Hour // of an idempotency key, from its create on
+const (
+	keyLife = 24 * time.Hour // of an idempotency key, from its create on
+	// keyWait is how long a request waits for another one with its key, before it is told to come again:
+	// less than clients wait for an answer.
+	keyWait = 30 * time.Second
+)
+
+// Conflicts of idempotency keys, which clients tell apart.
+var (
+	// ErrKeyMismatch: the key was used for a request that asked for something else.
+	ErrKeyMismatch = errors.New("the idempotency key is another request's")
+	// ErrKeyUnderway: a request with the key still makes its sandbox.
+	ErrKeyUnderway = errors.New("the idempotency key's request is under way")
+)
 
 // keys are the idempotency keys of creates, by owner. Safe for concurrent use.
 type keys struct {
@@ -36,7 +51,8 @@ type promise struct {
 func promiseName(o Owner, key string) string { return o.Token + "\x00" + key }
 
 // once makes a sandbox, or returns the one that the same owner's request with the
-// same key has made before and that lives, also when that is still under way.
+// same key has made before and that lives, also when that is still under way. A key is remembered as long
+// as its sandbox is (the journal has it), so that there are no more of them than of sandboxes.
 func (k *keys) once(ctx context.Context, req Request, create func(digest string) (*Sandbox, error)) (*Sandbox, error) {
 	if req.IdempotencyKey == "" {
 		return create("")
@@ -45,16 +61,23 @@ func (k *keys) once(ctx context.Context, req Request, create func(digest string)
 	if err != nil {
 		return nil, err
 	}
+	over := time.NewTimer(keyWait)
+	defer over.Stop()
 	for {
 		p, mine := k.promised(promiseName(req.Owner, req.IdempotencyKey), digest)
 		if mine {
 			return k.keep(p, promiseName(req.Owner, req.IdempotencyKey), create)
 		}
 		if p.request != digest {
-			return nil, fault.New(fault.ErrConflict, "the idempotency key %q was used for another request", req.IdempotencyKey)
+			return nil, fault.Wrap(fault.ErrConflict, ErrKeyMismatch, "the idempotency key %q was used for another request", req.IdempotencyKey)
 		}
 		select {
 		case <-p.ready:
+		case <-over.C:
+			return nil, &fault.Fault{
+				Category: fault.ErrConflict, Cause: ErrKeyUnderway, Retry: time.Second,
+				Sentence: fmt.Sprintf("the request with the idempotency key %q still makes its sandbox; ask again", req.IdempotencyKey),
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -24,6 +24,10 @@ class Version:
     background: bool = False
     url: str = ""
     ca_file: str = ""
+    #: A file with that certificate and the system's CAs; "": there is none.
+    ca_bundle: str = ""
+    #: Below which api.DOMAIN and PORT-ID.DOMAIN are; "": there are no such names.
+    domain: str = ""
     #: Where people answer requests; "": the daemon has no console.
     console: str = ""
 

@@ -94,6 +94,15 @@ def run_sync():
     assert again.wait().stdout == "got one\n"
     assert box.commands.connect(h.pid).wait().exit_code == 0
     raises(NotFoundException, "no process", box.commands.connect, 4000000)
+    if hasattr(box.commands, "stream_input"):  # since 2.6x
+        h = box.commands.run("head -n 2", background=True, stdin=True)
+        box.commands.stream_input(h.pid, iter(["one\n", b"two\n"]))
+        assert h.wait().stdout == "one\ntwo\n"
+        try:
+            box.commands.stream_input(1 << 20, ["x"])
+            raise AssertionError("there is no such process")
+        except NotFoundException:
+            pass
     if hasattr(box.commands, "close_stdin"):
         h = box.commands.run("cat; echo end", background=True, stdin=True)
         box.commands.close_stdin(h.pid)

@@ -37,6 +37,8 @@ type templates struct{}
 
 func (templates) Known() []template.Known { return []template.Known{{Name: template.NameDebian}} }
 
+func (templates) Meant(name string) string { return name }
+
 func (templates) List(context.Context) ([]template.Template, error) {
 	return []template.Template{{Name: template.NameDebian}}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
 
@@ -164,9 +165,9 @@ func (s *share) takeLocked(n int64) error {
 	case s.left:
 		return fault.New(fault.ErrExhausted, "the request is over")
 	case used > RoomEach:
-		return fault.New(fault.ErrExhausted, "the requests of this token that are under way hold more than %d MiB; send less, or ask for less, at one time", RoomEach>>20)
+		return fault.Exhausted(time.Second, "the requests of this token that are under way hold more than %d MiB; send less, or ask for less, at one time", RoomEach>>20)
 	case r.all+asked > RoomAll && !sure:
-		return fault.New(fault.ErrExhausted, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
+		return fault.Exhausted(time.Second, "the requests that are under way hold more than %d MiB; try again", RoomAll>>20)
 	}
 	r.used[s.owner] += n
 	r.all += n

@@ -61,7 +61,7 @@ func (u *Underway) Join(owner string, r *http.Request) (leave func(), err error)
 	case of >= UnderwayEach:
 		return nil, fault.Exhausted(0, "%d requests of this token are under way, with those that follow something; end one of them first", UnderwayEach)
 	case u.all >= UnderwayAll && (of >= UnderwaySure || u.all >= UnderwayMost):
-		return nil, fault.Exhausted(0, "%d requests of all tokens are under way, with those that follow something; try again", u.all)
+		return nil, fault.Exhausted(time.Second, "%d requests of all tokens are under way, with those that follow something; try again", u.all)
 	}
 	u.of[owner]++
 	u.all++

@@ -156,6 +156,9 @@ type buildStart struct {
 		FilesHash   string   `json:"filesHash"`
 		Force       bool     `json:"force"`
 		ForceUpload *bool    `json:"forceUpload"`
+		// How a client has packed what a step copies, which is done when it arrives.
+		ResolveSymlinks *bool `json:"resolveSymlinks"`
+		Gzip            *bool `json:"gzip"`
 	} `json:"steps" most:"2000"` // that are too many for a build are told where it is asked about
 }
 

@@ -41,6 +41,22 @@ func newWorkshop(t *testing.T) *house {
 	return h
 }
 
+// TestTheDefaultTemplateIsThere: clients ask by its name whether it is, also where the daemon chooses it.
+func TestTheDefaultTemplateIsThere(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.control = e2b.NewControl(e2b.Config{
+		Sandboxes: h.life, Tokens: h.book, Policies: h.policies, Templates: templates{}, Access: h.keys, DefaultTemplate: template.NameAuto, Log: slog.New(slog.DiscardHandler),
+	})
+	for _, name := range []string{"base", "code-interpreter-v1", "debian"} {
+		var found struct{ TemplateID string }
+		if h.must(200, &found, h.ann, "GET /templates/aliases/"+name, ""); found.TemplateID != template.NameDebian {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	h.refused(404, "no template", h.ann, "GET /templates/aliases/host", "")
+}
+
 // announced is what the announcement of a build answers.
 type announced struct {
 	TemplateID, BuildID  string

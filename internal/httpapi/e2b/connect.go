@@ -20,7 +20,7 @@ import (
 )
 
 // The Connect protocol, as far as clients of this wire use it: JSON or binary
-// messages, no compression, unary calls and server streams. Clients come with HTTP/1.1
+// messages, no compression, unary calls, server streams and one client stream. Clients come with HTTP/1.1
 // and, over TLS, with HTTP/2.
 const (
 	maxMessage     = 4 << 20 // bytes of a message from a client
@@ -137,12 +137,16 @@ func nextEnvelope(body io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(body, head[:]); err != nil {
 		return nil, refuse(codeInvalid, "the call has no message: %v", err)
 	}
-	length := binary.BigEndian.Uint32(head[1:])
+	return restOfEnvelope(head[0], binary.BigEndian.Uint32(head[1:]), body)
+}
+
+// restOfEnvelope reads the message behind an envelope's head.
+func restOfEnvelope(flags byte, length uint32, body io.Reader) ([]byte, error) {
 	switch {
-	case head[0]&flagCompressed != 0:
+	case flags&flagCompressed != 0:
 		return nil, refuse(codeInternal, "the message is compressed, and no compression was agreed on")
-	case head[0] != 0:
-		return nil, refuse(codeInvalid, "the message has unknown flags %#x", head[0])
+	case flags != 0:
+		return nil, refuse(codeInvalid, "the message has unknown flags %#x", flags)
 	case length > maxMessage:
 		return nil, refuse(codeExhausted, "the message is larger than %d bytes", maxMessage)
 	}

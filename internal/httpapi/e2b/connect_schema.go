@@ -63,6 +63,8 @@ func processMessages() map[string][]field {
 		"Update":   {process, having(2, "pty", "Terminal")},
 		"Input":    {{number: 1, name: "stdin", kind: kindBytes, choice: "input"}, {number: 2, name: "pty", kind: kindBytes, choice: "input"}},
 		"Send":     {process, having(2, "input", "Input")},
+		"Sent":     {having(2, "input", "Input")},
+		"Streamed": inputEventFields(),
 		"Signal":   {process, {number: 2, name: "signal", kind: kindOneOf, of: "Signals"}},
 		"Started":  {{number: 1, name: "pid", kind: kindNumber}},
 		"Output": {
@@ -84,6 +86,15 @@ func processMessages() map[string][]field {
 		},
 		"Events":  {having(1, "event", "Event")},
 		"Nothing": {},
+	}
+}
+
+// inputEventFields are those of a message of a client that streams input.
+func inputEventFields() []field {
+	return []field{
+		{number: 1, name: "start", kind: kindMessage, of: "Selected", choice: "event"},
+		{number: 2, name: "data", kind: kindMessage, of: "Sent", choice: "event"},
+		{number: 3, name: "keepalive", kind: kindMessage, of: "Nothing", choice: "event"},
 	}
 }
 
@@ -146,7 +157,7 @@ func callMessages() map[string][2]string {
 		processService + "CloseStdin":          {process + "Selected", nothing},
 		processService + "SendSignal":          {process + "Signal", nothing},
 		processService + "Update":              {process + "Update", nothing},
-		processService + "StreamInput":         {nothing, nothing}, // it is refused
+		processService + "StreamInput":         {process + "Streamed", nothing},
 		filesystemService + "Stat":             {files + "Path", files + "One"},
 		filesystemService + "MakeDir":          {files + "Path", files + "One"},
 		filesystemService + "Move":             {files + "Move", files + "One"},

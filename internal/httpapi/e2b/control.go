@@ -37,6 +37,8 @@ type Tokens interface {
 // Templates are those that can be built here; *template.Store is one.
 type Templates interface {
 	Known() []template.Known
+	// Meant is the template that a name stands for now.
+	Meant(name string) string
 	List(ctx context.Context) ([]template.Template, error)
 }
 
@@ -52,7 +54,7 @@ type Config struct {
 	Builds *build.Builder
 	// Images are templates by the images for which they stand; see templateFor.
 	Images map[string]string
-	// DefaultTemplate is what clients get that ask for "base".
+	// DefaultTemplate is what clients get that ask for "base": a template, or what stands for one.
 	DefaultTemplate string
 	// Domain is told to clients, who make PORT-ID.Domain of it; it may end in a port.
 	Domain string

@@ -46,6 +46,13 @@ func (templates) Known() []template.Known {
 	return []template.Known{{Name: template.NameDebian}, {Name: template.NameHost}}
 }
 
+func (templates) Meant(name string) string {
+	if name == template.NameAuto {
+		return template.NameDebian
+	}
+	return name
+}
+
 func (templates) List(context.Context) ([]template.Template, error) {
 	return []template.Template{{Name: template.NameDebian, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
@@ -155,6 +156,26 @@ func TestSnapshots(t *testing.T) {
 	h.refused(403, "removed on the daemon's host", h.ann, "DELETE /templates/host", "")
 	h.must(204, nil, h.ann, "DELETE /templates/"+plain.SnapshotID, "")
 	h.refused(404, "no snapshot", h.ann, "DELETE /templates/"+plain.SnapshotID, "")
+}
+
+// TestSnapshotsOfFiles: memory: false keeps the files alone; what there is of the sandbox goes on.
+func TestSnapshotsOfFiles(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("").SandboxID
+	for body, want := range map[string]engine.Contents{`{"memory":false}`: engine.ContentsFiles, `{"memory":true}`: engine.ContentsMemory, `{"memory":null}`: engine.ContentsMemory} {
+		var made snapshot
+		h.must(201, &made, h.ann, "POST /sandboxes/"+id+"/snapshots", body)
+		all, err := h.life.Snapshots(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := all[len(all)-1]; last.ID != made.SnapshotID || last.Contents != want {
+			t.Errorf("%s: %+v", body, last)
+		}
+		if state := h.info(id).State; state != "running" {
+			t.Errorf("%s: it is %s", body, state)
+		}
+	}
 }
 
 // TestCreateFromSnapshot: the policy is that of its source's name, as it is today.

@@ -155,6 +155,8 @@ func TestCreateRefuses(t *testing.T) {
 		{400, `{"templateID":"base","network":{"denyOut":["a.example"]}}`, "only be in allowOut"},
 		{400, `{"templateID":"base","network":{"rules":{"a.example":[{}]}}}`, "nothing is injected"},
 		{400, `{"templateID":"base","network":{"egressProxy":{"address":"p.example:1"}}}`, "no way out"},
+		{400, `{"templateID":"base","network":{"dnsServers":["192.0.2.1"]}}`, "the gateway resolves"},
+		{400, `{"templateID":"base","network":{"httpsPorts":[8443]}}`, "plain HTTP here"},
 		{400, `{"templateID":"base","network":{"maskRequestHost":"localhost:${PORT}"}}`, "not rewritten"},
 		{403, `{"templateID":"base","metadata":{"policy":"secret"}}`, "the token \"ann\" may not use the policy \"secret\"; it may choose: data, default, gone"},
 		{403, `{"templateID":"base","metadata":{"policy":"gone"}}`, "there is no policy named \"gone\""},
@@ -177,18 +179,22 @@ func TestManagersErrors(t *testing.T) {
 		status     int
 		sentence   string
 		retryAfter string
+		again      string
 	}{
-		{fault.Exhausted(1500*time.Millisecond, "too many a minute"), 429, "too many a minute", "2"},
-		{fault.Exhausted(0, "20 sandboxes are all"), 429, "20 sandboxes are all", ""},
-		{fault.Wrap(fault.ErrUnavailable, io.ErrUnexpectedEOF, "the engine is down"), 503, "the engine is down", ""},
-		{fault.Wrap(fault.ErrUnavailable, fault.Invalid("a field is wrong"), "the agent did not come up"), 503, "the agent did not come up", ""},
-		{errInside, 403, "MAL-2026-1", ""},
-		{errors.New("/var/lib/secret is broken"), 500, "something inside failed", ""},
+		{fault.Exhausted(1500*time.Millisecond, "too many a minute"), 429, "too many a minute", "2", "true"},
+		{fault.Exhausted(0, "20 sandboxes are all"), 429, "20 sandboxes are all", "", "false"},
+		{fault.Wrap(fault.ErrUnavailable, io.ErrUnexpectedEOF, "the engine is down"), 503, "the engine is down", "", ""},
+		{fault.Wrap(fault.ErrUnavailable, fault.Invalid("a field is wrong"), "the agent did not come up"), 503, "the agent did not come up", "", ""},
+		{errInside, 403, "MAL-2026-1", "", ""},
+		{errors.New("/var/lib/secret is broken"), 500, "something inside failed", "", ""},
 	} {
 		h.life.FailCreate(c.err)
 		header := h.refused(c.status, c.sentence, h.ann, "POST /v2/sandboxes", `{"templateID":"base"}`)
 		if got := header.Get("Retry-After"); got != c.retryAfter {
 			t.Errorf("%v: Retry-After %q, want %q", c.err, got, c.retryAfter)
+		}
+		if got := header.Get("Should-Retry"); got != c.again {
+			t.Errorf("%v: Should-Retry %q, want %q", c.err, got, c.again)
 		}
 	}
 	if !strings.Contains(h.log.String(), "/var/lib/secret is broken") {
@@ -207,6 +213,28 @@ func TestIdempotencyKey(t *testing.T) {
 	h.must(http.StatusCreated, &others, h.bob, "POST /v2/sandboxes", `{"templateID":"base"}`, "Idempotency-Key", "k1")
 	if first != again || first.SandboxID == others.SandboxID {
 		t.Errorf("%v %v %v", first, again, others)
+	}
+}
+
+// TestIdempotencyErrors: clients tell them apart by a code, and ask again where that helps.
+func TestIdempotencyErrors(t *testing.T) {
+	h := newHouse(t)
+	for _, c := range []struct {
+		err         error
+		code, again string
+	}{
+		{fault.Wrap(fault.ErrConflict, sandbox.ErrKeyMismatch, "another"), "idempotency_request_mismatch", ""},
+		{&fault.Fault{Category: fault.ErrConflict, Cause: sandbox.ErrKeyUnderway, Sentence: "not yet", Retry: time.Second}, "idempotency_in_progress", "true"},
+	} {
+		h.life.FailCreate(c.err)
+		w := h.ask(h.ann, "POST /v2/sandboxes", `{"templateID":"base"}`)
+		if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), `"error_code":"`+c.code+`"`) || w.Header().Get("Should-Retry") != c.again {
+			t.Errorf("%v: %d %s %v", c.err, w.Code, w.Body, w.Header())
+		}
+	}
+	h.life.FailCreate(fault.Invalid("no"))
+	if body := h.ask(h.ann, "POST /v2/sandboxes", `{"templateID":"base"}`).Body.String(); strings.Contains(body, "error_code") {
+		t.Error(body)
 	}
 }
 
@@ -399,7 +427,7 @@ func TestNotHere(t *testing.T) {
 	for route, sentence := range map[string]string{
 		"POST /templates": "cofferdam template build", "PATCH /templates/base": "cofferdam template build", "POST /templates/t": "cofferdam template build",
 		"GET /volumes": "no volumes", "POST /volumes/v": "no volumes", "GET /volumecontent/v/dir": "no volumes",
-		"GET /secrets": "no secrets", "POST /secrets/s": "no secrets",
+		"POST /secrets": "in the daemon's configuration", "POST /secrets/s": "in the daemon's configuration", "DELETE /secrets/s": "in the daemon's configuration",
 		"GET /sandboxes/metrics?sandbox_ids=a": "one sandbox at a time",
 		"GET /nodes":                           "no GET /nodes", "PATCH /sandboxes/" + id: "no PATCH /sandboxes/", "GET /": "no GET /", "POST /v9/sandboxes": "no POST /v9/sandboxes",
 		"GET /sandboxes/" + id + "/unknown": "no GET /sandboxes/",

@@ -120,7 +120,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer counted()
 	box, err := d.living(to.sandbox)
 	if err != nil {
-		writeGone(w, to.sandbox, err)
+		writeGone(w, d, to.sandbox)
 		return
 	}
 	switch to.port {
@@ -258,7 +258,7 @@ func (d *Data) living(id string) (*sandbox.Sandbox, error) {
 	case sandbox.Destroying, sandbox.Destroyed, sandbox.Failed, sandbox.Creating:
 		return nil, fault.New(fault.ErrNotFound, "the sandbox is %s", state)
 	case sandbox.Paused:
-		return nil, fault.New(fault.ErrConflict, "the sandbox is paused: connect to it, and it goes on")
+		return nil, fault.New(fault.ErrConflict, "the sandbox is paused")
 	case sandbox.Running, sandbox.Freezing, sandbox.Frozen, sandbox.Thawing, sandbox.Snapshotting:
 	}
 	return box, nil
@@ -278,8 +278,9 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 		switch {
 		case err == nil, errors.Is(err, errAnswered):
 		case d.gone(c.id):
-			writeGone(w, c.id, err)
+			writeGone(w, d, c.id)
 		default:
+			tellRetry(w.Header(), restStatus(err), err)
 			writeError(w, restStatus(err), d.explain(c, err).Message)
 		}
 	}

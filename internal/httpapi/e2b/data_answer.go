@@ -29,7 +29,7 @@ func callOf(r *http.Request) *call {
 
 // writeError answers with the error object of the HTTP routes.
 func writeError(w http.ResponseWriter, status int, message string) {
-	writeObject(w, status, map[string]any{"code": status, "message": message})
+	writeObject(w, status, errorObject{Code: status, Message: message})
 }
 
 // writeObject answers with a short object of ours.
@@ -42,13 +42,14 @@ func writeAnswer(ctx context.Context, w http.ResponseWriter, status int, v any) 
 	return backend.WriteJSON(ctx, w, status, v)
 }
 
-// writeGone answers for a sandbox that can't: 502 is what makes the SDKs say that
-// the sandbox was not found or timed out.
-func writeGone(w http.ResponseWriter, id string, err error) {
-	message := "The sandbox was not found"
-	if errors.Is(err, fault.ErrConflict) {
-		message = failureOf(err).Message
+// writeGone answers for a sandbox that can't: 502 and the text are what makes the SDKs say that it was not
+// found, timed out or is paused. Asking again does not help.
+func writeGone(w http.ResponseWriter, d *Data, id string) {
+	message := TextNotFound
+	if _, err := d.living(id); errors.Is(err, fault.ErrConflict) {
+		message = TextPaused
 	}
+	w.Header().Set(headerShouldRetry, "false")
 	writeObject(w, http.StatusBadGateway, map[string]any{"sandboxId": id, "message": message, "code": http.StatusBadGateway})
 }
 
@@ -57,10 +58,13 @@ func writeGone(w http.ResponseWriter, id string, err error) {
 func writeRefusal(w http.ResponseWriter, r *http.Request, err error) {
 	f := failureOf(err)
 	if isRPC(r.URL.Path) {
+		tellRetry(w.Header(), f.Code.status(), err)
 		writeObject(w, f.Code.status(), f)
 		return
 	}
-	writeError(w, restStatus(err), f.Message)
+	status := restStatus(err)
+	tellRetry(w.Header(), status, err)
+	writeError(w, status, f.Message)
 }
 
 func isRPC(path string) bool {

@@ -102,16 +102,16 @@ func TestWhatTheDataPlaneOwns(t *testing.T) {
 func TestSandboxesThatDoNotAnswer(t *testing.T) {
 	s := newDataStage(t)
 	for state, says := range map[sandbox.State]string{
-		sandbox.Creating: "not found", sandbox.Paused: "paused", sandbox.Destroying: "not found", sandbox.Failed: "not found", sandbox.Destroyed: "not found",
+		sandbox.Creating: TextNotFound, sandbox.Paused: TextPaused, sandbox.Destroying: TextNotFound, sandbox.Failed: TextNotFound, sandbox.Destroyed: TextNotFound,
 	} {
 		s.box.Become(state)
 		for _, path := range []string{"/health", "/files?path=x"} {
 			status, body := s.do(s.request(http.MethodGet, path, nil))
-			if status != http.StatusBadGateway || !strings.Contains(body, says) {
+			if status != http.StatusBadGateway || !strings.Contains(body, `"`+says+`"`) {
 				t.Errorf("%s of one that is %s: %d %s", path, state, status, body)
 			}
 		}
-		if status, body := s.ask(processService+"List", "{}"); status != http.StatusBadGateway {
+		if status, body := s.ask(processService+"List", "{}"); status != http.StatusBadGateway || !strings.Contains(body, `"`+says+`"`) {
 			t.Errorf("a call to one that is %s: %d %s", state, status, body)
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
 
 // maxBody bounds a request's JSON.
@@ -17,13 +17,29 @@ const maxBody = 1 << 20
 // refuse answers with an error's status and sentence.
 func (c *Control) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status := fault.KindOf(err).Status
-	if wait := backend.RetrySeconds(err); wait > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
-		w.Header().Set("Retry-After", strconv.Itoa(wait))
-	}
+	tellRetry(w.Header(), status, err)
 	if status >= http.StatusInternalServerError { // what caused it is not for clients
 		c.cfg.Log.ErrorContext(r.Context(), "a request failed", "path", r.URL.Path, "err", err)
 	}
-	writeError(w, status, sentence(err))
+	writeObject(w, status, errorObject{Code: status, Message: sentence(err), ErrorCode: errorCode(err)})
+}
+
+// errorObject is an error as the protocol writes it.
+type errorObject struct {
+	Code      int    `json:"code"`
+	Message   string `json:"message"`
+	ErrorCode string `json:"error_code,omitempty"`
+}
+
+// errorCode is the protocol's word for what a client can tell apart by it; "": it has none.
+func errorCode(err error) string {
+	switch {
+	case errors.Is(err, sandbox.ErrKeyMismatch):
+		return "idempotency_request_mismatch"
+	case errors.Is(err, sandbox.ErrKeyUnderway):
+		return "idempotency_in_progress"
+	}
+	return ""
 }
 
 // sentence is what a client may read of an error; causes are the operator's.

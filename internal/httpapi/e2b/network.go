@@ -18,6 +18,8 @@ type networkConfig struct {
 	MaskRequestHost    string         `json:"maskRequestHost"`
 	Rules              jsontext.Value `json:"rules"`
 	EgressProxy        jsontext.Value `json:"egressProxy"`
+	DNSServers         []string       `json:"dnsServers"`
+	HTTPSPorts         []int          `json:"httpsPorts"`
 	// Of an update only: in a create it stands beside.
 	AllowInternetAccess *bool `json:"allow_internet_access"`
 }
@@ -32,6 +34,10 @@ func (n *networkConfig) narrowing(internet *bool) (policy.Narrowing, error) {
 		return policy.Narrowing{}, fault.Invalid("network.rules: nothing is injected into requests here, so a rule would not hold")
 	case asks(n.EgressProxy):
 		return policy.Narrowing{}, fault.Invalid("network.egressProxy: there is no way out of a sandbox that a proxy could be on; only the policy opens names")
+	case len(n.DNSServers) > 0:
+		return policy.Narrowing{}, fault.Invalid("network.dnsServers: no server of names can be reached from a sandbox; the gateway resolves the names that the policy opens")
+	case len(n.HTTPSPorts) > 0:
+		return policy.Narrowing{}, fault.Invalid("network.httpsPorts: a sandbox's ports are spoken to in plain HTTP here; have the server inside listen without TLS")
 	case n.MaskRequestHost != "":
 		return policy.Narrowing{}, fault.Invalid("network.maskRequestHost: the Host header of requests to a sandbox's ports is not rewritten here")
 	}

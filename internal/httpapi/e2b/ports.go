@@ -47,7 +47,7 @@ type visitSlots struct {
 }
 
 // errVisited tells that a sandbox has as many visitors as it may.
-var errVisited = fault.New(fault.ErrExhausted, "the ports of this sandbox have %d connections from outside already; try again", maxVisits)
+var errVisited = fault.Exhausted(time.Second, "the ports of this sandbox have %d connections from outside already; try again", maxVisits)
 
 // enter waits for one of a sandbox's connections. leave gives it back, once.
 func (v *visits) enter(ctx context.Context, id string) (leave func(), err error) {
@@ -176,7 +176,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 
 // writeFull tells a visitor that there is no room for its request or for the answer to it.
 func writeFull(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
+	tellRetry(w.Header(), http.StatusTooManyRequests, fault.Exhausted(time.Second, ""))
 	writeError(w, http.StatusTooManyRequests, fmt.Sprintf("the visits of this sandbox's ports that are under way hold as much of the daemon's memory as they may (%d MiB with those of all sandboxes of its owner); try again", backend.RoomEach>>20))
 }
 
@@ -187,11 +187,11 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 	switch {
 	case r.Context().Err() != nil: // nobody is there to be told
 	case gone != nil:
-		writeGone(w, to.sandbox, gone)
+		writeGone(w, d, to.sandbox)
 	case errors.Is(err, httphead.ErrFull):
 		writeFull(w)
 	case errors.Is(err, errVisited):
-		w.Header().Set("Retry-After", "1")
+		tellRetry(w.Header(), http.StatusTooManyRequests, err)
 		writeError(w, http.StatusTooManyRequests, failureOf(err).Message)
 	case errors.Is(err, fault.ErrForbidden):
 		writeError(w, http.StatusForbidden, portRefusal(failureOf(err).Message, to.port))
@@ -202,7 +202,7 @@ func (d *Data) portError(w http.ResponseWriter, r *http.Request, to target, err 
 		}
 		writeError(w, http.StatusConflict, message)
 	default:
-		message := fmt.Sprintf("The sandbox is running but port %d is not open", to.port)
+		message := TextPortClosed
 		if !errors.Is(err, fault.ErrUnavailable) { // it is, and speaks no HTTP, or has gone in the middle
 			message = fmt.Sprintf("The sandbox is running and port %d is open, but what listens there gave no whole answer of HTTP with a header of at most %d KiB", to.port, httphead.Most>>10)
 		}

@@ -54,7 +54,7 @@ func TestPorts(t *testing.T) {
 		if res.StatusCode != http.StatusTeapot || res.Header.Get("X-Path") != "/a%2Fb?c=d;e" || string(body) != "PROPFIND 3000-sb01.box.example" {
 			t.Errorf("%d %q %s", res.StatusCode, res.Header.Get("X-Path"), body)
 		}
-		if status, body := s.do(s.port("3001", "/")); status != http.StatusBadGateway || !strings.Contains(body, "port 3001 is not open") {
+		if status, body := s.do(s.port("3001", "/")); status != http.StatusBadGateway || !strings.Contains(body, `"The sandbox is running but port is not open"`) || !strings.Contains(body, `"port":3001`) {
 			t.Errorf("nobody listens: %d %s", status, body)
 		}
 		if status, body := s.do(s.port("4000", "/")); status != http.StatusForbidden || !strings.Contains(body, "published_ports: [4000]") {

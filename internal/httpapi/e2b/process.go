@@ -22,11 +22,9 @@ const processService = "/process.Process/"
 func (d *Data) processRoutes() {
 	d.routes.HandleFunc("POST "+processService+"Start", d.streaming(d.startProcess))
 	d.routes.HandleFunc("POST "+processService+"Connect", d.streaming(d.connectProcess))
-	d.routes.HandleFunc("POST "+processService+"StreamInput", d.streaming(func(http.ResponseWriter, *call) (feed, error) {
-		return nil, refuse(codeUnimplemented, "StreamInput is not built: use SendInput, which keeps the order of what one client sends in turn")
-	}))
+	d.routes.HandleFunc("POST "+processService+"StreamInput", inputs{d}.streamInput)
 	d.routes.HandleFunc("POST "+processService+"List", d.unary(d.listProcesses))
-	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(d.sendInput))
+	d.routes.HandleFunc("POST "+processService+"SendInput", d.unary(inputs{d}.sendInput))
 	d.routes.HandleFunc("POST "+processService+"CloseStdin", d.unary(d.closeStdin))
 	d.routes.HandleFunc("POST "+processService+"SendSignal", d.unary(d.sendSignal))
 	d.routes.HandleFunc("POST "+processService+"Update", d.unary(d.updateProcess))
@@ -278,10 +276,11 @@ func (d *Data) unary(h func(http.ResponseWriter, *call) error) http.HandlerFunc 
 			return
 		}
 		if d.gone(c.id) {
-			writeGone(w, c.id, err)
+			writeGone(w, d, c.id)
 			return
 		}
 		f := d.explain(c, err)
+		tellRetry(w.Header(), f.Code.status(), err)
 		writeObject(w, f.Code.status(), f)
 	}
 }

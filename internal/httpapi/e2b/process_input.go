@@ -11,33 +11,54 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
+// processInput is input of one of two kinds.
+type processInput struct {
+	Stdin *octets `json:"stdin"`
+	PTY   *octets `json:"pty"`
+}
+
 type inputRequest struct {
-	Process *selector `json:"process"`
-	Input   *struct {
-		Stdin *octets `json:"stdin"`
-		PTY   *octets `json:"pty"`
-	} `json:"input"`
+	Process *selector     `json:"process"`
+	Input   *processInput `json:"input"`
 }
 
 // sendInput passes input to a command, and returns when it has been taken.
-func (d *Data) sendInput(w http.ResponseWriter, c *call) error {
+func (d inputs) sendInput(w http.ResponseWriter, c *call) error {
 	var req inputRequest
 	if err := readUnary(w, c, &req); err != nil {
 		return err
 	}
-	if req.Input == nil || (req.Input.Stdin == nil) == (req.Input.PTY == nil) {
-		return refuse(codeInvalid, "send stdin or pty, one of both")
+	if err := req.Input.check(); err != nil {
+		return err
 	}
 	command, what, err := d.find(c, req.Process, false)
 	if err != nil {
 		return err
 	}
-	data := req.Input.Stdin
+	if err := d.putInput(c, command, what, req.Input); err != nil {
+		return err
+	}
+	return writeUnary(w, c, struct{}{})
+}
+
+func (in *processInput) check() error {
+	if in == nil || (in.Stdin == nil) == (in.PTY == nil) {
+		return refuse(codeInvalid, "send stdin or pty, one of both")
+	}
+	return nil
+}
+
+// putInput passes input to a command of its kind, and returns when it has been taken.
+func (d inputs) putInput(c *call, command keeper.Command, what launch, in *processInput) error {
+	if err := in.check(); err != nil {
+		return err
+	}
+	data := in.Stdin
 	switch {
-	case req.Input.PTY != nil && !what.terminal:
+	case in.PTY != nil && !what.terminal:
 		return refuse(codePrecondition, "the process has no terminal: send stdin")
-	case req.Input.PTY != nil:
-		data = req.Input.PTY
+	case in.PTY != nil:
+		data = in.PTY
 	case what.terminal:
 		return refuse(codePrecondition, "the process has a terminal: send pty")
 	case !what.stdin:
@@ -48,7 +69,7 @@ func (d *Data) sendInput(w http.ResponseWriter, c *call) error {
 			return err
 		}
 	}
-	return writeUnary(w, c, struct{}{})
+	return nil
 }
 
 // closeStdin tells a command that no more input comes.

@@ -44,7 +44,7 @@ func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) ht
 			backend.Release(r.Context()) // of the message nothing is kept
 		}
 		if err != nil && d.gone(c.id) {
-			writeGone(w, c.id, err)
+			writeGone(w, d, c.id)
 			return
 		}
 		ctx, cancel := context.WithCancelCause(r.Context())

@@ -43,35 +43,40 @@ func NewControl(cfg Config) *Control {
 // handlers are the routes that do something. Those without a version are the
 // first version's, and those that have only one.
 func (c *Control) handlers() map[string]handler {
-	templates, snapshots := templateRoutes{c}, snapshotRoutes{c}
+	templates, snapshots, secrets := templateRoutes{c}, snapshotRoutes{c}, secretRoutes{c}
 	return map[string]handler{
-		"POST /sandboxes":                 c.create(defaultTimeout1),
-		"POST /v2/sandboxes":              c.create(defaultTimeout2),
-		"GET /sandboxes":                  c.listRunning,
-		"GET /v2/sandboxes":               c.list,
-		"GET /sandboxes/{id}":             c.info,
-		"DELETE /sandboxes/{id}":          c.kill,
-		"POST /sandboxes/{id}/connect":    c.connect,
-		"POST /v2/sandboxes/{id}/connect": c.connect,
-		"POST /sandboxes/{id}/resume":     c.resume,
-		"POST /sandboxes/{id}/timeout":    c.setTimeout,
-		"POST /sandboxes/{id}/refreshes":  c.refresh,
-		"POST /sandboxes/{id}/pause":      c.pause,
-		"PUT /sandboxes/{id}/network":     c.setNetwork,
-		"GET /sandboxes/{id}/metrics":     c.metrics,
-		"POST /sandboxes/{id}/snapshots":  snapshots.snapshot,
-		"POST /sandboxes/{id}/fork":       snapshots.fork,
-		"GET /snapshots":                  snapshots.listSnapshots,
-		"GET /templates":                  templates.listTemplates,
-		"GET /v2/templates":               templates.listTemplates,
-		"POST /templates/tags":            templates.assignTags,
-		"DELETE /templates/tags":          templates.removeTags,
-		"GET /templates/{id}":             templates.showTemplate,
-		"DELETE /templates/{id}":          templates.removeTemplate,
-		"GET /templates/{id}/{part}":      templates.partOfTemplate,
-		"GET /templates/aliases/{alias}":  templates.aliasOf,
-		"GET /sandboxes/{id}/logs":        c.inTurn(c.logs),
-		"GET /v2/sandboxes/{id}/logs":     c.inTurn(c.logs2),
+		"POST /sandboxes":                            c.create(defaultTimeout1),
+		"POST /v2/sandboxes":                         c.create(defaultTimeout2),
+		"GET /sandboxes":                             c.listRunning,
+		"GET /v2/sandboxes":                          c.list,
+		"GET /sandboxes/{id}":                        c.info,
+		"DELETE /sandboxes/{id}":                     c.kill,
+		"POST /sandboxes/{id}/connect":               c.connect,
+		"POST /v2/sandboxes/{id}/connect":            c.connect,
+		"POST /sandboxes/{id}/resume":                c.resume,
+		"POST /sandboxes/{id}/timeout":               c.setTimeout,
+		"POST /sandboxes/{id}/refreshes":             c.refresh,
+		"POST /sandboxes/{id}/pause":                 c.pause,
+		"PUT /sandboxes/{id}/network":                c.setNetwork,
+		"GET /sandboxes/{id}/metrics":                c.metrics,
+		"POST /sandboxes/{id}/snapshots":             snapshots.snapshot,
+		"POST /sandboxes/{id}/fork":                  snapshots.fork,
+		"GET /snapshots":                             snapshots.listSnapshots,
+		"GET /templates":                             templates.listTemplates,
+		"GET /v2/templates":                          templates.listTemplates,
+		"POST /templates/tags":                       templates.assignTags,
+		"DELETE /templates/tags":                     templates.removeTags,
+		"GET /templates/{id}":                        templates.showTemplate,
+		"DELETE /templates/{id}":                     templates.removeTemplate,
+		"GET /templates/{id}/{part}":                 templates.partOfTemplate,
+		"GET /templates/{id}/tags/{part}":            templates.partOfTags,
+		"GET /templates/{id}/tags/{tag}/assignments": templates.assignments,
+		"GET /default-templates":                     templates.defaultTemplates,
+		"GET /secrets":                               secrets.list,
+		"GET /secrets/{id}":                          secrets.show,
+		"GET /templates/aliases/{alias}":             templates.aliasOf,
+		"GET /sandboxes/{id}/logs":                   c.inTurn(c.logs),
+		"GET /v2/sandboxes/{id}/logs":                c.inTurn(c.logs2),
 	}
 }
 
@@ -91,9 +96,9 @@ func (c *Control) building() map[string]handler {
 // notHere are routes of the protocol that are not served, and why.
 func notHere() map[string]string {
 	const (
-		builds  = "this way of building a template is not here: build it by Template.build of an SDK that has it, or on the daemon's host with cofferdam template build NAME"
-		volumes = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
-		secrets = "there are no secrets here: no credential is handed to a sandbox"
+		builds    = "this way of building a template is not here: build it by Template.build of an SDK that has it, or on the daemon's host with cofferdam template build NAME"
+		volumes   = "there are no volumes here: write files into the sandbox, and snapshot it to keep them"
+		notTheirs = "secrets are declared in the daemon's configuration, and a policy says which hosts get them: clients make, change and remove none"
 	)
 	return map[string]string{
 		"POST /templates":            builds,
@@ -105,8 +110,8 @@ func notHere() map[string]string {
 		"/volumes":                   volumes,
 		"/volumes/":                  volumes,
 		"/volumecontent/":            volumes,
-		"/secrets":                   secrets,
-		"/secrets/":                  secrets,
+		"POST /secrets":              notTheirs,
+		"/secrets/":                  notTheirs,
 		"GET /sandboxes/metrics":     "metrics are had of one sandbox at a time here",
 	}
 }

@@ -52,6 +52,15 @@ func pageOf(q url.Values) (page, error) {
 // cut takes a page out of a sorted list and tells the client where the next one
 // begins. Every element has a key of its own, in the list's order.
 func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, descending bool) []T {
+	all, next := pageFrom(p, all, key, descending)
+	if next != "" {
+		w.Header().Set(nextHeader, next)
+	}
+	return all
+}
+
+// pageFrom takes a page out of a sorted list; next is where the next one begins, "": there is none.
+func pageFrom[T any](p page, all []T, key func(T) string, descending bool) (_ []T, next string) {
 	if p.after != "" {
 		all = slices.DeleteFunc(all, func(e T) bool {
 			order := strings.Compare(key(e), p.after)
@@ -60,9 +69,9 @@ func cut[T any](w http.ResponseWriter, p page, all []T, key func(T) string, desc
 	}
 	if n := p.fitting(len(all), func(i int) int { return sizeOfListed(all[i]) }); n < len(all) {
 		all = all[:n]
-		w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(key(all[n-1]))))
+		next = base64.RawURLEncoding.EncodeToString([]byte(key(all[n-1])))
 	}
-	return all
+	return all, next
 }
 
 // fitting is how many of a list's first elements a page has: as many as it may, and no more than it has

@@ -49,6 +49,7 @@ type sandboxDetail struct {
 	AllowInternetAccess bool        `json:"allowInternetAccess"`
 	Network             networkInfo `json:"network"`
 	Lifecycle           lifecycle   `json:"lifecycle"`
+	PauseMode           string      `json:"pauseMode,omitempty"` // of a paused one: whether its memory was kept
 	Policy              string      `json:"policy"`
 	PolicyDigest        string      `json:"policyDigest"`
 	Notes               []string    `json:"notes"`
@@ -104,9 +105,20 @@ func (c *Control) detail(sb *sandbox.Sandbox) sandboxDetail {
 	return sandboxDetail{
 		listedSandbox: listed(sb), EnvdAccessToken: c.cfg.Access.Token(info.ID), Domain: c.cfg.Domain,
 		Network: effective(info.Labels), Lifecycle: lifecycle{OnTimeout: onTimeout, AutoResume: AutoResumes(info.Labels)},
-		Policy: info.Labels[labelPolicy], PolicyDigest: info.PolicyDigest,
+		PauseMode: pauseMode(sb), Policy: info.Labels[labelPolicy], PolicyDigest: info.PolicyDigest,
 		Notes: slices.Concat(networkNotes(c.cfg.Sandboxes.Narrowing(info.ID)), info.Notes, info.Missing),
 	}
+}
+
+// pauseMode is what the pause of a sandbox has kept; "": it is not paused.
+func pauseMode(sb *sandbox.Sandbox) string {
+	switch {
+	case stateOf(sb) != statePaused:
+		return ""
+	case sb.FilesAlone():
+		return "filesystem"
+	}
+	return "full"
 }
 
 // endOf is when a sandbox ends by itself; clients know no "never".

@@ -41,7 +41,8 @@ func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 		return err
 	}
 	var body struct {
-		Name string `json:"name"`
+		Name   string `json:"name"`
+		Memory *bool  `json:"memory"` // false: keep the files alone, without those in memory
 	}
 	if err := readJSON(r, &body); err != nil {
 		return err
@@ -49,7 +50,11 @@ func (c snapshotRoutes) snapshot(w http.ResponseWriter, r *client) error {
 	if err := checkSnapshotName(body.Name); err != nil {
 		return err
 	}
-	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, nameOf(body.Name).kept(), engine.ContentsMemory)
+	contents := engine.ContentsMemory
+	if body.Memory != nil && !*body.Memory {
+		contents = engine.ContentsFiles
+	}
+	s, err := c.cfg.Sandboxes.Snapshot(r.Context(), sb.Info().ID, nameOf(body.Name).kept(), contents)
 	if err != nil {
 		return err
 	}

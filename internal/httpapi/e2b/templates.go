@@ -36,9 +36,12 @@ type templateInfo struct {
 // host's own programs is not among them, unless it is the default.
 func (c *Control) offered() []template.Known {
 	return slices.DeleteFunc(slices.Clone(c.cfg.Templates.Known()), func(k template.Known) bool {
-		return k.Name == template.NameHost && c.cfg.DefaultTemplate != template.NameHost
+		return k.Name == template.NameHost && c.defaultTemplate() != template.NameHost
 	})
 }
+
+// defaultTemplate is the one that clients get now that ask for "base".
+func (c *Control) defaultTemplate() string { return c.cfg.Templates.Meant(c.cfg.DefaultTemplate) }
 
 // isTemplate reports whether a name is a template's and not a snapshot's.
 func (c *Control) isTemplate(name string) bool {
@@ -59,7 +62,7 @@ func (c *Control) ready(r *client) ([]templateInfo, error) {
 			status, made = "ready", built[at].Created
 		}
 		names := []string{k.Name}
-		if k.Name == c.cfg.DefaultTemplate {
+		if k.Name == c.defaultTemplate() {
 			names = append(names, baseTemplates()...)
 		}
 		all = append(all, templateInfo{
@@ -153,49 +156,26 @@ func (c templateRoutes) named(r *client, name string) (templateInfo, error) {
 	return templateInfo{}, notFound("template", name)
 }
 
-// tagInfo is a tag of a template or of a snapshot's name. Its build is what it leads to.
-type tagInfo struct {
-	Tag       string `json:"tag"`
-	BuildID   string `json:"buildID"`
-	CreatedAt stamp  `json:"createdAt"`
-}
-
 // partOfTemplate is there because a pattern for tags alone would conflict with that of
 // aliases.
 func (c templateRoutes) partOfTemplate(w http.ResponseWriter, r *client) error {
 	if r.PathValue("part") != "tags" {
 		return c.unknown(w, r)
 	}
-	return c.tags(w, r)
-}
-
-// tags are those of a template, which has one, or of the name of a snapshot or of a
-// template that was built.
-func (c templateRoutes) tags(w http.ResponseWriter, r *client) error {
-	ref := r.PathValue("id")
-	own, err := c.snapshots(r.Context(), r.token)
+	all, err := c.tags(r)
 	if err != nil {
 		return err
 	}
-	name := nameOf(ref).name
-	if of := findSnapshot(own, ref); of != nil && len(of.Names()) > 0 { // it may be called by an id
-		name = nameOf(of.Names()[0]).name
+	return writeAnswer(r.Context(), w, http.StatusOK, all)
+}
+
+// defaultTemplates are the installation's, by their ids.
+func (c templateRoutes) defaultTemplates(w http.ResponseWriter, r *client) error {
+	all, err := c.ready(r)
+	if err != nil {
+		return err
 	}
-	all := []tagInfo{}
-	for _, s := range own {
-		for _, called := range s.Names() {
-			if tag := nameOf(called); tag.name == name {
-				all = append(all, tagInfo{Tag: tag.tagName(), BuildID: buildOf(s), CreatedAt: stamp(s.Created)})
-			}
-		}
-	}
-	if len(all) == 0 {
-		t, err := c.named(r, ref)
-		if err != nil {
-			return err
-		}
-		all = append(all, tagInfo{Tag: defaultTag, BuildID: t.BuildID, CreatedAt: t.CreatedAt})
-	}
+	slices.SortFunc(all, func(a, b templateInfo) int { return cmp.Compare(a.TemplateID, b.TemplateID) })
 	return writeAnswer(r.Context(), w, http.StatusOK, all)
 }
 

@@ -22,6 +22,26 @@ func systemBundles() []string {
 	}
 }
 
+// Roots are, in PEM, the certificates of the file that programs of this machine trust, with those of the
+// file that SSL_CERT_FILE names in env in its place if there is one; without what skip says. nil: there are
+// none, or they can't be read.
+func Roots(env []string, skip func(path string) bool) []byte {
+	candidates := systemBundles()
+	if named := Value(env, "SSL_CERT_FILE"); named != "" && !skip(named) {
+		candidates = append([]string{named}, candidates...)
+	}
+	for _, path := range candidates {
+		var all bytes.Buffer
+		if raw, err := ReadAtMost(path, maxBundle); err == nil {
+			copyCertificates(&all, raw)
+		}
+		if all.Len() > 0 {
+			return all.Bytes()
+		}
+	}
+	return nil
+}
+
 // Bundle is a file or folder of extra roots, and who names it.
 type Bundle struct {
 	What string // who names it

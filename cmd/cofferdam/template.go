@@ -116,7 +116,7 @@ func buildsMissing(ctx context.Context, c *client.Client, name string, refused e
 		return false, nil
 	}
 	if _, err := c.Template(ctx, name); client.StatusOf(err) != http.StatusConflict {
-		return false, nil //nolint:nilerr // it is there, or unknown: that was not the reason
+		return false, nil // it is there, or unknown: that was not the reason
 	}
 	if !ui.Agrees(fmt.Sprintf("the template %s is not built yet; build it now (once, a minute or two)?", ui.Printable(name))) {
 		return false, nil

@@ -37,7 +37,8 @@ npm, pnpm and go work in it as usual, but a policy judges each package, and a fi
 verified and recorded before it gets in.
 
 On a terminal, tables fit its width and have colours, unless NO_COLOR is set, and a
-step that takes more than a second says so. Other output has none of this.`,
+step that takes more than a second says so. Other output has none of this; there, such a
+step says so every 15 seconds, on the standard error.`,
 		Example: `  cofferdam run -- python3 -c 'print("hello")'
   cofferdam run --policy policy.yaml --mount .:/workspace:rw -- python3 task.py
   cofferdam policy check policy.yaml

@@ -208,14 +208,14 @@ func (r *runner) create(ctx context.Context) (err error) {
 	if err := r.flags.keys(list, &r.request, r.stderr.Say); err != nil {
 		return err
 	}
-	err = ui.ShowWaiting("making a sandbox", func() error {
-		box, err := r.client.CreateSandbox(ctx, r.request)
-		if leaseUnknown(&r.request, err, r.stderr) {
-			box, err = r.client.CreateSandbox(ctx, r.request)
-		}
-		r.has(box)
-		return err
-	})
+	err = r.askForSandbox(ctx)
+	built, buildErr := buildsMissing(ctx, r.client, r.request.Template, err)
+	switch {
+	case buildErr != nil:
+		err = buildErr
+	case built:
+		err = r.askForSandbox(ctx)
+	}
 	if badSandbox(err) {
 		return failed(ctx, exitUsage, err)
 	}
@@ -227,6 +227,18 @@ func (r *runner) create(ctx context.Context) (err error) {
 	}
 	tellMissing(r.client, r.box.Missing, r.stderr.Say)
 	return nil
+}
+
+// askForSandbox has the daemon make it.
+func (r *runner) askForSandbox(ctx context.Context) error {
+	return ui.ShowWaiting("making a sandbox", func() error {
+		box, err := r.client.CreateSandbox(ctx, r.request)
+		if leaseUnknown(&r.request, err, r.stderr) {
+			box, err = r.client.CreateSandbox(ctx, r.request)
+		}
+		r.has(box)
+		return err
+	})
 }
 
 // inSandbox runs the command and says in an error what was out of the ordinary.

@@ -38,6 +38,37 @@ type stubDaemon struct {
 	lock     *os.File          // nil: it was crashed
 	made     int               // sandboxes so far
 	cuts     int               // so many attachments end with the daemon's death
+	built    bool              // the template that is not there at first
+}
+
+// unbuilt is a template that is there when somebody has built it.
+const (
+	unbuilt  = "unbuilt"
+	notBuilt = "template unbuilt is not built yet: run cofferdam template build unbuilt"
+)
+
+func (d *stubDaemon) hasBuilt() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.built
+}
+
+// template tells of one, as template.json has it.
+func (d *stubDaemon) template(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("name") == unbuilt && !d.hasBuilt() {
+		refuse(w, http.StatusConflict, notBuilt)
+		return
+	}
+	d.file("template.json")(w, r)
+}
+
+// build tells what build.jsonl has.
+func (d *stubDaemon) build(w http.ResponseWriter, r *http.Request) {
+	d.note("built " + r.PathValue("name"))
+	d.mu.Lock()
+	d.built = d.built || r.PathValue("name") == unbuilt
+	d.mu.Unlock()
+	d.file("build.jsonl")(w, r)
 }
 
 type stubBox struct {
@@ -170,8 +201,8 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/alarms":                               d.alarms,
 		"GET /v1/templates":                            d.file("templates.json"),
 		"GET /v1/secrets":                              d.file("secrets.json"),
-		"GET /v1/templates/{name}":                     d.file("template.json"),
-		"POST /v1/templates/{name}":                    d.file("build.jsonl"),
+		"GET /v1/templates/{name}":                     d.template,
+		"POST /v1/templates/{name}":                    d.build,
 		"DELETE /v1/templates/{name}":                  d.removeTemplate,
 		"GET /v1/advisories":                           d.file("advisories.json"),
 		"POST /v1/advisories":                          d.importAdvisories,
@@ -241,6 +272,9 @@ func (d *stubDaemon) create(w http.ResponseWriter, r *http.Request) {
 		return
 	case req.Template == "nosuch":
 		refuse(w, http.StatusNotFound, `there is no template "nosuch"; there are debian and host`)
+		return
+	case req.Template == unbuilt && !d.hasBuilt():
+		refuse(w, http.StatusConflict, notBuilt)
 		return
 	case req.Isolation == "broken":
 		refuse(w, http.StatusInternalServerError, "something inside failed: \x1b[31mred")

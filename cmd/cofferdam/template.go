@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"syscall"
 
@@ -60,7 +61,7 @@ func newTemplateBuild() *cobra.Command {
 		Use:   "build TEMPLATE",
 		Short: "Build a template",
 		Long: `Builds a template and returns when it can be used. On a terminal, one line shows what
-is being done; elsewhere only the result is printed, unless you give --verbose. Ctrl-C
+is being done; elsewhere a line every 15 seconds, and with --verbose one per step. Ctrl-C
 ends the build and leaves nothing behind. A template's tools come through the gateway,
 pinned by digest and recorded. templates/.NAME.log in the state directory has the
 steps with their times, and what the installer printed.`,
@@ -88,15 +89,38 @@ func buildTemplate(ctx context.Context, name string, verbose, needed bool) error
 			return nil
 		}
 	}
-	show := ui.NewSteps(os.Stderr, verbose)
-	built, err := c.BuildTemplate(ctx, name, func(e api.TemplateEvent) { show.Show(e.Step, e.Detail, e.Percent) })
-	show.Done()
-	switch {
-	case ctx.Err() != nil:
-		return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the build was ended; nothing of it is left")}
-	case err != nil:
+	built, err := builtTemplate(ctx, c, name, verbose)
+	if err != nil {
 		return err
 	}
 	_, err = fmt.Printf("%s  %s  %s\n", ui.Printable(built.Name), ui.Size(built.Bytes), ui.Printable(built.Digest))
 	return err
+}
+
+// builtTemplate has the daemon build a template, and shows on stderr how far that is.
+func builtTemplate(ctx context.Context, c *client.Client, name string, verbose bool) (api.Template, error) {
+	show := ui.NewSteps(os.Stderr, verbose)
+	defer show.Done()
+	built, err := c.BuildTemplate(ctx, name, func(e api.TemplateEvent) { show.Show(e.Step, e.Detail, e.Percent) })
+	if ctx.Err() != nil {
+		return built, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the build was ended; nothing of it is left")}
+	}
+	return built, err
+}
+
+// buildsMissing asks a person at the terminal whether to build the template for which a sandbox was
+// refused, because it is not there yet, and does so. false: it is refused for something else, nobody
+// is there, or the person says no.
+func buildsMissing(ctx context.Context, c *client.Client, name string, refused error) (built bool, err error) {
+	if client.StatusOf(refused) != http.StatusConflict || name == "" || !ui.CanAsk() {
+		return false, nil
+	}
+	if _, err := c.Template(ctx, name); client.StatusOf(err) != http.StatusConflict {
+		return false, nil // it is there, or unknown: that was not the reason
+	}
+	if !ui.Agrees(fmt.Sprintf("the template %s is not built yet; build it now (once, a minute or two)?", ui.Printable(name))) {
+		return false, nil
+	}
+	_, err = builtTemplate(ctx, c, name, false)
+	return err == nil, err
 }

@@ -37,14 +37,20 @@ type person struct {
 func at(t *testing.T, args ...string) *person {
 	t.Helper()
 	p := newPerson(t, args)
+	p.starts()
+	return p
+}
+
+// starts starts the command at the terminal.
+func (p *person) starts() {
+	p.t.Helper()
 	tty, err := pty.StartWithSize(p.cmd, &pty.Winsize{Rows: 30, Cols: 100})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = tty.Close() })
+	p.t.Cleanup(func() { _ = tty.Close() })
 	p.tty = tty
 	go p.read(tty)
-	return p
 }
 
 // piped starts it without a terminal.
@@ -287,4 +293,33 @@ func flagsOf(t *testing.T, tty *os.File) uint32 {
 		t.Fatal(err)
 	}
 	return modes.Lflag
+}
+
+// TestAMissingTemplateIsOffered: a person at a terminal is asked, and the run goes on with what was
+// built; after a no, and where nobody can be asked, it is refused with the command that builds it.
+func TestAMissingTemplateIsOffered(t *testing.T) {
+	t.Parallel()
+	const question = "the template unbuilt is not built yet; build it now (once, a minute or two)? [y/N] "
+	const command = "run cofferdam template build unbuilt"
+	built := `{"step":"unpack","percent":40}` + "\n" + `{"done":{"name":"unbuilt","digest":"sha256:aa","created":"2026-11-20T10:00:00Z","bytes":1}}` + "\n"
+	asked := func(answer string) *person {
+		p := newPerson(t, []string{"--template", unbuilt, "--", "echo", "it", "ran"})
+		if err := os.MkdirAll(filepath.Join(p.dir, "state"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p.puts("build.jsonl", built)
+		p.starts()
+		p.sees(question, 1)
+		p.types(answer)
+		return p
+	}
+	if screen := asked("y\r").ends(0); !strings.Contains(screen, "it ran") || strings.Contains(screen, "sha256:aa") {
+		t.Errorf("after a yes:\n%s", screen)
+	}
+	if screen := asked("n\r").ends(2); !strings.Contains(screen, command) || strings.Contains(screen, "it ran") {
+		t.Errorf("after a no:\n%s", screen)
+	}
+	if screen := piped(t, "--template", unbuilt, "--", "echo", "it", "ran").ends(2); !strings.Contains(screen, command) || strings.Contains(screen, question) {
+		t.Errorf("where nobody is asked:\n%s", screen)
+	}
 }

@@ -109,7 +109,7 @@ func (s *sizeOf) add() {
 	if err != nil {
 		return // it is not there yet
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	// What is renamed or removed meanwhile is counted the next time, and what is behind a bound not at
 	// all: the gateway writes the cache.
 	_ = treewalk.WalkRoot(context.Background(), root, addedUp(), func(_ string, e fs.DirEntry, err error) error {

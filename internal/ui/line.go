@@ -9,20 +9,30 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 )
 
-// Line is one line of a terminal that is written over, for how far something is. On what
-// is no terminal it shows nothing.
+// Line is for how far something is: one line of a terminal that is written over. On what is no
+// terminal, such as the log of a build, it is a line of its own, once in a quarter of a minute,
+// so that a reader sees that something goes on. Not safe for concurrent use.
 type Line struct {
 	file  *os.File
 	width int // 0: no terminal
 	shown bool
+	last  time.Time // when something was last written to what is no terminal, or the line was made
 }
 
 // NewLine is a line on a file.
-func NewLine(f *os.File) *Line { return &Line{file: f, width: Width(f)} }
+func NewLine(f *os.File) *Line { return &Line{file: f, width: Width(f), last: time.Now()} }
 
 // Show writes the line anew. Whoever is shown it may not be there any more.
 func (l *Line) Show(text string) {
+	if l.width > 0 || time.Since(l.last) >= quiet {
+		l.write(text)
+	}
+}
+
+func (l *Line) write(text string) {
 	if l.width == 0 {
+		l.last = time.Now()
+		_, _ = fmt.Fprintln(l.file, Printable(text))
 		return
 	}
 	cells := []rune(Printable(text))
@@ -38,47 +48,81 @@ func (l *Line) Clear() {
 	}
 }
 
-// moment is how long something may take before a person wonders.
-const moment = time.Second
+const (
+	// moment is how long something may take before a person wonders.
+	moment = time.Second
+	// quiet is how long nothing is written to what is no terminal.
+	quiet = 15 * time.Second
+)
 
-// ShowWaiting does something, and where it takes more than a moment and somebody
-// sits at a terminal, tells on stderr what is being done and for how long.
-func ShowWaiting(what string, do func() error) error {
-	line := NewLine(os.Stderr)
-	if line.width == 0 {
-		return do()
+// every is how often a line is written while nothing is known but that it goes on.
+func (l *Line) every() time.Duration {
+	if l.width == 0 {
+		return quiet
 	}
+	return moment
+}
+
+// ShowWaiting does something, and where it takes more than a moment, tells on stderr what is
+// being done and for how long: each second at a terminal, and else as Line does.
+func ShowWaiting(what string, do func() error) error {
+	return showWaiting(NewLine(os.Stderr), what, do)
+}
+
+func showWaiting(line *Line, what string, do func() error) error {
+	stop := repeat(line, func() string { return what })
+	defer stop()
+	return do()
+}
+
+// repeat writes a line again and again, with how long it goes on, until stop is called, which
+// takes the line away.
+func repeat(line *Line, what func() string) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	errand.In(&watching, func() {
 		defer line.Clear()
 		began := time.Now()
-		tick := time.NewTicker(moment)
+		tick := time.NewTicker(line.every())
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
-				line.Show(fmt.Sprintf("%s (%s)", what, time.Since(began).Round(time.Second)))
+				line.write(fmt.Sprintf("%s (%s)", what(), time.Since(began).Round(time.Second)))
 			}
 		}
 	})
-	err := do()
-	close(done)
-	watching.Wait()
-	return err
+	return func() {
+		close(done)
+		watching.Wait()
+	}
 }
 
 // Steps shows the steps of something that takes minutes: one line that is written over at
-// a terminal, a line each if it is verbose, else nothing.
+// a terminal, a line each if it is verbose, else the one that it is at, as Line does.
 type Steps struct {
 	line    *Line
 	verbose bool
+	stop    func() // nil: nothing is repeated
+
+	mu sync.Mutex // guards at
+	at string     // the last step
 }
 
-// NewSteps shows steps on a file.
-func NewSteps(f *os.File, verbose bool) *Steps { return &Steps{NewLine(f), verbose} }
+// NewSteps shows steps on a file until Done.
+func NewSteps(f *os.File, verbose bool) *Steps {
+	s := &Steps{line: NewLine(f), verbose: verbose, at: "beginning"}
+	if s.line.width == 0 && !verbose {
+		s.stop = repeat(s.line, func() string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.at
+		})
+	}
+	return s
+}
 
 // Show tells of one step; detail may be "" and percent 0.
 func (s *Steps) Show(step, detail string, percent int) {
@@ -89,15 +133,26 @@ func (s *Steps) Show(step, detail string, percent int) {
 	if detail != "" {
 		text += ": " + detail
 	}
-	if s.verbose {
+	switch {
+	case s.verbose:
 		_, _ = fmt.Fprintln(s.line.file, Printable(text)) // the work goes on when nobody watches
-		return
+	case s.stop != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.at = text
+	default:
+		s.line.Show(text)
 	}
-	s.line.Show(text)
 }
 
-// Done takes the line away.
-func (s *Steps) Done() { s.line.Clear() }
+// Done takes the line away, and ends what repeats it. Call it once.
+func (s *Steps) Done() {
+	if s.stop != nil {
+		s.stop()
+		return
+	}
+	s.line.Clear()
+}
 
 // Often wraps what is told many times how far something is: it passes one call on in a
 // fifth of a second, and none in the first second.

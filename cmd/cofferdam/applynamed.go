@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -145,6 +146,11 @@ type leftOut struct {
 	level autorun.Level
 }
 
+// line tells of the place, which has so many paths.
+func (l leftOut) line(count int) string {
+	return fmt.Sprintf("%s in %s, %s: name it to see them and bring them over", paths(count), ui.PrintableName(l.top), l.level.Effect())
+}
+
 // sayLeftOut tells of places that have to be named, with how many paths there are in each: what
 // decides first. Of many, which an install may have made, it tells the rest together.
 func sayLeftOut(left map[leftOut]int) {
@@ -153,7 +159,7 @@ func sayLeftOut(left map[leftOut]int) {
 	})
 	stderr := ui.NewStderr(os.Stderr)
 	for _, p := range places[:min(len(places), mostNamed)] {
-		stderr.Say("%s in %s, %s: name it to see them and bring them over", paths(left[p]), ui.Printable(p.top), p.level.Effect())
+		stderr.Say("%s", p.line(left[p]))
 	}
 	for len(places) > mostNamed {
 		level, count, more := places[mostNamed].level, 0, 0

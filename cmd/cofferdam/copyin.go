@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/treewalk"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // send copies a file or a directory of this machine into the sandbox.
@@ -98,22 +100,26 @@ func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, tar
 	defer func() { _ = root.Close() }()
 	sent := 0
 	err = treewalk.Walk(ctx, from, ".", treewalk.Usual(), func(name string, entry fs.DirEntry, err error) error {
+		shown := ui.PrintableName(path.Join(source, name))
 		switch {
 		case err != nil:
-			c.fail("%s %s", path.Join(source, name), because(err))
+			c.fail("%s %s", shown, because(err))
 			return nil
+		case strings.ContainsRune(name, utf8.RuneError): // or bytes that are no UTF-8
+			c.fail("left out: the name of %s has U+FFFD, or bytes that are no UTF-8, and can't be asked for inside; pack it", shown)
+			return skipped(entry)
 		case entry.IsDir():
 			return c.sendDir(ctx, root, name, target)
 		case entry.Type()&fs.ModeSymlink != 0:
-			c.note("left out: %s is a link", path.Join(source, name))
+			c.note("left out: %s is a link", shown)
 			return nil
 		case !entry.Type().IsRegular():
-			c.note("left out: %s is no regular file", path.Join(source, name))
+			c.note("left out: %s is no regular file", shown)
 			return nil
 		}
 		file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
-			c.fail("%s %s", path.Join(source, name), because(err))
+			c.fail("%s %s", shown, because(err))
 			return nil
 		}
 		sent++
@@ -123,6 +129,14 @@ func (c *copying) sendTree(ctx context.Context, from *hostpath.Path, source, tar
 		return fault.Invalid("the source %s %s; copy it in parts", source, bound.Has)
 	}
 	return err
+}
+
+// skipped leaves out an entry of a walk, with all that is below it.
+func skipped(entry fs.DirEntry) error {
+	if entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }
 
 // sendDir makes a directory; one that is there is fine.

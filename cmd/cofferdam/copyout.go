@@ -190,7 +190,7 @@ func (c *copying) list(ctx context.Context, source string) (tree, error) {
 			continue
 		}
 		if strings.ContainsRune(name+entry.Target, utf8.RuneError) {
-			c.fail("left out: the name of %s, or what it leads to, has bytes that are no UTF-8; rename it inside, or pack it there", ui.PrintableName(name))
+			c.fail("left out: the name of %s, or what it leads to, has U+FFFD, which stands for bytes that are no UTF-8; rename it inside, or pack it there", ui.PrintableName(name))
 			continue
 		}
 		switch entry.Kind {

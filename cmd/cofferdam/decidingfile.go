@@ -75,7 +75,7 @@ func checkNoted(what, path string, data []byte) error {
 
 // showUnseen shows what a person is asked about.
 func showUnseen(e *vouched.UnseenError, data []byte) error {
-	_, err := fmt.Fprintf(os.Stderr, "cofferdam: an agent may have written the %s %s: read this\n\n%s\n", ui.Printable(e.What), ui.Printable(e.Path), shownFile(data))
+	_, err := fmt.Fprintf(os.Stderr, "cofferdam: an agent may have written the %s %s: read this\n\n%s\n", ui.Printable(e.What), ui.PrintableName(e.Path), shownFile(data))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,8 @@ func namePrinters(t *testing.T, w *workspace.Workspace) map[string]func(name str
 		"a link's target": func(name string) string {
 			return changed(workspace.Change{Path: "l", How: workspace.Added, Kind: workspace.Link, Target: name})
 		},
-		"what was brought over": func(name string) string { return appliedLine(workspace.Change{Path: name, How: workspace.Added}) },
+		"what was brought over":        func(name string) string { return appliedLine(workspace.Change{Path: name, How: workspace.Added}) },
+		"a place that has to be named": func(name string) string { return leftOut{top: name}.line(2) },
 		"the list of changes": written(func(b *bytes.Buffer, name string) error {
 			return writeChanges(b, []workspace.Change{{Path: name, How: workspace.Added, Kind: workspace.File}})
 		}),
@@ -121,10 +123,14 @@ func TestNoNameMakesALine(t *testing.T) {
 		}
 		names = append(names, strings.NewReplacer("/", "-", "\x00", "-").Replace(string(name)))
 	}
+	sentences := []string{"a file's error", "an approval's evidence", "an approval of a push", "a table", "why"} // of which a name is a part
 	for printer, show := range namePrinters(t, w) {
 		t.Run(printer, func(t *testing.T) {
 			t.Parallel()
 			plain := strings.Count(show("plain"), "\n")
+			if show("a\nb") == show(`a\nb`) && !slices.Contains(sentences, printer) {
+				t.Error("a name with a line's end is shown as one with a backslash and an n")
+			}
 			for _, name := range names {
 				got := show(name)
 				if hostile := strings.ReplaceAll(got, "\n", ""); strings.Count(got, "\n") != plain || strings.ContainsFunc(hostile, printable.Hostile) {

@@ -147,5 +147,5 @@ func valid(s string, n int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// plainLine makes a guest's words one printable line.
-func plainLine(s string, n int) string { return printable.Line(valid(s, n)) }
+// plainLine makes a guest's words one printable line of up to n bytes: what is escaped is longer than it was.
+func plainLine(s string, n int) string { return valid(printable.Line(valid(s, n)), n) }

@@ -31,6 +31,10 @@ func replies(t *testing.T, guest func(*Conn)) *Conn {
 }
 
 func TestReplyErrors(t *testing.T) {
+	escaped := Reply{Error: strings.Repeat("\xff\u202e", 5000)}
+	if err := escaped.Err(); len(err.Error()) > 1200 {
+		t.Errorf("what is escaped is %d bytes long", len(err.Error()))
+	}
 	for code, want := range map[ErrorCode]error{
 		CodeNotFound: fault.ErrNotFound, CodeExists: fault.ErrConflict, CodePermission: fault.ErrForbidden, CodeInvalid: fault.ErrInvalid,
 		CodeNoSpace: fault.ErrExhausted, "": fault.ErrUnavailable, "new": fault.ErrUnavailable,

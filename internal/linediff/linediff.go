@@ -21,8 +21,8 @@ const (
 	around    = 3       // lines that are shown around a change
 )
 
-// Unified is the difference of two texts in unified form, as patch takes it; "": there is
-// none. from and to name them in its first two lines, made printable: they may be an agent's. The
+// Unified is the difference of two texts in unified form, as patch takes it where the names are
+// printable as they are; "": there is none. from and to name them in its first two lines, made printable: they may be an agent's. The
 // texts' lines are as they are. A last line without an end says so.
 func Unified(from, to string, before, after []byte) string {
 	return unified(printable.Name(from), printable.Name(to), lines(before), lines(after))

@@ -15,8 +15,8 @@ import (
 func Line(s string) string { return escape(s, "") }
 
 // Name is Line for the name of something that others made: a file, a link's target, a branch. A
-// backslash in it is written twice, so that no two names look alike: one that holds a backslash and
-// an n is not taken for one that holds a line's end. Line leaves the result as it is.
+// backslash in it is written twice, so that no two names are written alike: one that holds a backslash and
+// an n is not taken for one that holds a line's end. Letters that look like others stay. Line leaves the result as it is.
 func Name(s string) string { return Line(strings.ReplaceAll(s, `\`, `\\`)) }
 
 // Text is Line for text of our own of several lines.

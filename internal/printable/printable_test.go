@@ -11,7 +11,7 @@ import (
 )
 
 // TestNames: no name of random bytes makes more lines than a plain one, by whatever a reader takes
-// for a line's end, and no two names look alike.
+// for a line's end, and no two names are written alike.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(34, 3))

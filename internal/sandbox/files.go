@@ -150,7 +150,10 @@ func refused(ctx context.Context, reply channel.Reply, err error) error {
 // what is none would name another file. U+FFFD stands in lists for bytes of a name that are no UTF-8,
 // and many clients write it for such bytes by themselves: nobody can tell which file is meant.
 func checkFile(f channel.File) error {
-	for _, path := range []string{f.Path, f.To, f.User} {
+	if !utf8.ValidString(f.User) {
+		return fault.Invalid("a user must be UTF-8, and %.200q is not", f.User)
+	}
+	for _, path := range []string{f.Path, f.To} {
 		if !utf8.ValidString(path) {
 			return fault.Invalid("a path must be UTF-8, and %.200q is not", path)
 		}

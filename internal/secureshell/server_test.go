@@ -323,7 +323,7 @@ func TestVariables(t *testing.T) {
 	t.Parallel()
 	in := serve(t)
 	s := session(t, in.client(t, "user"))
-	for _, v := range [][2]string{{"", "x"}, {"A=B", "x"}, {"A\x00", "x"}, {"A", "x\x00"}, {"A", strings.Repeat("x", 32<<10)}} {
+	for _, v := range [][2]string{{"", "x"}, {"A=B", "x"}, {"A\x00", "x"}, {"A", "x\x00"}, {"A", strings.Repeat("x", 32<<10)}, {"A\xff", "x"}, {"A", "x\xff"}} {
 		if err := s.Setenv(v[0], v[1]); err == nil {
 			t.Errorf("%q is a variable", v[0])
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/ssh"
 
@@ -115,9 +116,10 @@ func (s *session) take(ctx context.Context, r *ssh.Request) (argv []string, know
 	return nil, false // agents and displays among them
 }
 
-// variable sets one for the command, unless there are too many.
+// variable sets one for the command, unless there are too many, or it is no text: with that the
+// command would not start at all, and clients send what their own locale has.
 func (s *session) variable(name, value string) bool {
-	if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") ||
+	if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") ||
 		len(name)+len(value) > mostVariable || len(s.start.Env) >= mostVariables {
 		return false
 	}

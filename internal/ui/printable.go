@@ -11,7 +11,7 @@ import (
 // Printable is printable.Line: one line of s that no terminal takes for an instruction.
 func Printable(s string) string { return printable.Line(s) }
 
-// PrintableName is printable.Name, for names from inside: one line, and no two look alike.
+// PrintableName is printable.Name, for names from inside: one line, and no two are written alike.
 func PrintableName(s string) string { return printable.Name(s) }
 
 // PrintableText is printable.Text, for text of our own of several lines.

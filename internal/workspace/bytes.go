@@ -21,15 +21,18 @@ func kept(name string) string {
 	return notText + base64.StdEncoding.EncodeToString([]byte(name))
 }
 
-// named is the name that was kept.
-func named(kept string) (string, error) {
-	coded, is := strings.CutPrefix(kept, notText)
+// named is the name that was kept. Each has one form, so that no two entries of a list are of one name.
+func named(written string) (string, error) {
+	coded, is := strings.CutPrefix(written, notText)
 	if !is {
-		return kept, nil
+		return written, nil
 	}
 	name, err := base64.StdEncoding.DecodeString(coded)
 	if err != nil {
 		return "", fmt.Errorf("a name in it is neither text nor base64: %w", err)
+	}
+	if kept(string(name)) != written {
+		return "", fmt.Errorf("the name %q in it is not written as it is kept", name)
 	}
 	return string(name), nil
 }

@@ -45,3 +45,19 @@ func TestNamesThatAreNoText(t *testing.T) {
 		t.Error("a file was changed that was left out")
 	}
 }
+
+// TestEachNameIsKeptInOneForm: a list in which a name stands in another form is refused: it could hold two
+// entries of one name.
+func TestEachNameIsKeptInOneForm(t *testing.T) {
+	t.Parallel()
+	for name, opens := range map[string]bool{`plain`: true, `\u0000YmFk/w==`: true, `\u0000cGxhaW4=`: false, `\u0000YmFk\n/w==`: false, `\u0000YmFk/x==`: false, `\u0000`: false, `\u0000-`: false} {
+		folder := t.TempDir()
+		list := `{"original":"/x","entries":{"` + name + `":{"kind":"file"}}}`
+		if err := os.WriteFile(filepath.Join(folder, "list.json"), []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := workspace.Open(folder); (err == nil) != opens {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -119,7 +119,7 @@ func (s *Server) addTools() {
 		hints{title: "Read a file", readOnly: true, repeatable: true}, readFile)
 	tool(s, "write_file", "Writes a file of a sandbox, in one step; folders above it are made.",
 		hints{title: "Write a file", destructive: true, repeatable: true}, writeFile)
-	tool(s, "list_files", "Lists a folder of a sandbox. An entry with escaped: true has a name that no tool takes: use it by run_command, as with find -inum or a pattern.",
+	tool(s, "list_files", "Lists a folder of a sandbox. The path of an entry with escaped: true is written with escapes, and no tool finds the file by it: use run_command, as with find -inum or a pattern.",
 		hints{title: "List files", readOnly: true, repeatable: true}, listFiles)
 	tool(s, "plan_packages", "Says what an install would bring and what the policy says of each release (allow, hold: a person decides, deny). Installs nothing.",
 		hints{title: "Plan an install", readOnly: true, world: true}, planPackages)

@@ -109,6 +109,8 @@ func TestStreamedInputIsRefused(t *testing.T) {
 			"one without stdin":   {inputOf(beginInput(deaf), moreInput("x")), codePrecondition},
 			"data without input":  {inputOf(beginInput(pid), `{"data":{}}`), codeInvalid},
 			"a message of no use": {inputOf(beginInput(pid), `{}`), codeInvalid},
+			"data beside start":   {inputOf(fmt.Sprintf(`{"start":{"process":{"pid":%d}},"data":{"input":{"stdin":"eA=="}}}`, pid)), codeInvalid},
+			"two of the three":    {inputOf(beginInput(pid), `{"data":{"input":{"stdin":"eA=="}},"keepalive":{}}`), codeInvalid},
 			"cut short":           {bytes.NewReader(inputOf(beginInput(pid), moreInput("x")).Bytes()[:len(beginInput(pid))+envelopeSize+3]), codeInvalid},
 			"compressed":          {bytes.NewReader(envelope(flagCompressed, beginInput(pid))), codeInternal},
 		} {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -127,20 +126,17 @@ func environment(ctx context.Context, policy string, renew, urls bool) ([]variab
 		return nil, err
 	}
 	if daemon.Domain != "" && !urls {
-		if problem := wildcardProblem(ctx, resolveSystem, daemon.Domain, addressOf(daemon.URL)); problem != "" {
+		if problem := namesProblem(ctx, resolveSystem, daemon); problem != "" {
 			ui.NewStderr(os.Stderr).Say("note: %s. Until then: eval \"$(cofferdam env --urls)\"", problem)
 		}
 	}
 	return variablesOf(daemon, secret, urls), nil
 }
 
-// addressOf is the host and port of a URL; "": it has none.
-func addressOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
+// namesProblem is wildcardProblem of a daemon that runs. Its URL is one of the addresses where it listens, and
+// other machines may have the names lead to another.
+func namesProblem(ctx context.Context, lookUp resolver, daemon api.Version) string {
+	return wildcardProblem(ctx, lookUp, daemon.Domain, daemon.Listens)
 }
 
 // variablesOf are how clients reach a daemon: by its domain if it has one, unless urls asks for its address.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +107,34 @@ func TestNamesOfARunningDaemon(t *testing.T) {
 		l := config.Listen{Address: address, TLS: config.TLS{Auto: true}, Domain: "box.example"}
 		if got := namesProblem(t.Context(), lookUp, api.Version{URL: l.URL(), Domain: l.ClientDomain(), Listens: l.Address}); (got == "") != leads {
 			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
+// TestBundleWithoutSystem: a file that has nobody's CA but the daemon's takes all others from a program, and
+// that is said.
+func TestBundleWithoutSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own, same, more := file("own", "ours"), file("same", "ours"), file("more", "theirs\nours")
+	for name, c := range map[string]struct {
+		daemon api.Version
+		alone  bool
+	}{
+		"no TLS, or a public CA": {api.Version{}, false},
+		"with the system's":      {api.Version{CAFile: own, CABundle: more}, false},
+		"the daemon's alone":     {api.Version{CAFile: own, CABundle: same}, true},
+		"an older daemon":        {api.Version{CAFile: own}, true},
+	} {
+		if got := trustsNobodyElse(c.daemon); got != c.alone {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

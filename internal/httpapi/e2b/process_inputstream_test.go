@@ -160,3 +160,16 @@ func TestStreamedInputThatPauses(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamedInputIsRefusedToASilentClient: who is refused hears of it though it keeps its stream open and says
+// no more.
+func TestStreamedInputIsRefusedToASilentClient(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		body, more := io.Pipe()
+		defer more.Close()
+		go func() { _, _ = more.Write(inputOf(beginInput(1 << 20)).Bytes()) }()
+		if _, end := s.streamed(body, typeStream); end == nil || end.Code != codeNotFound {
+			t.Errorf("%v", end)
+		}
+	})
+}

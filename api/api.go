@@ -312,6 +312,9 @@ type Version struct {
 	// Domain is the name, with the port that belongs to it, below which api.DOMAIN and the ports of
 	// sandboxes, PORT-ID.DOMAIN, are; "": there are no such names.
 	Domain string `json:"domain,omitempty"`
+	// Listens is the address at which it listens for clients with a token, host:port as it was configured:
+	// an unspecified host is every address of its machine, while URL has one of them; "": nowhere.
+	Listens string `json:"listens,omitempty"`
 }
 
 // Template is one line of GET /v1/templates.

@@ -63,10 +63,18 @@ func wildcardProblem(ctx context.Context, lookUp resolver, domain, address strin
 	switch {
 	case err == nil && leadThere(found, to):
 		return ""
+	case err != nil && !notKnown(err):
+		return fmt.Sprintf("whether names below %s lead to the daemon is not known, since the lookup of one failed on this machine (%v). %s", bare, err, wildcardAdvice(bare, to))
 	case len(found) > 0:
 		return fmt.Sprintf("names below %s lead to %s on this machine, and the daemon listens at %s. %s", bare, found[0], address, wildcardAdvice(bare, to))
 	}
 	return fmt.Sprintf("names below %s do not resolve on this machine. %s", bare, wildcardAdvice(bare, to))
+}
+
+// notKnown tells whether a lookup was answered: there is no such name.
+func notKnown(err error) bool {
+	answer, ok := errors.AsType[*net.DNSError](err)
+	return ok && answer.IsNotFound
 }
 
 // listensAt is the address that names should lead to; the zero one: any of this machine's.
@@ -109,11 +117,11 @@ func wildcardAdvice(domain string, to netip.Addr) string {
 	return advice
 }
 
-// tellDomain says how clients reach a daemon that is about to listen, and what is in their way. The key is not
+// tellDomain says how clients reach a daemon that begins to listen, and what is in their way. The key is not
 // told: what a service writes is read by others.
-func tellDomain(ctx context.Context, w io.Writer, l config.Listen) {
-	_, _ = fmt.Fprintf(w, "clients of the E2B SDKs: E2B_DOMAIN=%s; all that they need, with a key: eval \"$(cofferdam env)\"\n", l.PublicDomain())
-	if problem := wildcardProblem(ctx, resolveSystem, l.Domain, l.Address); problem != "" {
+func tellDomain(ctx context.Context, w io.Writer, lookUp resolver, l config.Listen) {
+	_, _ = fmt.Fprintf(w, "clients of the E2B SDKs: E2B_DOMAIN=%s; all that they need, with a key: eval \"$(cofferdam env)\"\n", l.ClientDomain())
+	if problem := wildcardProblem(ctx, lookUp, l.Domain, l.Address); problem != "" {
 		_, _ = fmt.Fprintln(w, "cofferdam: "+problem)
 	}
 }

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/config"
 )
 
 // TestVariables: a domain is all that clients get where there is one, with a key and the CAs: the file that
@@ -66,6 +70,9 @@ func TestWildcards(t *testing.T) {
 		}
 	}
 	fails := func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no server") }
+	unknown := func(_ context.Context, name string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Name: name, IsNotFound: true}
+	}
 	for name, c := range map[string]struct {
 		resolve         resolver
 		domain, address string
@@ -77,12 +84,57 @@ func TestWildcards(t *testing.T) {
 		"every address listens": {leads("192.0.2.1"), "box.example", ":443", ""},
 		"elsewhere":             {leads("192.0.2.1"), "box.example", "127.0.0.77:443", "lead to 192.0.2.1 on this machine, and the daemon listens at 127.0.0.77:443. Give the domain a wildcard record, *.box.example to 127.0.0.77"},
 		"nowhere":               {leads(), "box.example:7433", "127.0.0.1:7433", "do not resolve on this machine. Give the domain a wildcard record"},
+		"no answer":             {fails, "box.example", "127.0.0.1:443", "is not known, since the lookup of one failed on this machine (no server)"},
+		"no such name":          {unknown, "box.example", "127.0.0.1:443", "do not resolve on this machine"},
 		"no resolver":           {fails, "box.example", "127.0.0.1:443", "address=/box.example/127.0.0.1"},
 		"below localhost":       {leads(), "box.localhost", "127.0.0.1:443", "libnss-myhostname"},
 	} {
 		got := wildcardProblem(t.Context(), c.resolve, c.domain, c.address)
 		if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestNamesOfARunningDaemon: one that listens at every address is reached at any of them, whatever its URL
+// says.
+func TestNamesOfARunningDaemon(t *testing.T) {
+	t.Parallel()
+	lookUp := func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+	}
+	for address, leads := range map[string]bool{"0.0.0.0:7433": true, "[::]:7433": true, ":7433": true, "127.0.0.1:7433": false} {
+		l := config.Listen{Address: address, TLS: config.TLS{Auto: true}, Domain: "box.example"}
+		if got := namesProblem(t.Context(), lookUp, api.Version{URL: l.URL(), Domain: l.ClientDomain(), Listens: l.Address}); (got == "") != leads {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
+// TestBundleWithoutSystem: a file that has nobody's CA but the daemon's takes all others from a program, and
+// that is said.
+func TestBundleWithoutSystem(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own, same, more := file("own", "ours"), file("same", "ours"), file("more", "theirs\nours")
+	for name, c := range map[string]struct {
+		daemon api.Version
+		alone  bool
+	}{
+		"no TLS, or a public CA": {api.Version{}, false},
+		"with the system's":      {api.Version{CAFile: own, CABundle: more}, false},
+		"the daemon's alone":     {api.Version{CAFile: own, CABundle: same}, true},
+		"an older daemon":        {api.Version{CAFile: own}, true},
+	} {
+		if got := trustsNobodyElse(c.daemon); got != c.alone {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

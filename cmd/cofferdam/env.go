@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -127,20 +127,33 @@ func environment(ctx context.Context, policy string, renew, urls bool) ([]variab
 		return nil, err
 	}
 	if daemon.Domain != "" && !urls {
-		if problem := wildcardProblem(ctx, resolveSystem, daemon.Domain, addressOf(daemon.URL)); problem != "" {
+		if problem := namesProblem(ctx, resolveSystem, daemon); problem != "" {
 			ui.NewStderr(os.Stderr).Say("note: %s. Until then: eval \"$(cofferdam env --urls)\"", problem)
 		}
+	}
+	if trustsNobodyElse(daemon) {
+		ui.NewStderr(os.Stderr).Say("note: no file with the CAs of this system was found when the daemon started, so that SSL_CERT_FILE has the daemon's alone: a program that reads it reaches nobody else over TLS. Install ca-certificates, or start the daemon with SSL_CERT_FILE set to a file of CAs")
 	}
 	return variablesOf(daemon, secret, urls), nil
 }
 
-// addressOf is the host and port of a URL; "": it has none.
-func addressOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
+// namesProblem is wildcardProblem of a daemon that runs. Its URL is one of the addresses where it listens, and
+// other machines may have the names lead to another.
+func namesProblem(ctx context.Context, lookUp resolver, daemon api.Version) string {
+	return wildcardProblem(ctx, lookUp, daemon.Domain, daemon.Listens)
+}
+
+// trustsNobodyElse tells whether the file for SSL_CERT_FILE has the daemon's CA and no other.
+func trustsNobodyElse(daemon api.Version) bool {
+	if daemon.CABundle == "" {
+		return daemon.CAFile != ""
 	}
-	return u.Host
+	bundle, err := os.ReadFile(daemon.CABundle)
+	if err != nil {
+		return false // whoever reads it is told so
+	}
+	own, err := os.ReadFile(daemon.CAFile)
+	return err == nil && bytes.Equal(bundle, own)
 }
 
 // variablesOf are how clients reach a daemon: by its domain if it has one, unless urls asks for its address.

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/doctor"
+	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
@@ -144,8 +145,8 @@ func (f serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !f.background && cfg.Listen.Domain != "" {
-		tellDomain(ctx, os.Stderr, cfg.Listen)
+	if !f.background && cfg.Listen.ClientDomain() != "" {
+		errand.Go(func() { tellDomain(ctx, os.Stderr, resolveSystem, cfg.Listen) }) // a lookup may take its time; nobody waits for it
 	}
 	return d.Run(ctx)
 }

@@ -25,9 +25,15 @@ func TestBelow(t *testing.T) {
 			t.Errorf("%q: %+v", domain, got)
 		}
 	}
-	for _, domain := range []string{"box..example", "127.0.0.1", "*.box.example", "box.example:http"} {
+	for _, domain := range []string{"box..example", "127.0.0.1", "*.box.example", "box.example:http", "127.1", "box.1:443", "0x7f.1", "bücher.example", "box.example:65536", "-box.example", "box_1.example", "box.example..", "[::1]:443"} {
 		if got, err := (Listen{}).Below(domain); err == nil && got.Check() == nil {
 			t.Errorf("%q: %+v", domain, got)
+		}
+	}
+	for tls, refused := range map[bool]bool{true: true, false: false} { // below a name of one part no certificate is taken
+		l := Listen{Address: "127.0.0.1:8443", TLS: TLS{Auto: tls}, Domain: "localhost"}
+		if err := l.Check(); (err != nil) != refused || (l.ClientDomain() == "") == tls {
+			t.Errorf("%v: %v, %q", tls, err, l.ClientDomain())
 		}
 	}
 	written := Listen{Address: "127.0.0.1:8443", TLS: TLS{Auto: true}, Domain: "box.example:8443"}

@@ -117,6 +117,9 @@ func (l Listen) Check() error {
 			return fmt.Errorf(": %q is no host name", name)
 		}
 	}
+	if l.TLS.Wanted() && l.Domain != "" && !strings.Contains(l.Domain, ".") {
+		return fmt.Errorf(".domain is %q, which has one part; %s%s", l.Domain, onePart, l.Domain)
+	}
 	if l.MaxConnections < 0 || l.RequestsPerSecond < 0 || l.Burst < 0 {
 		return errors.New(": max_connections, requests_per_second and burst can't be negative")
 	}
@@ -162,8 +165,20 @@ func (l Listen) PublicDomain() string {
 	return l.Domain + ":" + port
 }
 
+// ClientDomain is PublicDomain for clients that make https URLs of it, such as the E2B SDKs; "": there is no
+// domain, or no TLS.
+func (l Listen) ClientDomain() string {
+	if !l.TLS.Wanted() {
+		return ""
+	}
+	return l.PublicDomain()
+}
+
 // defaultPort is the listener's if only a domain is given.
 const defaultPort = "7433"
+
+// onePart is why no certificate is made for all names below a name of one part, which follows it.
+const onePart = "clients take no certificate for all names below it, so give it two, such as sandbox."
 
 // Below is the listener with the names of domain, which may end in a port: that is then the address's. Names
 // need TLS, as clients make https URLs of them; without an address it listens on this machine alone.
@@ -180,7 +195,7 @@ func (l Listen) Below(domain string) (Listen, error) {
 		return l, fault.Invalid("the domain is the address %s; it is a name, below which there are others", l.Domain)
 	}
 	if !strings.Contains(l.Domain, ".") {
-		return l, fault.Invalid("the domain %q has one part; clients take no certificate for all names below it, so give it two, such as sandbox.%s", domain, l.Domain)
+		return l, fault.Invalid("the domain %q has one part; %s%s", domain, onePart, l.Domain)
 	}
 	if l.Address == "" {
 		l.Address = net.JoinHostPort("127.0.0.1", cmp.Or(port, defaultPort))
@@ -213,6 +228,10 @@ var hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 // hostName admits names of at least two labels, in lower case: what a
 // certificate and a URL can carry.
 func hostName(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if _, err := strconv.ParseUint(last, 10, 64); err == nil { // clients take 127.1 for an address
+		return false
+	}
 	if len(name) > 253 || !strings.Contains(name, ".") && name != "localhost" {
 		return false
 	}

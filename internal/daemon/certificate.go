@@ -112,8 +112,18 @@ func (o *ownCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // replaces these, and an agent speaks to its model, too. A bundle of ours that the daemon's own environment
 // names is not put into itself.
 func (o *ownCertificate) withSystemRoots() []byte {
-	ours := func(path string) bool { return path == o.publish || path == o.bundle }
+	ours := func(path string) bool { return sameFile(path, o.publish) || sameFile(path, o.bundle) }
 	return append(discover.Roots(o.environment(), ours), o.ca.CAPEM()...)
+}
+
+// sameFile tells whether two paths lead to one file, by whatever links.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 func (o *ownCertificate) issue() (authority.Leaf, error) {

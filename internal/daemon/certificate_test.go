@@ -72,16 +72,20 @@ func TestBundleOfOwnCA(t *testing.T) {
 	if info, err := os.Stat(d.opts.Paths.APIBundle()); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v %v", info, err)
 	}
-	t.Setenv("SSL_CERT_FILE", d.opts.Paths.APIBundle()) // as in a shell that has read cofferdam env
-	if _, err := d.serverTLS(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	bundle, err := os.ReadFile(d.opts.Paths.APIBundle())
-	must(t, err)
-	ca, err := os.ReadFile(d.opts.Paths.APICA())
-	must(t, err)
-	if bytes.Count(bundle, bytes.TrimSpace(ca)) != 1 {
-		t.Error("it is in itself")
+	link := filepath.Join(t.TempDir(), "state")
+	must(t, os.Symlink(filepath.Dir(d.opts.Paths.APIBundle()), link))
+	for _, named := range []string{d.opts.Paths.APIBundle(), d.opts.Paths.APICA(), filepath.Join(link, filepath.Base(d.opts.Paths.APIBundle()))} {
+		t.Setenv("SSL_CERT_FILE", named) // as in a shell that has read cofferdam env
+		if _, err := d.serverTLS(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		bundle, err := os.ReadFile(d.opts.Paths.APIBundle())
+		must(t, err)
+		ca, err := os.ReadFile(d.opts.Paths.APICA())
+		must(t, err)
+		if bytes.Count(bundle, bytes.TrimSpace(ca)) != 1 {
+			t.Errorf("%s: it is in itself", named)
+		}
 	}
 }
 

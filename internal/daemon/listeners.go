@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
@@ -119,15 +118,6 @@ func (d *Daemon) apiCA() string {
 		return ""
 	}
 	return d.opts.Paths.APICA()
-}
-
-// clientDomain is the name below which clients find the API and ports; "": there is none, or no TLS, and
-// clients speak nothing else to names.
-func clientDomain(l config.Listen) string {
-	if !l.TLS.Wanted() {
-		return ""
-	}
-	return l.PublicDomain()
 }
 
 // apiBundle is the file with what clients must trust and the system's CAs; "" as with apiCA.

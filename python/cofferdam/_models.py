@@ -28,6 +28,8 @@ class Version:
     ca_bundle: str = ""
     #: Below which api.DOMAIN and PORT-ID.DOMAIN are; "": there are no such names.
     domain: str = ""
+    #: Where it listens for clients with a token, host:port; "": nowhere.
+    listens: str = ""
     #: Where people answer requests; "": the daemon has no console.
     console: str = ""
 

@@ -1,5 +1,5 @@
 """failures.py KNOWN RESULT.xml...: counts the tests of JUnit files, and tells the failures that KNOWN, lines of "NAME: why"
-with NAME a test's own, does not list, and those that it lists and are none any more. Exit code 1: there are new ones."""
+with NAME a test's own, does not list, and those that it lists and are none any more. Exit code 1: there are new ones, or a file of no tests."""
 
 import sys
 from xml.etree import ElementTree
@@ -11,7 +11,7 @@ def known(path):
 
 
 def main():
-    listed, failed, seen = known(sys.argv[1]), {}, set()
+    listed, failed, seen, empty = known(sys.argv[1]), {}, set(), []
     for path in sys.argv[2:]:
         counts = {"passed": 0, "failed": 0, "skipped": 0}
         for case in ElementTree.parse(path).iter("testcase"):
@@ -23,12 +23,16 @@ def main():
             if problem is not None:
                 failed[f"{case.get('classname')}::{name}"] = (name, (problem.get("message") or "").splitlines()[:1])
         print(path, counts)
+        if counts["passed"] + counts["failed"] == 0:
+            empty.append(path)
     new = {case: why for case, (name, why) in failed.items() if name not in listed}
     for case, why in sorted(new.items()):
         print("NEW", case, *why)
     for name in sorted(listed & seen - {name for name, _ in failed.values()}):
         print("passes now:", name)
-    sys.exit(1 if new else 0)
+    for path in empty:
+        print("NO TESTS", path)
+    sys.exit(1 if new or empty else 0)
 
 
 if __name__ == "__main__":

@@ -164,6 +164,8 @@ func (s *share) takeLocked(n int64) error {
 	switch sure := used <= RoomSure && r.all+asked <= RoomMost; {
 	case s.left:
 		return fault.New(fault.ErrExhausted, "the request is over")
+	case s.taken+asked > RoomEach: // whatever else ends, so that asking again does not help
+		return fault.New(fault.ErrExhausted, "the request alone holds more than %d MiB, which is all that a token's requests may hold; send less, or ask for less", RoomEach>>20)
 	case used > RoomEach:
 		return fault.Exhausted(time.Second, "the requests of this token that are under way hold more than %d MiB; send less, or ask for less, at one time", RoomEach>>20)
 	case r.all+asked > RoomAll && !sure:

@@ -69,6 +69,28 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestWhoIsToldToAskAgain: whoever waits for others to end. A request that alone wants more than its owner
+// may hold never gets it.
+func TestWhoIsToldToAskAgain(t *testing.T) {
+	t.Parallel()
+	room := backend.NewRoom()
+	one, leaveOne := room.Enter(t.Context(), "ann")
+	defer leaveOne()
+	two, leaveTwo := room.Enter(t.Context(), "ann")
+	defer leaveTwo()
+	if err := backend.Take(one, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.Take(two, backend.RoomEach); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) == 0 {
+		t.Errorf("beside another: %v", err)
+	}
+	for _, n := range []int{backend.RoomEach, math.MaxInt, -1} {
+		if err := backend.Take(one, n); !errors.Is(err, fault.ErrExhausted) || fault.RetryAfter(err) != 0 {
+			t.Errorf("%d more by itself: %v, after %s", n, err, fault.RetryAfter(err))
+		}
+	}
+}
+
 // TestNoSumGivesRoom: what is taken or given back by a number that ran over leaves the bounds as they are.
 func TestNoSumGivesRoom(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,17 @@ type inputEvent struct {
 	Keepalive *struct{} `json:"keepalive"`
 }
 
+// single tells whether it is one of the three: of two the one that is not looked at would be lost.
+func (e *inputEvent) single() bool {
+	n := 0
+	for _, given := range []bool{e.Start != nil, e.Data != nil, e.Keepalive != nil} {
+		if given {
+			n++
+		}
+	}
+	return n == 1
+}
+
 // inputs are the calls that bring input to commands.
 type inputs struct{ *Data }
 
@@ -123,6 +134,8 @@ func (d inputs) passInput(c *call) error {
 			return refuse(codeInvalid, "the stream has no message: the first one names the process")
 		case err != nil:
 			return err
+		case !event.single():
+			return refuse(codeInvalid, "a message of the stream is start, data or keepalive, one of the three")
 		case first != (event.Start != nil):
 			return refuse(codeInvalid, "the first message of the stream, and no other, names the process")
 		case event.Start != nil:
@@ -135,8 +148,6 @@ func (d inputs) passInput(c *call) error {
 			if err := d.putInput(c, *to, what, event.Data.Input); err != nil {
 				return err
 			}
-		case event.Keepalive == nil:
-			return refuse(codeInvalid, "a message of the stream is start, data or keepalive")
 		}
 		backend.Release(c.Context()) // nothing is kept of it
 	}

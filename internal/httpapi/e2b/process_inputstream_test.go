@@ -109,6 +109,8 @@ func TestStreamedInputIsRefused(t *testing.T) {
 			"one without stdin":   {inputOf(beginInput(deaf), moreInput("x")), codePrecondition},
 			"data without input":  {inputOf(beginInput(pid), `{"data":{}}`), codeInvalid},
 			"a message of no use": {inputOf(beginInput(pid), `{}`), codeInvalid},
+			"data beside start":   {inputOf(fmt.Sprintf(`{"start":{"process":{"pid":%d}},"data":{"input":{"stdin":"eA=="}}}`, pid)), codeInvalid},
+			"two of the three":    {inputOf(beginInput(pid), `{"data":{"input":{"stdin":"eA=="}},"keepalive":{}}`), codeInvalid},
 			"cut short":           {bytes.NewReader(inputOf(beginInput(pid), moreInput("x")).Bytes()[:len(beginInput(pid))+envelopeSize+3]), codeInvalid},
 			"compressed":          {bytes.NewReader(envelope(flagCompressed, beginInput(pid))), codeInternal},
 		} {
@@ -155,6 +157,19 @@ func TestStreamedInputThatPauses(t *testing.T) {
 		}
 		if got := <-answered; !strings.HasPrefix(got, "502 ") || !strings.Contains(got, TextNotFound) {
 			t.Errorf("the sandbox ended: %s", got)
+		}
+	})
+}
+
+// TestStreamedInputIsRefusedToASilentClient: who is refused hears of it though it keeps its stream open and says
+// no more.
+func TestStreamedInputIsRefusedToASilentClient(t *testing.T) {
+	overBoth(t, func(t *testing.T, s *dataStage) {
+		body, more := io.Pipe()
+		defer more.Close()
+		go func() { _, _ = more.Write(inputOf(beginInput(1 << 20)).Bytes()) }()
+		if _, end := s.streamed(body, typeStream); end == nil || end.Code != codeNotFound {
+			t.Errorf("%v", end)
 		}
 	})
 }

@@ -42,7 +42,7 @@ func (f *finder) folder(o manifest.Outside, formats []manifest.Format) {
 	defer dir.Close()
 	for _, name := range append(namesOf(formats), "setup.py") {
 		if has(dir, name, hostpath.File) {
-			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
+			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: look + "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -230,6 +231,39 @@ func TestPartsThatAreShownAreNotNamed(t *testing.T) {
 	lay(t, dir, map[string]string{"p/package.json": `{"dependencies":{"x":"file:./x","y":"1"}}`, "p/x/package.json": "{}", "p/go.mod": "module a\n\nreplace b => ./b\n"})
 	if got := lines(dir, "p", false); len(got) > 0 {
 		t.Errorf("a project that has all in itself: %q", got)
+	}
+}
+
+// counted are files whose looks are counted.
+type counted struct {
+	files
+	n *int
+}
+
+func (c counted) Read(name string) ([]byte, error) {
+	*c.n++
+	return c.files.Read(name)
+}
+
+func (c counted) Folders(name string) (dirs, links []string, err error) {
+	*c.n++
+	return c.files.Folders(name)
+}
+
+// TestALargeProjectHoldsUpNoRun: however many directories a workspace has, few are looked at before a start, and what the
+// project names itself is named all the same.
+func TestALargeProjectHoldsUpNoRun(t *testing.T) {
+	dir := here(t)
+	lay(t, dir, map[string]string{"x/package.json": "{}", "p/package.json": `{"workspaces":["**"],"dependencies":{"x":"file:../x"}}`, "p/pnpm-workspace.yaml": "packages: ['**']\n"})
+	for n := range 3000 {
+		if err := os.Mkdir(filepath.Join(dir, "p", strconv.Itoa(n)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks, of := 0, outside.Shown{Source: filepath.Join(dir, "p"), Destination: "/workspace"}
+	got := outside.Find(of, []outside.Shown{of}, counted{files(of.Source), &looks}, false)
+	if looks > 5000 || len(got) != 1 {
+		t.Errorf("%d looks, %+v", looks, got)
 	}
 }
 

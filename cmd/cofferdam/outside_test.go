@@ -33,7 +33,7 @@ func TestPartsOutsideAreToldBeforeTheStart(t *testing.T) {
 		"a copy":   outsideLines(runFlags{workspace: workspaceCopy}.shows(at("p"), nil)),
 		"settings": viewProject(p, false).Outside,
 	} {
-		want := "package.json leads to " + at("xa") + ", outside of /workspace: it is not there without --mount " + at("xa") + ":/xa"
+		want := "package.json leads to " + at("xa") + ", outside of /workspace: look whether it is this project's; it is not there without --mount " + at("xa") + ":/xa"
 		if len(lines) != mostOutside+1 || lines[0] != want || lines[mostOutside] != "so do 4 more" {
 			t.Errorf("%s: %q", name, lines)
 		}

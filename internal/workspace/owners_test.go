@@ -20,29 +20,30 @@ func TestApplyGivesTheDirectorysOwner(t *testing.T) {
 	for _, owner := range []int{0, 1000, 1234} {
 		t.Run(fmt.Sprint(owner), func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, dir, map[string]string{"a": "a", "theirs": "t", "sub/b": "b", "other/c": "c"})
+			write(t, dir, map[string]string{"a": "a", "theirs": "t", "sub/b": "b", "other/c": "c", "group/d": "d"})
 			const third, group = 4321, 77
 			err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 				return errors.Join(err, os.Chown(name, owner, owner))
 			})
-			if err := errors.Join(err, os.Chown(filepath.Join(dir, "theirs"), third, third), os.Chown(filepath.Join(dir, "other"), third, group)); err != nil {
+			if err := errors.Join(err, os.Chown(filepath.Join(dir, "theirs"), third, third), os.Chown(filepath.Join(dir, "other"), third, group), os.Chown(filepath.Join(dir, "group"), 0, group)); err != nil {
 				t.Fatal(err)
 			}
 			w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, w.Dir(), map[string]string{"a": "a2", "theirs": "t2", "new": "n", "sub/new": "n", "fresh/deep/new": "n", "other/new": "n", "other/dir/new": "n"})
-			if err := os.Symlink("new", filepath.Join(w.Dir(), "sub", "link")); err != nil {
+			write(t, w.Dir(), map[string]string{"a": "a2", "theirs": "t2", "new": "n", "sub/new": "n", "fresh/deep/new": "n", "other/new": "n", "other/dir/new": "n", "group/dir/new": "n"})
+			if err := errors.Join(os.Symlink("new", filepath.Join(w.Dir(), "sub", "link")), os.Symlink("d", filepath.Join(w.Dir(), "group", "link"))); err != nil {
 				t.Fatal(err)
 			}
 			if said := apply(t, w, false, "."); len(said) > 0 {
 				t.Fatal(said)
 			}
-			mine, others := fmt.Sprint(owner, owner), fmt.Sprint(third, group)
+			mine, others, roots := fmt.Sprint(owner, owner), fmt.Sprint(third, group), fmt.Sprint(0, group)
 			for name, want := range map[string]string{
 				"a": mine, "theirs": fmt.Sprint(third, third), "new": mine, "sub/new": mine, "sub/link": mine, "fresh": mine, "fresh/deep": mine,
 				"fresh/deep/new": mine, "other/new": others, "other/dir": others, "other/dir/new": others,
+				"group/dir": roots, "group/dir/new": roots, "group/link": roots,
 			} {
 				var st unix.Stat_t
 				if err := unix.Lstat(filepath.Join(dir, name), &st); err != nil || fmt.Sprint(st.Uid, st.Gid) != want {

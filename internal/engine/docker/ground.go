@@ -130,6 +130,9 @@ func (g ground) layBinds(p plan) error {
 	pins := mounts.Pins{Mounts: slices.Concat(p.binds, p.hidden), At: g.bind, Empty: g.empty(), Attributes: bindAttributes}
 	if !p.weak {
 		pins.Owners = func(root unix.Stat_t) mounts.Translation { return translated(p.owner, root) }
+		if err := mounts.CheckOwners(p.binds, pins.Owners); err != nil {
+			return err
+		}
 	}
 	if err := os.Mkdir(g.empty(), 0o555); err != nil { //nolint:gosec // shown as a directory with nothing in it
 		return err

@@ -92,9 +92,18 @@ func checkOwner(m engine.Mount, of func(root unix.Stat_t) Translation) error {
 	}
 	tree, err := copyOf(source.Fd(), "", unix.AT_RECURSIVE, unix.MountAttr{}, t)
 	if err != nil {
-		return fault.Wrap(fault.ErrInvalid, err, "%s belongs to the user %d, as whom nobody in the sandbox could write to it: the file system that it lies on, or one mounted in it, does not let mounts translate owners; run cofferdam as that user, or with --workspace copy", m.Source, root.Uid)
+		return untranslated(m, root, err)
 	}
 	return unix.Close(tree)
+}
+
+// untranslated refuses a mount of which the owner can't be shown as the sandbox's user, and says what to do instead.
+func untranslated(m engine.Mount, root unix.Stat_t, err error) error {
+	instead := "run cofferdam as that user, or with --workspace copy"
+	if root.Uid == 0 { // whose files some engines show by a translation, too
+		instead = "take the engine gvisor, or --workspace copy"
+	}
+	return fault.Wrap(fault.ErrInvalid, err, "%s belongs to the user %d, whose files can't be the sandbox's own there: the file system that it lies on, or one mounted in it, does not let mounts translate owners; %s", m.Source, root.Uid, instead)
 }
 
 // translate gives a copy of a mount, which lies nowhere yet, its attributes.

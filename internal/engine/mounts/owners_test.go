@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -59,6 +60,9 @@ func (f field) ownedBy(t *testing.T, owner int, kind string) []engine.Mount {
 	}
 	check(t, os.Chown(theirs, third, owner)) // of the owner's group
 	check(t, os.Chmod(theirs, 0o660))
+	grouped := filepath.Join(f.data, "grouped")
+	check(t, os.WriteFile(grouped, []byte("owner's"), 0o600))
+	check(t, os.Chown(grouped, owner, third))
 	shown := func(path, at string) engine.Mount {
 		p, err := hostpath.Resolve(path, nil)
 		check(t, err)
@@ -103,6 +107,9 @@ func (f field) checkShown(t *testing.T, at string, owner int, kind string) {
 	}
 	if err := os.Chown(theirs, 0, 0); err == nil {
 		t.Error("a third one's file could be given away")
+	}
+	if err := os.WriteFile(filepath.Join(at, "grouped"), []byte("changed"), 0); !errors.Is(err, unix.EACCES) {
+		t.Errorf("the owner's file of a third group could be written: %v", err)
 	}
 }
 
@@ -171,6 +178,16 @@ func TestNoTranslationIsToldBefore(t *testing.T) {
 		var st unix.Stat_t
 		if err := unix.Stat(at, &st); err != nil || st.Uid != 1234 {
 			t.Errorf("it is shown as %d's (%v)", st.Uid, err)
+		}
+		always := func(unix.Stat_t) Translation { return Translation{UIDs: ids, GIDs: ids} }
+		for place, instead := range map[string]string{source: "run cofferdam as that user", filepath.Join(f.data, "1"): "take the engine gvisor"} {
+			p, err := hostpath.Follow(place)
+			check(t, err)
+			m := engine.Mount{Source: p.Name, Destination: "/data", Origin: p.ID, ReadOnly: true}
+			if err := CheckOwners([]engine.Mount{m}, always); err == nil || !strings.Contains(err.Error(), instead) {
+				t.Errorf("%s by an engine that translates each: %v", place, err)
+			}
+			p.Close()
 		}
 	})
 }

@@ -32,12 +32,12 @@ func (f *finder) git(top *hostpath.Path) {
 		f.worktree(top, dir, path, looked, common)
 	case f.shown(path, looked):
 		f.borrowed(".git", dir, looked)
-	case module && isRepository(dir):
-		f.add(f.submodule(path, super))
-	case isRepository(dir):
-		f.add(f.unproved(path, looked))
-	default:
+	case !isRepository(dir):
 		f.add(Part{File: ".git", Path: path, Why: "that is no repository, and git finds none without it"})
+	case module && configNamesBack(dir, path, top):
+		f.add(f.submodule(path, super))
+	default:
+		f.add(unproved(path))
 	}
 }
 
@@ -52,9 +52,8 @@ func (f *finder) worktree(top, own *hostpath.Path, path, looked, common string) 
 	}
 	defer dir.Close()
 	if !namesBack(own, path, top) {
-		part := f.unproved(path, looked)
+		part := unproved(path)
 		part.Why += "; git worktree repair has it name a worktree that was moved"
-		part.Flags = nil
 		f.add(part)
 		return
 	}
@@ -73,17 +72,30 @@ func (f *finder) worktree(top, own *hostpath.Path, path, looked, common string) 
 
 // namesBack tells whether a worktree's part of a repository says that the worktree is at a directory.
 func namesBack(own *hostpath.Path, path string, top *hostpath.Path) bool {
-	name := strings.TrimRight(textOf(own, "gitdir"), "\r\n")
-	back, _ := at(name, path, path)
-	if name == "" || filepath.Base(back) != ".git" {
+	back, _ := at(strings.TrimRight(textOf(own, "gitdir"), "\r\n"), path, path)
+	return filepath.Base(back) == ".git" && isAt(filepath.Dir(back), top)
+}
+
+// configNamesBack tells whether a repository's settings say that its working tree is at a directory, in a line as git
+// itself writes it for a submodule. Any other spelling counts as none.
+func configNamesBack(repository *hostpath.Path, path string, top *hostpath.Path) bool {
+	for line := range strings.SplitSeq(textOf(repository, "config"), "\n") {
+		if name, is := strings.CutPrefix(strings.TrimSpace(line), "worktree = "); is {
+			back, _ := at(name, path, path)
+			return isAt(back, top)
+		}
+	}
+	return false
+}
+
+// isAt tells whether a directory lies at a path.
+func isAt(path string, dir *hostpath.Path) bool {
+	there := open(path)
+	if there == nil {
 		return false
 	}
-	dir := open(filepath.Dir(back))
-	if dir == nil {
-		return false
-	}
-	defer dir.Close()
-	return dir.ID == top.ID
+	defer there.Close()
+	return there.ID == dir.ID
 }
 
 // superproject is the working tree that has a submodule with such a git directory, if that lies in it.
@@ -108,12 +120,10 @@ func (f *finder) submodule(path, super string) Part {
 	}
 }
 
-// unproved is a repository of which nothing but a file of the project says that it belongs to it.
-func (f *finder) unproved(path, looked string) Part {
-	return Part{
-		File: ".git", Path: path, Why: "it does not name this directory back, so look whether it is this project's; git finds no repository without",
-		Flags: []Flag{{Source: path, Destination: looked, ReadWrite: f.of.ReadWrite && !f.copied}},
-	}
+// unproved is a repository of which nothing but a file of the project says that it belongs to it. It gets no flag: whoever
+// wrote that file, an agent for one, could have a person show any repository that there is.
+func unproved(path string) Part {
+	return Part{File: ".git", Path: path, Why: "it does not name this directory back, so that it may be another project's; git finds no repository without it"}
 }
 
 // isRepository tells whether git would take a directory for a repository.
@@ -158,7 +168,7 @@ func (f *finder) objects(file, path, looked string) {
 	part := Part{File: file, Path: path, Why: "that is no repository's directory of objects, and git has not all of its objects without it"}
 	if of := open(filepath.Dir(path)); of != nil {
 		if filepath.Base(path) == "objects" && isRepository(of) {
-			part.Why, part.Flags = "git has not all of its objects without", []Flag{{Source: path, Destination: looked}}
+			part.Why, part.Flags = look+"git may lack objects without", []Flag{{Source: path, Destination: looked}}
 		}
 		of.Close()
 	}

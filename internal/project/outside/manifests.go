@@ -19,14 +19,40 @@ func (f *finder) manifests(files manifest.Files) {
 			continue
 		}
 		formats := reader.Manifests()
-		w := manifest.NewWants(files, func(name string) (string, bool) { return name, true })
+		spared := sparing{files: files}
+		w := manifest.NewWants(&spared, func(name string) (string, bool) { return name, true })
 		for _, format := range formats {
+			spared.left = mostLooks
 			_, _ = w.Include(format, format.Name) // one that is wrong ends here, with what it has named so far
 		}
 		for _, o := range w.Outside() {
 			f.folder(o, formats)
 		}
 	}
+}
+
+// mostLooks bounds how often something is looked at for one manifest before each start: a workspace may be all directories
+// below the project. What lies beyond counts as not there.
+const mostLooks = 1000
+
+// sparing are files of which so many are looked at, and no more.
+type sparing struct {
+	files manifest.Files
+	left  int
+}
+
+func (s *sparing) Read(name string) ([]byte, error) {
+	if s.left--; s.left < 0 && strings.Contains(name, "/") { // the project's own are read all the same
+		return nil, nil
+	}
+	return s.files.Read(name)
+}
+
+func (s *sparing) Folders(name string) (dirs, links []string, err error) {
+	if s.left--; s.left < 0 {
+		return nil, nil, nil
+	}
+	return s.files.Folders(name)
 }
 
 // folder notes a directory that a manifest names.
@@ -42,7 +68,7 @@ func (f *finder) folder(o manifest.Outside, formats []manifest.Format) {
 	defer dir.Close()
 	for _, name := range append(namesOf(formats), "setup.py") {
 		if has(dir, name, hostpath.File) {
-			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
+			f.add(Part{File: filepath.ToSlash(o.File), Path: path, Why: look + "it is not there without", Flags: []Flag{{Source: path, Destination: looked}}})
 			return
 		}
 	}

@@ -7,6 +7,7 @@
 package outside
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,9 +74,18 @@ type finder struct {
 	parts  []Part
 }
 
+// look begins the reason of a flag for what can't name the project back: an agent may have written the file that leads there.
+const look = "look whether it is this project's; "
+
 // add notes a part, once.
 func (f *finder) add(p Part) {
 	p.Of = f.of.Destination
+	for _, flag := range p.Flags {
+		if isHome(flag.Source) {
+			p.Why, p.Flags = "that takes "+flag.Source+", which is a home or has one in it, and no flag is offered for all of that", nil
+			break
+		}
+	}
 	known := func(other Part) bool { return other.Path == p.Path }
 	if len(f.parts) <= mostParts && !slices.ContainsFunc(f.parts, known) {
 		f.parts = append(f.parts, p)
@@ -105,7 +115,7 @@ func (f *finder) written(w Flag) bool {
 
 // by is what shows something in the sandbox at a place, the innermost; is tells whether that is what lies at a path.
 func (f *finder) by(path, looked string) (by Shown, is bool) {
-	for _, s := range append(slices.Clone(f.all), f.of) {
+	for _, s := range append([]Shown{f.of}, f.all...) { // its own directory first, whose name here has no links
 		rest, under := below(looked, s.Destination)
 		if under && len(s.Destination) > len(by.Destination) {
 			by, is = s, filepath.Join(s.Source, rest) == path
@@ -162,4 +172,18 @@ func has(dir *hostpath.Path, name string, of hostpath.Type) bool {
 	}
 	p.Close()
 	return true
+}
+
+// isHome tells of a directory in which somebody keeps everything, keys too, or which has this user's home in it.
+func isHome(path string) bool {
+	home, err := os.UserHomeDir()
+	if _, in := below(home, path); err == nil && in {
+		return true
+	}
+	dir := open(path)
+	if dir == nil {
+		return false
+	}
+	defer dir.Close()
+	return has(dir, ".ssh", hostpath.Dir)
 }

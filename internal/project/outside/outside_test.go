@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -97,6 +98,8 @@ func lines(dir, project string, copied bool, more ...outside.Shown) []string {
 	return said
 }
 
+const elsewhere = ".git leads to T/elsewhere, outside of /workspace: it does not name this directory back, so that it may be another project's; git finds no repository without it"
+
 const noRepository = ", outside of /workspace: git finds no repository without "
 
 // kinds are the ways in which a part of a project lies elsewhere. Each lays T/p, and what it needs beside it.
@@ -113,11 +116,11 @@ func kinds() map[string]struct {
 	}
 	one := func(line string) kind { return kind{want: []string{line}, copied: []string{line}} }
 	named := func(file, dir string, all map[string]string) kind {
-		k := one(file + " leads to T/" + dir + ", outside of /workspace: it is not there without --mount T/" + dir + ":/" + dir)
+		k := one(file + " leads to T/" + dir + ", outside of /workspace: look whether it is this project's; it is not there without --mount T/" + dir + ":/" + dir)
 		k.lay = written(all)
 		return k
 	}
-	alternates := one(".git/objects/info/alternates leads to T/main/.git/objects, outside of /workspace: git has not all of its objects without --mount T/main/.git/objects:T/main/.git/objects")
+	alternates := one(".git/objects/info/alternates leads to T/main/.git/objects, outside of /workspace: look whether it is this project's; git may lack objects without --mount T/main/.git/objects:T/main/.git/objects")
 	alternates.lay = func(t *testing.T, dir string) {
 		t.Helper()
 		repository(t, filepath.Join(dir, "main"))
@@ -161,8 +164,8 @@ func kinds() map[string]struct {
 				t.Helper()
 				git(t, dir, "init", "-q", "--separate-git-dir", filepath.Join(dir, "elsewhere"), "p")
 			},
-			want:   []string{".git leads to T/elsewhere, outside of /workspace: it does not name this directory back, so look whether it is this project's; git finds no repository without --mount T/elsewhere:T/elsewhere:rw"},
-			copied: []string{".git leads to T/elsewhere, outside of /workspace: it does not name this directory back, so look whether it is this project's; git finds no repository without --mount T/elsewhere:T/elsewhere"},
+			want:   []string{elsewhere},
+			copied: []string{elsewhere},
 		},
 		"alternates": alternates,
 		"npm file:":  named("package.json", "x", map[string]string{"p/package.json": `{"dependencies":{"x":"file:../x"}}`, "x/package.json": "{}"}),
@@ -215,6 +218,9 @@ func TestPartsThatAreShownAreNotNamed(t *testing.T) {
 			for _, f := range part.Flags {
 				all = append(all, outside.Shown(f))
 			}
+			if len(part.Flags) == 0 { // a person who knows that it is the project's mounts it all the same
+				all = append(all, outside.Shown{Source: part.Path, Destination: part.Path})
+			}
 		}
 		for _, part := range outside.Find(of, all, files(of.Source), false) {
 			t.Errorf("%s: %s", name, part.Line())
@@ -225,6 +231,54 @@ func TestPartsThatAreShownAreNotNamed(t *testing.T) {
 	lay(t, dir, map[string]string{"p/package.json": `{"dependencies":{"x":"file:./x","y":"1"}}`, "p/x/package.json": "{}", "p/go.mod": "module a\n\nreplace b => ./b\n"})
 	if got := lines(dir, "p", false); len(got) > 0 {
 		t.Errorf("a project that has all in itself: %q", got)
+	}
+}
+
+// counted are files whose looks are counted.
+type counted struct {
+	files
+	n *int
+}
+
+func (c counted) Read(name string) ([]byte, error) {
+	*c.n++
+	return c.files.Read(name)
+}
+
+func (c counted) Folders(name string) (dirs, links []string, err error) {
+	*c.n++
+	return c.files.Folders(name)
+}
+
+// TestALargeProjectHoldsUpNoRun: however many directories a workspace has, few are looked at before a start, and what the
+// project names itself is named all the same.
+func TestALargeProjectHoldsUpNoRun(t *testing.T) {
+	dir := here(t)
+	lay(t, dir, map[string]string{"x/package.json": "{}", "p/package.json": `{"workspaces":["**"],"dependencies":{"x":"file:../x"}}`, "p/pnpm-workspace.yaml": "packages: ['**']\n"})
+	for n := range 3000 {
+		if err := os.Mkdir(filepath.Join(dir, "p", strconv.Itoa(n)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	looks, of := 0, outside.Shown{Source: filepath.Join(dir, "p"), Destination: "/workspace"}
+	got := outside.Find(of, []outside.Shown{of}, counted{files(of.Source), &looks}, false)
+	if looks > 5000 || len(got) != 1 {
+		t.Errorf("%d looks, %+v", looks, got)
+	}
+}
+
+// TestAProjectByALink: what lies in the project is shown, by whatever name the directory was given.
+func TestAProjectByALink(t *testing.T) {
+	dir := here(t)
+	repository(t, filepath.Join(dir, "p"))
+	if err := errors.Join(os.Rename(filepath.Join(dir, "p", ".git"), filepath.Join(dir, "p", ".bare")), os.Symlink("p", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	lay(t, dir, map[string]string{"p/.git": "gitdir: ./.bare\n"})
+	for _, project := range []string{"p", "link"} {
+		if got := lines(dir, project, false); len(got) > 0 {
+			t.Errorf("%s: %q", project, got)
+		}
 	}
 }
 
@@ -250,6 +304,27 @@ func TestStrangersNamesGetNoFlag(t *testing.T) {
 			lay(t, dir, map[string]string{"p/.git": "gitdir: ../no/where\n"})
 		},
 		"another's worktree": worktreeOf,
+		"another's repository": func(t *testing.T, dir string) {
+			t.Helper()
+			repository(t, filepath.Join(dir, "main"))
+			lay(t, dir, map[string]string{"p/.git": "gitdir: ../main/.git\n"})
+		},
+		"a submodule's repository of the directory above": func(t *testing.T, dir string) { // such as a home under git
+			t.Helper()
+			repository(t, filepath.Join(dir, "lib"))
+			git(t, dir, "init", "-q")
+			git(t, dir, "submodule", "add", "-q", filepath.Join(dir, "lib"), "sub")
+			lay(t, dir, map[string]string{"p/.git": "gitdir: ../.git/modules/sub\n"})
+		},
+		"a home": func(t *testing.T, dir string) {
+			t.Helper()
+			lay(t, dir, map[string]string{"me/package.json": "{}", "me/.ssh/id": "key", "p/package.json": `{"dependencies":{"x":"file:../me"}}`})
+		},
+		"this user's home": func(t *testing.T, dir string) {
+			t.Helper()
+			t.Setenv("HOME", filepath.Join(dir, "all", "me"))
+			lay(t, dir, map[string]string{"all/me/go.mod": "", "all/package.json": "{}", "p/package.json": `{"dependencies":{"x":"file:../all"}}`, "p/go.mod": "module a\n\nreplace b => ../all/me\n"})
+		},
 		"control characters": func(t *testing.T, dir string) {
 			t.Helper()
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -135,5 +136,23 @@ func TestWhatCanNotBeReadIsTold(t *testing.T) {
 		if isNothing(fmt.Errorf("open: %w", err)) != nothing {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestLongPathsAreNotKept: what is remembered of a directory that was visited is as large however long
+// its path is.
+func TestLongPathsAreNotKept(t *testing.T) {
+	w := &Walk{ctx: t.Context(), most: usual(), memory: later(), seen: map[place]bool{}}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	root := t.TempDir() + strings.Repeat("/not-there", 1500)
+	for i := range 2000 {
+		w.Visit(fmt.Sprint(root, i))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); len(w.seen) != 2000 || kept > 8<<20 {
+		t.Errorf("%d directories with paths of 15 KiB keep %d bytes", len(w.seen), kept)
 	}
 }

@@ -81,7 +81,7 @@ type Result struct {
 func Take(ctx context.Context, r Request) Result { return take(ctx, r, usual()) }
 
 func take(ctx context.Context, r Request, most bounds) Result {
-	w := &Walk{ctx: ctx, most: most, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[string]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
+	w := &Walk{ctx: ctx, most: most, layouts: r.Layouts, root: r.Root, memory: r.Memory, seen: map[place]bool{}, listed: map[string]bool{}, skip: map[string]bool{}, depth: r.Depth}
 	for _, dir := range r.Skip {
 		w.skip[filepath.Clean(dir)] = true
 	}

@@ -22,13 +22,19 @@ func open(path string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	defer leave(at)
+	fd, err := openAt(at, rest, flags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openAt tries again what a signal interrupts, which some file systems let it.
+func openAt(at int, name string, flags int) (int, error) {
 	for {
-		fd, err := unix.Openat(at, rest, flags|unix.O_CLOEXEC, 0)
-		if err == nil {
-			return os.NewFile(uintptr(fd), path), nil
-		}
+		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
 		if !errors.Is(err, unix.EINTR) {
-			return nil, err
+			return fd, err
 		}
 	}
 }
@@ -67,7 +73,7 @@ func stepTo(path string) (at int, rest string, err error) {
 			leave(at)
 			return 0, "", unix.ENAMETOOLONG
 		}
-		next, err := unix.Openat(at, path[:cut], unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		next, err := openAt(at, path[:cut], unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 		leave(at)
 		if err != nil {
 			return 0, "", err

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -38,7 +39,7 @@ type Walk struct {
 	skip    map[string]bool // directories not to look into
 	depth   int             // not deeper than this; 0: as far as there is something
 	most    bounds
-	seen    map[string]bool // directories visited
+	seen    map[place]bool  // directories visited
 	listed  map[string]bool // what Once was asked about
 	size    int             // bytes of JSON so far
 	sources int
@@ -46,6 +47,11 @@ type Walk struct {
 	closed  []string                 // places in which nobody but root could change anything
 	met     []channel.InventoryBound // each once
 }
+
+// place stands for a path: many paths that are as long as they may be are more than a sandbox's memory.
+type place [sha256.Size]byte
+
+func placeOf(path string) place { return sha256.Sum256([]byte(path)) }
 
 // place looks into a directory that nothing is known about.
 func (w *Walk) place(dir string) {
@@ -116,7 +122,8 @@ func (w *Walk) Once(key string) bool {
 // Visit returns the directories and the other entries in dir, in order, the
 // first time that it is called for it and within the bounds.
 func (w *Walk) Visit(dir string) (dirs, others []string) {
-	if w.seen[dir] || w.skip[dir] || IsSystem(dir) {
+	at := placeOf(dir)
+	if w.seen[at] || w.skip[dir] || IsSystem(dir) {
 		w.memory.open = true // what is below is not known here
 		return nil, nil
 	}
@@ -124,7 +131,7 @@ func (w *Walk) Visit(dir string) (dirs, others []string) {
 		w.meet(bound)
 		return nil, nil
 	}
-	w.seen[dir] = true
+	w.seen[at] = true
 	return w.Entries(dir)
 }
 

@@ -131,7 +131,7 @@ func (w *openedWheel) checkRecord(in *ecosystem.Inside) (gaps, error) {
 		if m.Mode.IsRegular() {
 			inside(in, m.Path, w.info, head)
 		}
-		line, listed := list.take(m.Path, &found)
+		line, listed := w.take(list, m.Path, &found)
 		if name, inside := strings.CutPrefix(m.Path, w.info+"/"); inside && unlisted(name) {
 			return nil
 		}

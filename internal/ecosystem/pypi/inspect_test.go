@@ -118,6 +118,7 @@ func TestGapsOfARecord(t *testing.T) {
 		"the metadata":            {foo().with("foo-1.0.dist-info/RECORD,,\n"), "has 2 files"},
 		"an empty RECORD":         {foo().with(""), "has 2 files"},
 		"absolute":                {foo("foo/a.py", "x", "foo/b.py", "y").with(own + recordLine("/foo/a.py", "x") + "\n" + recordLine("/foo/b.py", "y") + "\n"), `lists 2 files by absolute paths, such as "/foo/a.py"`},
+		"absolute, its own name":  {foo("Foo/a.py", "x").with(own + recordLine("/Foo/a.py", "x") + "\n"), `such as "/Foo/a.py"`},
 		"a name like a statement": {foo(`a"; all is well`, "x").with(own), `such as "a\"; all is well"`},
 	} {
 		got, err := inspectWheel(t, c.in)
@@ -147,6 +148,9 @@ func TestInspectWheelRefuses(t *testing.T) {
 		"an absolute line for another file":     {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("/foo/a.py", "2") + "\n" + own), "not the one that its RECORD lists"},
 		"an absolute line without a digest":     {foo("foo/a.py", "1").with(metadata + wheelText + "/foo/a.py,,\n" + own), "without a strong digest"},
 		"an absolute line beside the file's":    {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("foo/a.py", "1") + "\n" + recordLine("/foo/a.py", "1") + "\n" + own), "leads out of the wheel, in line 4"},
+		"an absolute line for a home":           {foo("home/agent/.ssh/config", "1").with(metadata + wheelText + recordLine("/home/agent/.ssh/config", "1") + "\n" + own), "leads out of the wheel, in line 3"},
+		"an absolute line for a workspace":      {foo("workspace/main.py", "1").with(metadata + wheelText + recordLine("/workspace/main.py", "1") + "\n" + own), "leads out of the wheel, in line 3"},
+		"an absolute line at the top":           {foo("foo", "1").with(metadata + wheelText + recordLine("/foo", "1") + "\n" + own), "leads out of the wheel, in line 3"},
 		"an absolute line with two slashes":     {foo("foo/a.py", "1").with(metadata + wheelText + recordLine("//foo/a.py", "1") + "\n" + own), "leads out of the wheel, in line 3"},
 		"a file that is not listed, and a line": {foo("foo/a.py", "1").with(metadata + wheelText + "foo/gone.py,,\n" + own), "does not have, in line 3"},
 		"another file":                          {foo().with(recordLine("foo-1.0.dist-info/METADATA", other) + "\n" + wheelText), "not the one that its RECORD lists"},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 const maxRecord = 64 << 20
@@ -78,7 +79,8 @@ func strange(r rune) bool {
 }
 
 // gaps are what a RECORD does not say as it should, and what pip and uv make up for alike: they
-// install the files of the wheel, and write a RECORD of their own of what they installed.
+// install the files of the wheel, and write those into the RECORD of the installation. Lines with
+// absolute paths stay in pip's beside them.
 type gaps struct {
 	unlisted named // that it does not list
 	rooted   named // that it lists by a path that begins with a slash
@@ -98,10 +100,13 @@ func (n *named) add(path string) {
 }
 
 // take is the line of a file of the wheel, which is in the list no longer. A line that says
-// where the file lies below the root of the disk is one, too, unless another has its place.
-func (list record) take(name string, found *gaps) (recorded, bool) {
+// where the file lies below the root of the disk is one, too, unless another has its place, if
+// the file lies in a directory with the wheel's own name. pip keeps such lines and, outside of a
+// virtual environment, removes what they name when it uninstalls or upgrades: a wheel that
+// could say /home/... or /workspace/... there would remove others' files, and no code of it would have run.
+func (w *openedWheel) take(list record, name string, found *gaps) (recorded, bool) {
 	line, listed := list[name]
-	if !listed {
+	if !listed && w.isOwn(name) {
 		if line, listed = list["/"+name]; listed {
 			found.rooted.add(name)
 			name = "/" + name
@@ -111,6 +116,18 @@ func (list record) take(name string, found *gaps) (recorded, bool) {
 	return line, listed
 }
 
+// isOwn tells whether a file lies in a directory that has the name of the wheel's distribution
+// or of its description.
+func (w *openedWheel) isOwn(name string) bool {
+	top, _, below := strings.Cut(name, "/")
+	if !below || top == w.info {
+		return below
+	}
+	ref, ok := pkgref.ParseDistInfo(w.info)
+	own, err := pkgref.CanonicalName(pkgref.Python, top)
+	return ok && err == nil && own == ref.Name
+}
+
 // findings tell of the gaps.
 func (g gaps) findings() []string {
 	var list []string
@@ -118,7 +135,7 @@ func (g gaps) findings() []string {
 		list = append(list, fmt.Sprintf("the wheel has %d files that its RECORD does not list, such as %q; pip and uv install them like the others", g.unlisted.count, masking.Cut(g.unlisted.first, 100)))
 	}
 	if g.rooted.count > 0 {
-		list = append(list, fmt.Sprintf("the wheel's RECORD lists %d files by absolute paths, such as %q; pip and uv install them where the wheel has them", g.rooted.count, masking.Cut("/"+g.rooted.first, 100)))
+		list = append(list, fmt.Sprintf("the wheel's RECORD lists %d files by absolute paths, such as %q; pip and uv install them where the wheel has them, and outside of a virtual environment pip also removes those paths when it uninstalls", g.rooted.count, masking.Cut("/"+g.rooted.first, 100)))
 	}
 	return list
 }

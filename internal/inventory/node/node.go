@@ -73,7 +73,7 @@ func nodeModules(w *inventory.Walk, dir string) {
 		case child == ".pnpm":
 			releases, _ := w.Visit(path)
 			for _, release := range releases {
-				nodeModules(w, filepath.Join(path, release, "node_modules"))
+				nested(w, filepath.Join(path, release))
 			}
 		case strings.HasPrefix(child, "."): // .bin and what tools keep for themselves
 		default:
@@ -95,6 +95,12 @@ func nodePackage(w *inventory.Walk, dir, name string) {
 		return
 	}
 	w.Add(found)
+	nested(w, dir)
+}
+
+// nested takes the packages of the node_modules in a directory. A link of that name is none: it
+// may lead back to where it lies.
+func nested(w *inventory.Walk, dir string) {
 	if dirs, _ := w.Entries(dir); slices.Contains(dirs, "node_modules") {
 		nodeModules(w, filepath.Join(dir, "node_modules"))
 	}

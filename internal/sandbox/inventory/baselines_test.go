@@ -43,6 +43,20 @@ func TestPagesArePutTogether(t *testing.T) {
 	}
 }
 
+// TestBoundsThatAreMadeUp: each bound that a guest says that its list met is told once, and all that
+// it makes up are one, which leaves room for the others.
+func TestBoundsThatAreMadeUp(t *testing.T) {
+	said := []channel.InventoryBound{channel.BoundTime}
+	for i := range 1000 {
+		said = append(said, channel.InventoryBound(strings.Repeat("x", i)))
+	}
+	said = append(said, channel.BoundPath, channel.BoundTime)
+	got, err := fetch(channel.InventoryAsk{}, guest(func(channel.InventoryAsk) channel.Inventory { return channel.Inventory{Bounds: said} }).call)
+	if want := []channel.InventoryBound{channel.BoundTime, "", channel.BoundPath}; err != nil || !slices.Equal(got.Bounds, want) {
+		t.Errorf("told are %d bounds: %.200q, %v", len(got.Bounds), got.Bounds, err)
+	}
+}
+
 // TestLyingGuests: what has no end, or does not fit together, is refused whole.
 func TestLyingGuests(t *testing.T) {
 	one := []channel.InstalledPackage{{Name: "x"}}

@@ -173,7 +173,7 @@ func TestFreezeRefuses(t *testing.T) {
 	s.launch("box", "guest")
 	s.launch("dead", "guest")
 	s.must(s.Kill(t.Context(), "dead"))
-	s.starter("loose")
+	loose := s.starter("loose")
 	for name, tt := range map[string]struct {
 		freeze Freeze
 		want   error
@@ -209,6 +209,7 @@ func TestFreezeRefuses(t *testing.T) {
 	if !s.get("box").Frozen {
 		t.Error("a refused thaw thawed")
 	}
+	s.must(s.Track(t.Context(), "loose", identified(loose))) // so that its processes end with the test
 }
 
 // TestKillDuringAFreeze: it ends the step that runs, and all that waits.

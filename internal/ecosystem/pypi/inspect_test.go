@@ -111,13 +111,13 @@ func TestGapsOfARecord(t *testing.T) {
 		want string
 	}{
 		"none":                    {foo("foo.py", "x").recorded(), ""},
-		"a module":                {foo("foo.py", "x").with(own), `has 1 files that its RECORD does not list, such as "foo.py"`},
-		"two of three":            {foo("a.py", "x", "b.py", "y", "c.py", "z").with(own + recordLine("b.py", "y") + "\n"), `has 2 files that its RECORD does not list, such as "a.py"`},
+		"a module":                {foo("foo.py", "x").with(own), `does not list all of its files (not 1 of them, such as "foo.py")`},
+		"two of three":            {foo("a.py", "x", "b.py", "y", "c.py", "z").with(own + recordLine("b.py", "y") + "\n"), `does not list all of its files (not 2 of them, such as "a.py")`},
 		"in a scheme":             {foo("foo-1.0.data/scripts/run", "x").with(own), "does not list"},
 		"of the description":      {foo("foo-1.0.dist-info/entry_points.txt", "").with(own), "does not list"},
-		"the metadata":            {foo().with("foo-1.0.dist-info/RECORD,,\n"), "has 2 files"},
-		"an empty RECORD":         {foo().with(""), "has 2 files"},
-		"absolute":                {foo("foo/a.py", "x", "foo/b.py", "y").with(own + recordLine("/foo/a.py", "x") + "\n" + recordLine("/foo/b.py", "y") + "\n"), `lists 2 files by absolute paths, such as "/foo/a.py"`},
+		"the metadata":            {foo().with("foo-1.0.dist-info/RECORD,,\n"), "not 2 of them"},
+		"an empty RECORD":         {foo().with(""), "not 2 of them"},
+		"absolute":                {foo("foo/a.py", "x", "foo/b.py", "y").with(own + recordLine("/foo/a.py", "x") + "\n" + recordLine("/foo/b.py", "y") + "\n"), `lists files by absolute paths (2 of them, such as "/foo/a.py")`},
 		"absolute, its own name":  {foo("Foo/a.py", "x").with(own + recordLine("/Foo/a.py", "x") + "\n"), `such as "/Foo/a.py"`},
 		"a name like a statement": {foo(`a"; all is well`, "x").with(own), `such as "a\"; all is well"`},
 	} {

@@ -81,9 +81,7 @@ files and processes.`,
   cofferdam create --snapshot warm --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
-			return flags.create(ctx)
+			return flags.create(cmd.Context())
 		},
 	}
 	flags.registerCreate(cmd)
@@ -110,11 +108,13 @@ func (f *createFlags) registerCreate(cmd *cobra.Command) {
 }
 
 func (f *createFlags) create(ctx context.Context) error {
-	req, err := f.request()
+	req, err := f.request() // may ask a person, whom Ctrl-C must get out of it
 	if err != nil {
 		return err
 	}
 	tellOutside(showing(req.Mounts), ui.NewStderr(os.Stderr).Say)
+	ctx, stop := interruptible(ctx)
+	defer stop()
 	c, err := connect(ctx)
 	if err != nil {
 		return err

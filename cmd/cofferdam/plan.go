@@ -138,7 +138,7 @@ func (p *planner) run(ctx context.Context) error {
 		return err
 	}
 	if p.lock != nil {
-		if err := p.writeLock(made, docs, result); err != nil {
+		if err := p.writeLock(ctx, made, docs, result); err != nil {
 			return err
 		}
 	}

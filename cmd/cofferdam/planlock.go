@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,7 +58,7 @@ func newLockTarget(cwd, shown string, resolver installer.Resolver, yes bool) (*l
 
 // writeLock writes the lockfile, unless the plan has what the gateway never
 // showed: nobody could vouch for that.
-func (p *planner) writeLock(made api.Plan, docs installer.Documents, result installer.Result) error {
+func (p *planner) writeLock(ctx context.Context, made api.Plan, docs installer.Documents, result installer.Result) error {
 	for _, r := range made.Releases {
 		if r.Effect == plan.EffectError {
 			p.stderr.Say("%s is not written: the plan has errors", p.lock.shown)
@@ -71,7 +72,7 @@ func (p *planner) writeLock(made api.Plan, docs installer.Documents, result inst
 	if err != nil {
 		return &exitError{code: exitFailure, err: err}
 	}
-	if p.lock.exists && !p.lock.yes && !ui.Agrees(fmt.Sprintf("%s exists; overwrite it?", ui.Printable(p.lock.shown))) {
+	if p.lock.exists && !p.lock.yes && !ui.AgreesWithin(ctx, fmt.Sprintf("%s exists; overwrite it?", ui.Printable(p.lock.shown))) {
 		p.stderr.Say("%s is left as it is", p.lock.shown)
 		return nil
 	}

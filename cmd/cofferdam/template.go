@@ -110,7 +110,7 @@ func builtTemplate(ctx context.Context, c *client.Client, name string, verbose b
 
 // buildsMissing asks a person at the terminal whether to build the template for which a sandbox was
 // refused, because it is not there yet, and does so. false: it is refused for something else, nobody
-// is there, or the person says no.
+// is there, or the person says no. An end of ctx is its cause.
 func buildsMissing(ctx context.Context, c *client.Client, name string, refused error) (built bool, err error) {
 	if client.StatusOf(refused) != http.StatusConflict || name == "" || !ui.CanAsk() {
 		return false, nil
@@ -118,8 +118,8 @@ func buildsMissing(ctx context.Context, c *client.Client, name string, refused e
 	if _, err := c.Template(ctx, name); client.StatusOf(err) != http.StatusConflict {
 		return false, nil // it is there, or unknown: that was not the reason
 	}
-	if !ui.Agrees(fmt.Sprintf("the template %s is not built yet; build it now (once, a minute or two)?", ui.Printable(name))) {
-		return false, nil
+	if !ui.AgreesWithin(ctx, fmt.Sprintf("the template %s is not built yet; build it now (once, a minute or two)?", ui.Printable(name))) {
+		return false, context.Cause(ctx)
 	}
 	_, err = builtTemplate(ctx, c, name, false)
 	return err == nil, err

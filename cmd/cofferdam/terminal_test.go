@@ -319,6 +319,9 @@ func TestAMissingTemplateIsOffered(t *testing.T) {
 	if screen := asked("n\r").ends(2); !strings.Contains(screen, command) || strings.Contains(screen, "it ran") {
 		t.Errorf("after a no:\n%s", screen)
 	}
+	if screen := asked("\x03").ends(130); strings.Contains(screen, "it ran") {
+		t.Errorf("after Ctrl-C:\n%s", screen)
+	}
 	if screen := piped(t, "--template", unbuilt, "--", "echo", "it", "ran").ends(2); !strings.Contains(screen, command) || strings.Contains(screen, question) {
 		t.Errorf("where nobody is asked:\n%s", screen)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -48,6 +49,7 @@ func watchLoad(opts Options, sandboxes *sandbox.Manager) func() telemetry.Load {
 	for name, dir := range map[string]string{"snapshots": p.Snapshots(), "cache": p.Cache(), "frozen": p.Frozen(), "templates": p.Templates()} {
 		dirs[name] = &sizeOf{dir: dir}
 	}
+	var told sync.Once // a scrape comes four times a minute
 	return func() telemetry.Load {
 		load := sandboxes.Load()
 		out := telemetry.Load{
@@ -58,7 +60,7 @@ func watchLoad(opts Options, sandboxes *sandbox.Manager) func() telemetry.Load {
 		}
 		pressures, err := hostload.ReadPressure(pressureDir)
 		if err != nil {
-			opts.Log.Warn("the host's pressure can't be read", "err", err)
+			told.Do(func() { opts.Log.Warn("the host's pressure can't be read; this is said once", "err", err) })
 		}
 		for resource, p := range pressures {
 			out.Pressure[resource] = telemetry.Pressure(p)
@@ -100,14 +102,19 @@ func (s *sizeOf) bytes() (total int64, known bool) {
 
 func (s *sizeOf) add() {
 	var total int64
+	added := false
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.last, s.known, s.adding, s.taken = total, true, false, time.Now()
+		s.adding, s.taken = false, time.Now()
+		if added {
+			s.last, s.known = total, true
+		}
 	}()
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
-		return // it is not there yet
+		added = errors.Is(err, fs.ErrNotExist) // it is not there yet; else nothing is known anew
+		return
 	}
 	defer func() { _ = root.Close() }()
 	// What is renamed or removed meanwhile is counted the next time, and what is behind a bound not at
@@ -121,12 +128,14 @@ func (s *sizeOf) add() {
 		}
 		return nil
 	})
+	added = true
 }
 
 // addedUp bounds how much of a directory is looked at.
 func addedUp() treewalk.Bounds {
 	b := treewalk.Usual()
 	b.Entries *= 10
+	b.Names *= 10 // they are counted, and not kept
 	return b
 }
 

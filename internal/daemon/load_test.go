@@ -38,7 +38,10 @@ func TestPromisable(t *testing.T) {
 // TestSizesAreAddedUpBeside: whoever asks does not wait, and is told of no sum before there is
 // one; one that is kept is believed for a while.
 func TestSizesAreAddedUpBeside(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	put := func(name string) {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
@@ -66,6 +69,21 @@ func TestSizesAreAddedUpBeside(t *testing.T) {
 		synctest.Wait()
 		if n, _ := s.bytes(); n != 2<<20 {
 			t.Errorf("it was not added up anew: %d", n)
+		}
+		if err := os.Rename(dir, dir+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(sizeKept)
+		s.bytes()
+		synctest.Wait()
+		if n, known := s.bytes(); n != 2<<20 || !known {
+			t.Errorf("of a directory that can't be looked at: %d, %t", n, known)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
 		}
 		gone := &sizeOf{dir: filepath.Join(dir, "missing")}
 		gone.bytes()

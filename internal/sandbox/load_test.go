@@ -40,7 +40,7 @@ func TestAFullHostMakesNoMore(t *testing.T) {
 				made <- s
 				return
 			}
-			category(t, err, fault.ErrExhausted, "this host is full: its sandboxes are promised 6144 MiB of memory")
+			category(t, err, fault.ErrExhausted, "this host is full", "overcommit.memory")
 			refused.Add(1)
 		})
 	}

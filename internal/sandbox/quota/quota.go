@@ -82,28 +82,36 @@ func (b *Book) promised() (sum Share) {
 	return sum
 }
 
-// MayPromise tells whether the host may promise so much more: nil, or fault.ErrExhausted.
+// MayPromise tells whether the host may promise so much more: nil, or fault.ErrExhausted, which says
+// how much it has promised and is for the operator alone.
 func (b *Book) MayPromise(more Share) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.mayPromise(more)
+	return b.mayPromise(more, true)
 }
 
-// mayPromise needs mu.
-func (b *Book) mayPromise(more Share) error {
+// mayPromise needs mu. Whoever asks for a sandbox, and a guest for which one would be made, is not told what the
+// others have together: it would see what they begin and end, to the MiB.
+func (b *Book) mayPromise(more Share, operator bool) error {
 	has := b.promised()
 	const full = "this host is full: its sandboxes are promised %s, with this one they would be %s, and overcommit.%s allows %s; end or pause one, or wait until one ends"
+	var what, have, want, most string
 	switch {
 	case b.host.MemoryBytes > 0 && more.MemoryBytes > b.host.MemoryBytes:
 		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.memory allows this host's sandboxes %s together", size(more.MemoryBytes, "memory"), size(b.host.MemoryBytes, "memory"))
 	case b.host.CPU > 0 && more.CPU > b.host.CPU+1e-9:
 		return fault.Exhausted(0, "the sandbox asks for %s, and overcommit.cpu allows this host's sandboxes %s together", cores(more.CPU), cores(b.host.CPU))
 	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > b.host.MemoryBytes:
-		return fault.Exhausted(whenFull, full, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), "memory", size(b.host.MemoryBytes, "memory"))
+		what, have, want, most = "memory", size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), size(b.host.MemoryBytes, "memory")
 	case b.host.CPU > 0 && has.CPU+more.CPU > b.host.CPU+1e-9: // sums of decimal fractions
-		return fault.Exhausted(whenFull, full, cores(has.CPU), cores(has.CPU+more.CPU), "cpu", cores(b.host.CPU))
+		what, have, want, most = "cpu", cores(has.CPU), cores(has.CPU+more.CPU), cores(b.host.CPU)
+	default:
+		return nil
 	}
-	return nil
+	if !operator {
+		return fault.Exhausted(whenFull, "this host is full: overcommit.%s allows no other sandbox now; end or pause one, or wait until one ends", what)
+	}
+	return fault.Exhausted(whenFull, full, have, want, what, most)
 }
 
 // whenFull is when to ask a full host again. Nobody knows when a sandbox ends.
@@ -115,7 +123,7 @@ const whenFull = 30 * time.Second
 func (b *Book) Take(id string, s Share, q token.Quota) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.mayPromise(s); err != nil {
+	if err := b.mayPromise(s, false); err != nil {
 		return err
 	}
 	if s.Token != "" {
@@ -166,7 +174,7 @@ func (b *Book) Wake(id string, q token.Quota) error {
 		return nil
 	}
 	more := Share{Token: h.Token, CPU: h.CPU, MemoryBytes: h.MemoryBytes}
-	if err := b.mayPromise(more); err != nil {
+	if err := b.mayPromise(more, false); err != nil {
 		return err
 	}
 	if h.Token != "" {

@@ -32,7 +32,7 @@ func flagElsewhere(cmd *cobra.Command, typed string) string {
 	case "run volume", "run v":
 		return "--mount HOST:INSIDE[:rw] shows a directory"
 	case "run network", "run net":
-		return "a sandbox has no network; the policy's egress says which hosts the gateway passes on"
+		return "a sandbox has no network; the policy's network_allowlist names the hosts that it reaches through the gateway"
 	case "run it", "run interactive", "run tty", "run i", "run t":
 		return "a run has a terminal if this program has one"
 	case "allow yes":
@@ -41,25 +41,29 @@ func flagElsewhere(cmd *cobra.Command, typed string) string {
 	return ""
 }
 
-// nearestFlag is the one flag of a command that is at most two letters from what was typed,
-// or begins with it; "" if none is, or several are.
+// nearestFlag is the one flag of a command that is at most two letters from what was typed (one
+// from a short word, of which two are half), or begins with it; "" if none is, or several are.
 func nearestFlag(cmd *cobra.Command, typed string) string {
 	if len(typed) < 3 {
 		return ""
 	}
-	near, best := "", 3
+	near, most := "", 2
+	if len(typed) < 6 {
+		most = 1
+	}
+	best := most + 1
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
 		distance := lettersApart(f.Name, typed)
 		if strings.HasPrefix(f.Name, typed) {
-			distance = min(distance, 2)
+			distance = min(distance, most)
 		}
 		switch {
 		case distance < best:
 			near, best = f.Name, distance
-		case distance == best && best < 3:
+		case distance == best && best <= most:
 			near = ""
 		}
 	})

@@ -32,7 +32,8 @@ for, each with what it requires, and refuses everything else. It reads requireme
 pyproject.toml, setup.cfg, Pipfile, uv.toml, hatch.toml, package.json (or package.yaml),
 pnpm-workspace.yaml, go.mod and go.work in the current directory (or --project), with what
 they include and the members of their workspaces. A package of Python gets the range of versions
-that all these files give it, if they give one and no condition. Names that come from a directory, a repository or an address of your own are not
+that all these files give it, if they give one and no condition; one of requirements.txt only
+where no other client has a lockfile beside it. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
 

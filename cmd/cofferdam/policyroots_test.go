@@ -215,6 +215,11 @@ func TestRootsKeepTheProjectsOwnRange(t *testing.T) {
 		"with and without": {map[string]string{"requirements.txt": "requests>=2\n-r b.txt\n", "b.txt": "requests\n"}, ""},
 		"a build":          {map[string]string{"pyproject.toml": "[build-system]\nrequires=['hatchling>=1']\n[project]\nname='p'\ndependencies=['setuptools>=60']\n[project.optional-dependencies]\nx=['six<1']\n[dependency-groups]\ndev=['pytest<8']\n"}, "setuptools>=60"},
 		"built too":        {map[string]string{"pyproject.toml": "[build-system]\nrequires=['setuptools>=61']\n[project]\nname='p'\ndependencies=['setuptools>=60']\n"}, ""},
+		"a part's file":    {map[string]string{"pyproject.toml": "[project]\nname='p'\ndynamic=['dependencies', 'optional-dependencies']\n[tool.setuptools.dynamic]\ndependencies={file=['a.txt']}\noptional-dependencies={x={file=['x.txt']}}\n", "a.txt": "requests>=2\n", "x.txt": "-r y.txt\n", "y.txt": "six<1\n"}, "requests>=2"},
+		"a part in setup":  {map[string]string{"setup.cfg": "[options.extras_require]\nx = file: x.txt\n", "x.txt": "six<1\n"}, ""},
+		"PDM's override":   {map[string]string{"pyproject.toml": "[project]\nname='p'\ndependencies=['Requests>=2', 'rich>1']\n[tool.pdm.resolution.overrides]\nrequests='1.9'\n"}, "rich>1"},
+		"uv's override":    {map[string]string{"pyproject.toml": "[project]\nname='p'\ndependencies=['requests>=2', 'rich>1']\n[tool.uv]\noverride-dependencies=['requests==1.9']\n"}, "rich>1"},
+		"another's lock":   {map[string]string{"requirements.txt": "-r b.txt\n", "b.txt": "urllib3==1.26.5\n", "pyproject.toml": "[project]\nname='p'\ndependencies=['requests>=2']\n", "uv.lock": "version = 1\n"}, "requests>=2"},
 		"no range":         {map[string]string{"requirements.txt": "requests>=nothing\n"}, ""},
 		"npm":              {map[string]string{"package.json": `{"dependencies":{"express":"^4.19.2"}}`}, ""},
 	} {

@@ -65,7 +65,10 @@ func readRequirements(b *builder, data []byte) error {
 		}
 		bare = strings.TrimSuffix(bare, `\`)
 		words = appendWords(words, bare, line, open)
-		open = continued && bare != "" && !isBlank(bare[len(bare)-1])
+		if bare != "" {
+			open = !isBlank(bare[len(bare)-1])
+		}
+		open = open && continued
 		if len(words) > maxWords {
 			return b.wrong(line, "a requirement has more than %d parts", maxWords)
 		}

@@ -243,6 +243,8 @@ func TestAContinuedLineIsJoinedByNothing(t *testing.T) {
 		"a==1.0 \\\n--hash=sha256:{a256}":      true,
 		"a==1.0\\\n --hash=sha256:{a256}":      true,
 		"a==1.0\\\n\t--hash=sha256:{a256}":     true,
+		"a==1.0\\\n\\\n--hash=sha256:{a256}":   false,
+		"a==1.0 \\\n\\\n--hash=sha256:{a256}":  true,
 		"a==1.\\\n0 --hash=sha256:{a256}":      true,
 		"a==1.0 \\\n \\\n--hash=sha256:{a256}": true,
 	} {

@@ -234,6 +234,13 @@ func (w *Wants) AddRange(name, among, file string, line int) {
 	w.roots = append(w.roots, Root{Name: name, File: file, Line: line})
 }
 
+// Override notes that a name, if it is a root, may have other versions than those that who asks for it gives.
+func (w *Wants) Override(name string) {
+	if folded, ok := w.fold(name); ok && len(w.ranges) <= maxRoots {
+		w.ranges[folded] = ""
+	}
+}
+
 // LeaveOut notes what is no root.
 func (w *Wants) LeaveOut(file string, line int, text, why string) {
 	l := LeftOut{file, line, text, why}

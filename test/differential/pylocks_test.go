@@ -123,7 +123,8 @@ func TestPythonLockfilesAreReadAsTheirClientsDo(t *testing.T) {
 		}},
 	} {
 		read, refused, theirsRefused := 0, 0, 0
-		for range rounds(format.many, 100*format.many) {
+		many := rounds(format.many, 100*format.many)
+		for range many {
 			files := format.make()
 			theirs := reader.readPython(t, format.tool, files)
 			text := files[format.file]
@@ -146,8 +147,8 @@ func TestPythonLockfilesAreReadAsTheirClientsDo(t *testing.T) {
 				return
 			}
 		}
-		if t.Logf("%s: %d read, %d refused by us, %d by the client", format.tool, read, refused, theirsRefused); read < refused || read < theirsRefused {
-			t.Errorf("%s: most files are refused; the test says little", format.tool)
+		if t.Logf("%s: %d read, %d refused by us, %d by the client", format.tool, read, refused, theirsRefused); read < many/4 {
+			t.Errorf("%s: three of four files are refused; the test says little", format.tool)
 		}
 	}
 }

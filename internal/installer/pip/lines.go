@@ -12,7 +12,26 @@ import (
 
 // requirementsFormat reads requirements files, as pip does.
 func requirementsFormat() manifest.Format {
-	return manifest.Format{Name: RequirementsFile, Read: readRequirements}
+	return manifest.Format{Name: RequirementsFile, Read: func(w *manifest.Wants, m manifest.Text) error {
+		return readRequirements(w, m, !hasOtherLock(w))
+	}}
+}
+
+// requirementsOf reads those that another file names. holds: their ranges are those of all that is installed; those of a
+// part that not everybody installs are not.
+func requirementsOf(holds bool) manifest.Format {
+	return manifest.Format{Name: RequirementsFile, Read: func(w *manifest.Wants, m manifest.Text) error {
+		return readRequirements(w, m, holds)
+	}}
+}
+
+// hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not
+// held to the ranges of a requirements file. One that can't be read is there.
+func hasOtherLock(w *manifest.Wants) bool {
+	return slices.ContainsFunc([]string{"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml"}, func(name string) bool {
+		data, err := w.Look(name)
+		return err != nil || data != nil
+	})
 }
 
 // line is one of a requirements file, with those that a backslash joins to it.
@@ -55,10 +74,10 @@ func joined(text manifest.Text) (all []line) {
 // optionsOfALine are those that may follow a requirement, and begin what says nothing of its name.
 var optionsOfALine = regexp.MustCompile(`\s--?[A-Za-z]`)
 
-func readRequirements(w *manifest.Wants, m manifest.Text) error {
+func readRequirements(w *manifest.Wants, m manifest.Text, holds bool) error {
 	for _, l := range joined(m) {
 		if strings.HasPrefix(l.text, "-") {
-			if err := readOptions(w, m, l, requirementsFormat()); err != nil {
+			if err := readOptions(w, m, l, requirementsOf(holds)); err != nil {
 				return err
 			}
 			continue
@@ -81,7 +100,7 @@ func readRequirements(w *manifest.Wants, m manifest.Text) error {
 			leaveOut(w, m.File, l.number, text, why)
 			continue
 		}
-		noteRange(w, m.File, l.number, text)
+		noteAmong(w, m.File, l.number, text, holds)
 	}
 	return nil
 }

@@ -215,10 +215,12 @@ func (p pyprojectReader) sources() {
 		if text, is := overrides[name].(string); is && strings.ContainsAny(text, ":/@") {
 			why = "it comes from an address, so its name is not allowed from the registry"
 		}
-		if why != "" {
-			p.w.Keep(name)
-			p.w.LeaveOut(p.m.File, p.m.LineOf("overrides", name), name, why)
+		if why == "" {
+			p.w.Override(name)
+			continue
 		}
+		p.w.Keep(name)
+		p.w.LeaveOut(p.m.File, p.m.LineOf("overrides", name), name, why)
 	}
 }
 
@@ -252,8 +254,10 @@ func (p pyprojectReader) dynamic() error {
 	from := p.document.Tool.Setuptools.Dynamic
 	for _, name := range p.document.Project.Dynamic {
 		var tables []any
+		format := requirementsOf(false)
 		switch name {
 		case "dependencies":
+			format = requirementsFormat()
 			tables = []any{from.Dependencies}
 		case "optional-dependencies":
 			tables = slices.Collect(maps.Values(from.Optional))
@@ -264,7 +268,7 @@ func (p pyprojectReader) dynamic() error {
 			p.leaveOut("dynamic", name, "the project's build makes them up, which is a program that is not run here")
 		}
 		for _, table := range tables {
-			if err := p.files(table); err != nil {
+			if err := p.files(table, format); err != nil {
 				return err
 			}
 		}
@@ -272,7 +276,7 @@ func (p pyprojectReader) dynamic() error {
 	return nil
 }
 
-func (p pyprojectReader) files(table any) error {
+func (p pyprojectReader) files(table any, format manifest.Format) error {
 	entries, _ := table.(map[string]any)
 	var names []string
 	switch file := entries["file"].(type) {
@@ -286,7 +290,7 @@ func (p pyprojectReader) files(table any) error {
 		}
 	}
 	for _, name := range names {
-		found, err := p.w.Include(requirementsFormat(), path.Join(path.Dir(p.m.File), name))
+		found, err := p.w.Include(format, path.Join(path.Dir(p.m.File), name))
 		if err != nil {
 			return err
 		}

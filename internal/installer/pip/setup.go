@@ -74,7 +74,7 @@ func setupValue(w *manifest.Wants, m manifest.Text, number int, value string) er
 		return nil
 	}
 	for file := range strings.SplitSeq(files, ",") {
-		found, err := w.Include(requirementsFormat(), path.Join(path.Dir(m.File), strings.TrimSpace(file)))
+		found, err := w.Include(requirementsOf(false), path.Join(path.Dir(m.File), strings.TrimSpace(file)))
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,10 @@
 package pip
 
 import (
-	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
@@ -378,24 +375,4 @@ func extrasOf(entry any) string {
 		return ""
 	}
 	return "[" + strings.Join(names, ",") + "]"
-}
-
-func pipfileFormat() manifest.Format {
-	return manifest.Format{Name: "Pipfile", Read: func(w *manifest.Wants, m manifest.Text) error {
-		var document map[string]any
-		if err := toml.Unmarshal(m.Data, &document); err != nil {
-			return err
-		}
-		x := indexes{w, m}
-		x.setting([]string{"Pipfile", "source"}, document["source"])
-		w.SearchText(m, sign())
-		for _, section := range slices.Sorted(maps.Keys(document)) {
-			table, is := document[section].(map[string]any)
-			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {
-				continue
-			}
-			pyprojectReader{w: w, m: m}.named(fmt.Sprintf("[%s]", section), table)
-		}
-		return nil
-	}}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Overcommit says how much more than the host has the sandboxes may be promised together.
-// What would be more is refused.
+// A sandbox that would be more is refused.
 type Overcommit struct {
 	// Memory is how many times the host's memory the limits of all sandboxes that run may be, such as 2; absent: any number.
 	Memory float64 `yaml:"memory"`

@@ -117,7 +117,7 @@ func (s *sizeOf) add() {
 		return
 	}
 	defer func() { _ = root.Close() }()
-	// What is renamed or removed meanwhile is counted the next time, and what is behind a bound not at
+	// Files that are renamed or removed meanwhile count the next time, and those behind a bound not at
 	// all: the gateway writes the cache.
 	_ = treewalk.WalkRoot(context.Background(), root, addedUp(), func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

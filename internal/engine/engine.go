@@ -109,8 +109,8 @@ type Limits struct {
 	Pids        int     `json:"pids"`       // guest processes; the engine adds its own overhead
 }
 
-// SharedMemory is the size of /dev/shm in bytes: half of the memory, which is Linux's own default. What is
-// written there counts as memory.
+// SharedMemory is the size of /dev/shm in bytes: half of the memory, which is Linux's own default. Files
+// there count as memory.
 func (l Limits) SharedMemory() int64 { return l.MemoryBytes / 2 }
 
 // Owner says which host user the sandbox's default user stands for: files on

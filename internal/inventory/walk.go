@@ -15,7 +15,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 )
 
-// bounds of one inventory. What lies past them is left out, and the result says which were met.
+// bounds of one inventory. Anything past them is left out, and the result says which were met.
 type bounds struct {
 	directories, packages, bytes, path int
 }

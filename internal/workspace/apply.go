@@ -116,7 +116,7 @@ func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
 	return nil
 }
 
-// bring brings over one change. What is new belongs to the owner of the directory that it is in.
+// bring brings over one change. A new file belongs to the owner of the directory that it is in.
 func bring(original *hostpath.Path, copied *os.Root, c Change) error {
 	in, err := openPlace(original, path.Dir(c.Path))
 	if err != nil {

@@ -78,8 +78,8 @@ func (f field) ownedBy(t *testing.T, owner int, kind string) []engine.Mount {
 	return []engine.Mount{shown(f.data, "/data")}
 }
 
-// checkShown looks at a place as the host's root, as whom the sandbox's user acts. What root overrides with its
-// rights it does not override for a file whose owner has no name in the mount.
+// checkShown looks at a place as the host's root, as whom the sandbox's user acts. Root's rights
+// do not reach a file whose owner has no name in the mount.
 func (f field) checkShown(t *testing.T, at string, owner int, kind string) {
 	t.Helper()
 	var st unix.Stat_t

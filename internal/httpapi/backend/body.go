@@ -42,8 +42,8 @@ func ReadJSON(r *http.Request, most int64, v any) (empty bool, err error) {
 
 // CheckText refuses JSON with text that no decoder can give as it is: bytes that are no UTF-8, and
 // halves of surrogate pairs, for which encoding/json puts U+FFFD without a word: another name,
-// argument or value. Each wire whose decoder does that asks here first; ReadJSON's does not. What else
-// is wrong with data is for its decoder to say.
+// argument or value. Each wire whose decoder does that asks here first; ReadJSON's does not. Other
+// faults of data are for its decoder to tell.
 func CheckText(data []byte) error {
 	value, twice := jsontext.Value(data), jsontext.AllowDuplicateNames(true)
 	if value.IsValid(twice) || !value.IsValid(twice, jsontext.AllowInvalidUTF8(true)) {

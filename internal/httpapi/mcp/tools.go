@@ -29,7 +29,7 @@ func (h hints) annotations() *sdk.ToolAnnotations {
 	}
 }
 
-// tool adds one: what it takes is its schema. What it gives is one text of JSON, and nothing else:
+// tool adds one: what it takes is its schema. It gives one text of JSON, and nothing else:
 // every client reads that, while of a text and a structured result some read the one, some the
 // other, and some both (decision 119). So no schema says what it gives.
 func tool[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (Out, error)) {

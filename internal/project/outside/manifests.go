@@ -32,7 +32,7 @@ func (f *finder) manifests(files manifest.Files) {
 }
 
 // mostLooks bounds how often something is looked at for one manifest before each start: a workspace may be all directories
-// below the project. What lies beyond counts as not there.
+// below the project. Anything beyond counts as not there.
 const mostLooks = 1000
 
 // sparing are files of which so many are looked at, and no more.

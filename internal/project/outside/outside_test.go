@@ -282,7 +282,7 @@ func TestAProjectByALink(t *testing.T) {
 	}
 }
 
-// TestStrangersNamesGetNoFlag: a project's files may name anything. What does not belong to it gets no flag, and no name
+// TestStrangersNamesGetNoFlag: a project's files may name anything. A directory that does not belong to it gets no flag, and no name
 // makes two lines, or reaches a terminal as it is.
 func TestStrangersNamesGetNoFlag(t *testing.T) {
 	secret := map[string]string{"secret/id": "key"}

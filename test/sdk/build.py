@@ -98,7 +98,7 @@ ok("status")
 
 made = Template.assign_tags(NAME + ":v1", ["stable", "latest"])
 assert made.build_id == built.build_id and made.tags == ["stable", "latest"], made
-again = Template.build(Template().from_template(NAME).apt_install(["jq", "plocate"], no_install_recommends=True).run_cmd("cat greeting > second"), NAME + ":v2")
+again = Template.build(Template().from_template(NAME).apt_install(["gawk", "plocate"], no_install_recommends=True).run_cmd("cat greeting > second"), NAME + ":v2")
 tags = {t.tag: t.build_id for t in Template.get_tags(NAME)}
 assert tags == {"default": built.build_id, "v1": built.build_id, "stable": built.build_id, "v2": again.build_id}, tags
 Template.remove_tags(NAME, ["v1", "stable"])
@@ -111,14 +111,14 @@ for bad in (":x", NAME + ":", "a b"):
         assert "not valid" in str(err), err
 box = Sandbox.create(NAME + ":v2")
 assert box.commands.run("cat second; cat folder 2>&1 || true").stdout.startswith("good day")
-assert box.commands.run("echo '{\"a\": [1, 2]}' | jq -c .a && ls -A /var/cache | grep packages || true").stdout == "[1,2]\n"
+assert box.commands.run("gawk 'BEGIN { print 1 + 1 }' && ls -A /var/cache | grep packages || true").stdout == "2\n"
 agent = box.commands.run("stat -c '%U:%G %a' /usr/bin/plocate; plocate --version | head -1 | cut -c1-7; grep Cap /proc/self/status | tr -d '\\n\\t'; chown 7:8 $(mktemp) 2>&1 || true", user="root")
 assert agent.stdout.startswith("root:plocate 2755\nplocate\n" + "".join(f"Cap{n}:{'0' * 16}" for n in ("Inh", "Prm", "Eff", "Bnd", "Amb"))) and "not permitted" in agent.stdout, agent
 box.kill()
 listed = subprocess.run([os.environ["COFFERDAM"], "snapshots", "list", "--json"], capture_output=True, text=True, check=True)
 ledgers = [{p["name"]: p for p in s["system"]} for s in json.loads(listed.stdout) if s.get("system")]
-assert len(ledgers) == 1 and {"jq", "libjq1", "plocate"} <= set(ledgers[0]), listed.stdout
-assert len(ledgers[0]["jq"]["sha256"]) == 64 and ledgers[0]["jq"]["version"], ledgers
+assert len(ledgers) == 1 and {"gawk", "libsigsegv2", "plocate"} <= set(ledgers[0]), listed.stdout
+assert len(ledgers[0]["gawk"]["sha256"]) == 64 and ledgers[0]["gawk"]["version"], ledgers
 ok("tags, and a template of a template")
 
 broken = NAME + "-broken"

@@ -29,7 +29,7 @@ func TestBuildsOfADaemon(t *testing.T) {
 		}
 	}
 	for _, outcome := range []string{"served", "installed"} {
-		if text := d.records(t, "package", outcome); !strings.Contains(text, `"ecosystem":"debian","package_name":"jq"`) {
+		if text := d.records(t, "package", outcome); !strings.Contains(text, `"ecosystem":"debian","package_name":"gawk"`) {
 			t.Errorf("no record says that a package of the distribution was %s: %s", outcome, text)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
-// version tells a token nothing of where the installation is on its host.
+// version tells a token nothing of where the installation is on its host, nor at which of its addresses it listens: a
+// token gets the fields that are named here, so that a new one is not told by itself.
 func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
 	by, err := callerOf(r.Context())
 	if err != nil {
@@ -19,7 +20,7 @@ func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := s.cfg.Version
 	if !by.all() {
-		v.State, v.CAFile = "", ""
+		v = api.Version{Version: v.Version, PID: v.PID, Started: v.Started, Background: v.Background, URL: v.URL, Domain: v.Domain}
 	}
 	return writeJSON(w, r, http.StatusOK, v)
 }

@@ -28,8 +28,8 @@ type Listen struct {
 	// Domain is the name below which the ports of sandboxes are reached, as
 	// PORT-ID.domain; "": there are no such names.
 	Domain string `yaml:"domain"`
-	// Names are others under which clients reach the daemon, for the certificate
-	// that it makes itself.
+	// Names are others, or addresses, under which clients reach the daemon, for the
+	// certificate that it makes itself.
 	Names []string `yaml:"names"`
 	// MaxConnections is how many there may be at one time; 2,000.
 	MaxConnections int `yaml:"max_connections"`
@@ -112,6 +112,9 @@ func (l Listen) Check() error {
 	for _, name := range append([]string{l.Domain}, l.Names...) {
 		if bare, _, err := net.SplitHostPort(name); err == nil && hostName(bare) {
 			return fmt.Errorf(": write %q without a port: clients are told that of listen.address", name)
+		}
+		if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" && name != l.Domain {
+			continue // clients may know it by an address
 		}
 		if name != "" && !hostName(name) {
 			return fmt.Errorf(": %q is no host name", name)
@@ -223,13 +226,17 @@ func (l Listen) withDefaults() Listen {
 	return l
 }
 
-var hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var (
+	hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	// addressLabel is a last label that makes a name an address for clients which follow the URL standard.
+	addressLabel = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
+)
 
 // hostName admits names of at least two labels, in lower case: what a
 // certificate and a URL can carry.
 func hostName(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	if _, err := strconv.ParseUint(last, 10, 64); err == nil { // clients take 127.1 for an address
+	if addressLabel.MatchString(last) { // clients take 127.1 and box.0x7f for addresses, or for nothing
 		return false
 	}
 	if len(name) > 253 || !strings.Contains(name, ".") && name != "localhost" {

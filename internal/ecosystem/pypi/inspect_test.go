@@ -136,6 +136,19 @@ func TestGapsOfARecord(t *testing.T) {
 	}
 }
 
+// TestNoDistributionOwnsADirectoryOfTheRoot: a distribution may have the name of a directory in which others' files are.
+func TestNoDistributionOwnsADirectoryOfTheRoot(t *testing.T) {
+	for _, name := range []string{"foo", "selenium", "home", "root", "tmp", "opt", "srv", "var", "usr", "etc", "workspace", "Workspace", "data", "app"} {
+		metadata, info, module := "Metadata-Version: 2.1\nName: "+name+"\nVersion: 1.0\n", name+"-1.0.dist-info", name+"/main.py"
+		lines := recordLine(info+"/METADATA", metadata) + "\n" + recordLine(info+"/WHEEL", fooWheel) + "\n" + recordLine("/"+module, "x") + "\n" + info + "/RECORD,,\n"
+		file := ecosystem.File{Name: name + "-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel}
+		_, err := pypi.New().Inspect(file, nil, wheel(t, info+"/METADATA", metadata, info+"/WHEEL", fooWheel, module, "x", info+"/RECORD", lines))
+		if served := name == "foo" || name == "selenium"; served != (err == nil) || err != nil && !strings.Contains(err.Error(), "leads out of the wheel, in line 3") {
+			t.Errorf("a wheel of %s: %v", name, err)
+		}
+	}
+}
+
 func TestInspectWheelRefuses(t *testing.T) {
 	metadata, wheelText := recordLine("foo-1.0.dist-info/METADATA", fooMetadata)+"\n", recordLine("foo-1.0.dist-info/WHEEL", fooWheel)+"\n"
 	other := strings.Replace(fooMetadata, "1.0", "2.0", 1)

@@ -117,7 +117,7 @@ func (w *openedWheel) take(list record, name string, found *gaps) (recorded, boo
 }
 
 // isOwn tells whether a file lies in a directory that has the name of the wheel's distribution
-// or of its description.
+// or of its description, and that no system or project has at the top of its disk.
 func (w *openedWheel) isOwn(name string) bool {
 	top, _, below := strings.Cut(name, "/")
 	if !below || top == w.info {
@@ -125,7 +125,19 @@ func (w *openedWheel) isOwn(name string) bool {
 	}
 	ref, ok := pkgref.ParseDistInfo(w.info)
 	own, err := pkgref.CanonicalName(pkgref.Python, top)
-	return ok && err == nil && own == ref.Name
+	return ok && err == nil && own == ref.Name && !slices.Contains(rootDirectories(), own)
+}
+
+// rootDirectories are names that directories at the top of a disk have: those of the file system hierarchy
+// standard and of our templates, and those at which people commonly mount a project. A distribution may have any
+// of these names, and would own nothing below that directory.
+func rootDirectories() []string {
+	return []string{
+		"afs", "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "lost-found", "media", "mnt", "nix", "opt", "proc",
+		"root", "run", "sbin", "selinux", "snap", "srv", "sys", "tmp", "usr", "var",
+		"app", "apps", "build", "builds", "cache", "code", "content", "data", "github", "input", "output", "project", "projects", "repo", "shared",
+		"site", "source", "src", "volume", "volumes", "work", "workdir", "workspace", "workspaces",
+	}
 }
 
 // findings tell of the gaps.

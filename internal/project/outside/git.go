@@ -160,18 +160,18 @@ func (f *finder) borrowed(file string, repository *hostpath.Path, looked string)
 	}
 }
 
-// objects notes a directory of objects that is not shown.
+// objects notes a directory of objects that is not shown. It gets no flag: objects name no project back, and an agent that
+// may write to this one could have a person show the whole history of another.
 func (f *finder) objects(file, path, looked string) {
 	if f.shown(path, looked) {
 		return
 	}
-	part := Part{File: file, Path: path, Why: "that is no repository's directory of objects, and git has not all of its objects without it"}
+	part := Part{File: file + "/objects/info/alternates", Path: path, Why: "that is no repository's directory of objects, and git has not all of its objects without it"}
 	if of := open(filepath.Dir(path)); of != nil {
 		if filepath.Base(path) == "objects" && isRepository(of) {
-			part.Why, part.Flags = look+"git may lack objects without", []Flag{{Source: path, Destination: looked}}
+			part.Why = "it does not name this directory back, so that it may be another project's; git may lack objects without it"
 		}
 		of.Close()
 	}
-	part.File = file + "/objects/info/alternates"
 	f.add(part)
 }

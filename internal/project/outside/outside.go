@@ -7,6 +7,8 @@
 package outside
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,16 +176,46 @@ func has(dir *hostpath.Path, name string, of hostpath.Type) bool {
 	return true
 }
 
-// isHome tells of a directory in which somebody keeps everything, keys too, or which has this user's home in it.
+// isHome tells of a directory in which somebody keeps everything, keys too, or which has this user's home in it, by
+// whatever name it is reached.
 func isHome(path string) bool {
-	home, err := os.UserHomeDir()
-	if _, in := below(home, path); err == nil && in {
-		return true
-	}
 	dir := open(path)
 	if dir == nil {
 		return false
 	}
 	defer dir.Close()
-	return has(dir, ".ssh", hostpath.Dir)
+	return holdsHome(dir) || hasAny(dir, ".ssh")
+}
+
+// holdsHome tells whether a directory is this user's home, or above it.
+func holdsHome(dir *hostpath.Path) bool {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	at := open(home)
+	if at == nil {
+		return false
+	}
+	name := at.Name // without links
+	at.Close()
+	for ; ; name = filepath.Dir(name) {
+		if isAt(name, dir) {
+			return true
+		}
+		if name == filepath.Dir(name) {
+			return false
+		}
+	}
+}
+
+// hasAny tells whether a directory has a name, of whatever type, or can't be looked into.
+func hasAny(dir *hostpath.Path, name string) bool {
+	root, err := dir.Root()
+	if err != nil {
+		return true
+	}
+	defer func() { _ = root.Close() }()
+	_, err = root.Lstat(name)
+	return !errors.Is(err, fs.ErrNotExist)
 }

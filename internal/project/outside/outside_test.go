@@ -120,7 +120,7 @@ func kinds() map[string]struct {
 		k.lay = written(all)
 		return k
 	}
-	alternates := one(".git/objects/info/alternates leads to T/main/.git/objects, outside of /workspace: look whether it is this project's; git may lack objects without --mount T/main/.git/objects:T/main/.git/objects")
+	alternates := one(".git/objects/info/alternates leads to T/main/.git/objects, outside of /workspace: it does not name this directory back, so that it may be another project's; git may lack objects without it")
 	alternates.lay = func(t *testing.T, dir string) {
 		t.Helper()
 		repository(t, filepath.Join(dir, "main"))
@@ -324,6 +324,27 @@ func TestStrangersNamesGetNoFlag(t *testing.T) {
 			t.Helper()
 			t.Setenv("HOME", filepath.Join(dir, "all", "me"))
 			lay(t, dir, map[string]string{"all/me/go.mod": "", "all/package.json": "{}", "p/package.json": `{"dependencies":{"x":"file:../all"}}`, "p/go.mod": "module a\n\nreplace b => ../all/me\n"})
+		},
+		"this user's home, which is found by a link": func(t *testing.T, dir string) {
+			t.Helper()
+			t.Setenv("HOME", filepath.Join(dir, "home"))
+			lay(t, dir, map[string]string{"all/me/go.mod": "", "all/package.json": "{}", "p/package.json": `{"dependencies":{"x":"file:../all"}}`, "p/go.mod": "module a\n\nreplace b => ../all/me\n"})
+			if err := os.Symlink("all/me", filepath.Join(dir, "home")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a home whose keys are elsewhere": func(t *testing.T, dir string) {
+			t.Helper()
+			lay(t, dir, map[string]string{"me/package.json": "{}", "keys/id": "key", "p/package.json": `{"dependencies":{"x":"file:../me"}}`})
+			if err := os.Symlink("../keys", filepath.Join(dir, "me", ".ssh")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"another repository's objects": func(t *testing.T, dir string) {
+			t.Helper()
+			repository(t, filepath.Join(dir, "other"))
+			repository(t, filepath.Join(dir, "p"))
+			lay(t, dir, map[string]string{"p/.git/objects/info/alternates": dir + "/other/.git/objects\n"})
 		},
 		"control characters": func(t *testing.T, dir string) {
 			t.Helper()

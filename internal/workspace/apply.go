@@ -79,7 +79,7 @@ func (w *Workspace) Apply(ctx context.Context, changes []Change, force bool) (ap
 		case meanwhile != "" && !force:
 			err = fmt.Errorf("%s is left out: %s", printable.Name(c.Path), meanwhile)
 		default:
-			err = bring(dir, copied, c)
+			err = leftOut(c, bring(dir, copied, c))
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -106,21 +106,29 @@ func (w *Workspace) settle(original, copied *os.Root, c Change) []error {
 	}
 	here, err := original.Lstat(c.Path)
 	if err != nil {
-		return []error{err}
+		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", printable.Name(c.Path), err)}
 	}
 	there, err := copied.Lstat(c.Path)
 	if err != nil {
-		return []error{err}
+		return []error{fmt.Errorf("%s is brought over, and can't be looked at: %w", printable.Name(c.Path), err)}
 	}
 	w.list.Entries[c.Path] = Entry{Kind: c.Kind, Target: c.Target, Original: stampOf(here), Copy: stampOf(there)}
 	return nil
+}
+
+// leftOut has an error say which path is left out: a system call's own names the last element alone.
+func leftOut(c Change, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is left out: %w", printable.Name(c.Path), err)
 }
 
 // bring brings over one change. A new file belongs to the owner of the directory that it is in.
 func bring(original *hostpath.Path, copied *os.Root, c Change) error {
 	in, err := openPlace(original, path.Dir(c.Path))
 	if err != nil {
-		return fmt.Errorf("%s is left out: %w", printable.Name(c.Path), err)
+		return err
 	}
 	defer func() { _ = in.dir.Close() }()
 	name := path.Base(c.Path)
@@ -168,7 +176,7 @@ func bringFile(in place, copied *os.Root, c Change, fresh string) error {
 	defer func() { _ = from.Close() }()
 	info, err := from.Stat()
 	if err != nil || !c.Seen.same(stampOf(info)) {
-		return errors.Join(err, fmt.Errorf("%s is left out: the copy's was changed since it was listed; look at it again", printable.Name(c.Path)))
+		return errors.Join(err, errors.New("the copy's was changed since it was listed; look at it again"))
 	}
 	mode := fs.FileMode(0o666)
 	if c.Executable {

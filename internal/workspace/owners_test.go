@@ -54,6 +54,25 @@ func TestApplyGivesTheDirectorysOwner(t *testing.T) {
 	}
 }
 
+// TestApplySaysWhichPathIsLeftOut: files of one name lie in many directories.
+func TestApplySaysWhichPathIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"one/deep/name": "a", "two/deep/name": "a"})
+	w, err := workspace.Make(t.Context(), dir, filepath.Join(t.TempDir(), "w"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, w.Dir(), map[string]string{"one/deep/name": "b", "two/deep/name": "b"})
+	there := filepath.Join(dir, "two", "deep", "name") // a directory now, of which no file takes the place
+	if err := os.Remove(there); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string]string{"two/deep/name/x": "x"})
+	if said := apply(t, w, true, "."); len(said) != 1 || !strings.HasPrefix(said[0], "two/deep/name is left out: ") {
+		t.Errorf("which path is left out: %v", said)
+	}
+}
+
 // TestApplyFollowsNoLinkToAnotherOwner: a directory that has become a link is no place to bring anything over to, and what it
 // leads to keeps its owner.
 func TestApplyFollowsNoLinkToAnotherOwner(t *testing.T) {

@@ -42,13 +42,8 @@ type inputs struct{ *Data }
 // more. Each message is passed on before the next one is read, so that a command that takes nothing holds
 // its client back, and the daemon keeps one message. The command's input stays open.
 func (d inputs) streamInput(w http.ResponseWriter, r *http.Request) {
-	c := callOf(r)
-	inProto, err := checkStream(r)
-	if inProto {
-		c.codec = d.codecs[r.URL.Path]
-	}
-	if media, ok := errors.AsType[*unsupportedMedia](err); ok {
-		http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
+	c, served, err := d.beginStream(w, r)
+	if !served {
 		return
 	}
 	if err == nil {

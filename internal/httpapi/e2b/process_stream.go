@@ -25,17 +25,27 @@ type feed func(ctx context.Context, s *stream) error
 // errBroken: there is no end to tell of.
 var errBroken = errors.New("the sandbox ended")
 
+// beginStream is the call of a request for a stream, in the codec that it asks for. served is false where the request was
+// none of this protocol, and has its answer; err is for the stream's own end.
+func (d *Data) beginStream(w http.ResponseWriter, r *http.Request) (c *call, served bool, err error) {
+	c = callOf(r)
+	inProto, err := checkStream(r)
+	if inProto {
+		c.codec = d.codecs[r.URL.Path]
+	}
+	if media, ok := errors.AsType[*unsupportedMedia](err); ok {
+		http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
+		return c, false, nil
+	}
+	return c, true, err
+}
+
 // streaming serves a server-streaming call. When the sandbox is taken away the
 // connection breaks in the middle: that is what clients know it by.
 func (d *Data) streaming(open func(http.ResponseWriter, *call) (feed, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(r)
-		inProto, err := checkStream(r)
-		if inProto {
-			c.codec = d.codecs[r.URL.Path]
-		}
-		if media, ok := errors.AsType[*unsupportedMedia](err); ok {
-			http.Error(w, media.Error(), http.StatusUnsupportedMediaType)
+		c, served, err := d.beginStream(w, r)
+		if !served {
 			return
 		}
 		var run feed

@@ -32,7 +32,7 @@ func resolveSystem(ctx context.Context, name string) ([]netip.Addr, error) {
 	ask.Env = executable.SystemEnvironment()
 	out, err := ask.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 2 {
-		return nil, nil // it knows no such name
+		return nil, notAnswered(ctx, name)
 	}
 	if err != nil {
 		return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
@@ -46,6 +46,15 @@ func resolveSystem(ctx context.Context, name string) ([]netip.Addr, error) {
 		}
 	}
 	return found, nil
+}
+
+// notAnswered is why the system found no address of a name: nil if there is none. getent says the same of a name
+// server that does not answer, so this program asks for itself, and only the reason counts of that answer.
+func notAnswered(ctx context.Context, name string) error {
+	if _, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name); err != nil && !notKnown(err) {
+		return err
+	}
+	return nil
 }
 
 // resolver looks a name up; tests have their own.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -74,6 +75,9 @@ func (p *planner) writeLock(ctx context.Context, made api.Plan, docs installer.D
 	}
 	if p.lock.exists && !p.lock.yes && !ui.AgreesWithin(ctx, fmt.Sprintf("%s exists; overwrite it?", ui.Printable(p.lock.shown))) {
 		p.stderr.Say("%s is left as it is", p.lock.shown)
+		if ctx.Err() != nil { // nobody has answered
+			return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the plan was given up")}
+		}
 		return nil
 	}
 	if err := p.lock.write(data); err != nil {

@@ -64,6 +64,7 @@ func parts() []part {
 		{"interpreter", measureInterpreter},
 		{"auditquery", measureQueries},
 		{"engines", measureEngines},
+		{"size", measureSize},
 	}
 }
 

@@ -114,17 +114,19 @@ const IdempotencyHeader = "Idempotency-Key"
 
 // Sandbox is one sandbox.
 type Sandbox struct {
-	ID       string    `json:"id"`
-	Run      string    `json:"run"`
-	Task     string    `json:"task,omitempty"`
-	State    string    `json:"state"` // creating running freezing frozen paused thawing destroying destroyed failed
-	Template string    `json:"template"`
-	Engine   string    `json:"engine"`
-	Policy   string    `json:"policy_digest"`
-	Created  time.Time `json:"created"`
-	Notes    []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, and what lockfiles leave out, a line each
-	Missing  []string  `json:"missing,omitempty"` // controls that this host can't enforce
-	Ended    string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
+	ID       string `json:"id"`
+	Run      string `json:"run"`
+	Task     string `json:"task,omitempty"`
+	State    string `json:"state"` // creating running freezing frozen paused thawing destroying destroyed failed
+	Template string `json:"template"`
+	Engine   string `json:"engine"`
+	Policy   string `json:"policy_digest"`
+	// PolicyName is what the policy calls itself, or else the name of its file; "": it has none.
+	PolicyName string    `json:"policy_name,omitempty"`
+	Created    time.Time `json:"created"`
+	Notes      []string  `json:"notes,omitempty"`   // what the policy asks for that stays closed here, and what lockfiles leave out, a line each
+	Missing    []string  `json:"missing,omitempty"` // controls that this host can't enforce
+	Ended      string    `json:"ended,omitempty"`   // why it ended, if nobody asked for that
 	// Stuck tells that it could not be taken away; not there: nobody failed to.
 	Stuck    *Stuck    `json:"stuck,omitempty"`
 	Commands []Command `json:"commands,omitempty"`
@@ -134,10 +136,12 @@ type Sandbox struct {
 	Lifetime Lifetime          `json:"lifetime,omitzero"` // as it was set last
 	Ends     time.Time         `json:"ends,omitzero"`     // by itself, if nothing changes; not there: it does not
 	Labels   map[string]string `json:"labels,omitempty"`
-	Token    string            `json:"token,omitempty"`    // whose it is; "": the host's
-	Snapshot string            `json:"snapshot,omitempty"` // that it was made from
-	Parent   string            `json:"parent,omitempty"`   // the sandbox that it is a fork of
-	Home     string            `json:"home,omitempty"`     // what of its home directory outlives it, by name
+	Token    string            `json:"token,omitempty"` // whose it is, by its id; "": the host's
+	// TokenName is what that token is called; "": it is the host's, or the token is known no longer.
+	TokenName string `json:"token_name,omitempty"`
+	Snapshot  string `json:"snapshot,omitempty"` // that it was made from
+	Parent    string `json:"parent,omitempty"`   // the sandbox that it is a fork of
+	Home      string `json:"home,omitempty"`     // what of its home directory outlives it, by name
 }
 
 // Stuck is how it stands with a sandbox that could not be taken away: it is tried

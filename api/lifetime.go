@@ -55,7 +55,8 @@ type Snapshot struct {
 
 // ForkSandbox is the body of POST /v1/sandboxes/{id}/fork.
 type ForkSandbox struct {
-	Count    int      `json:"count,omitempty"` // 0 is 1
+	Count int `json:"count,omitempty"` // 0 is 1
+	// Lifetime is each copy's; not there: what the source was given last, from now on, without a lease.
 	Lifetime Lifetime `json:"lifetime,omitzero"`
 }
 

@@ -76,8 +76,9 @@ func newFork() *cobra.Command {
 		Short:   "Make running copies of a sandbox",
 		GroupID: groupWork,
 		Long: `Makes running copies of a sandbox, with its files, memory and processes, and prints
-their ids, one per line. The sandbox goes on. If a copy could not be made, stderr says
-so, and the exit code is 1.`,
+their ids, one per line. The sandbox goes on. The copies end as it was told to, counted
+from now, unless flags say otherwise. If a copy could not be made, stderr says so, and
+the exit code is 1.`,
 		Example: "  cofferdam fork sb4f1c\n  cofferdam fork --count 4 --ttl 10m sb4f1c",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

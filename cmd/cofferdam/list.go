@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -24,7 +28,7 @@ func newList() *cobra.Command {
 		Long: `Lists the sandboxes of this installation, the oldest first. A sandbox of "cofferdam
 run" is there as long as its command runs. One that is "held" waits for approvals; one
 that is "frozen" waits on disk and uses no memory. One that is "stuck" could not be
-removed, and is tried again. ENDS is when it ends by itself, which a run's
+removed, and is tried again. OWNER is the token that made it. ENDS is when it ends by itself, which a run's
 does when its client is gone.`,
 		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
@@ -35,11 +39,13 @@ does when its client is gone.`,
 		if filter.Labels, err = parseLabels(labels); err != nil {
 			return err
 		}
-		boxes, err := askFor(cmd, (*client.Client).FindSandboxes, filter)
+		boxes, err := ask(cmd, func(c *client.Client, ctx context.Context) ([]listedSandbox, error) {
+			return listWithUsage(ctx, c, filter)
+		})
 		if err != nil {
 			return err
 		}
-		return write(boxes, *asJSON, func(w io.Writer, boxes []api.Sandbox) error { return writeSandboxes(w, boxes, time.Now()) })
+		return write(boxes, *asJSON, func(w io.Writer, boxes []listedSandbox) error { return writeSandboxes(w, boxes, time.Now()) })
 	}
 	set := cmd.Flags()
 	set.StringArrayVar(&filter.States, "state", nil, "only those in this state; may be repeated")
@@ -64,10 +70,65 @@ func newPs() *cobra.Command {
 	return cmd
 }
 
-func writeSandboxes(w io.Writer, boxes []api.Sandbox, now time.Time) error {
-	return table([]string{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "AGE", "ENDS", "WAITS FOR", "TASK"}, func(b api.Sandbox) []string {
-		return []string{b.ID, b.Run, stateOf(b), b.Template, b.Engine, ui.Age(now.Sub(b.Created)), ends(b, now), waitsFor(b.Holds), b.Task}
-	})(w, boxes)
+// listedSandbox is a sandbox with what it uses, as `list --json` writes it.
+type listedSandbox struct {
+	api.Sandbox
+
+	Usage *api.Usage `json:"usage,omitempty"` // nil: it has no processes now
+}
+
+func listWithUsage(ctx context.Context, c *client.Client, filter client.SandboxFilter) ([]listedSandbox, error) {
+	boxes, err := c.FindSandboxes(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	return usages(ctx, c, boxes)
+}
+
+// mostUsages is how many sandboxes are asked at one time for what they use.
+const mostUsages = 8
+
+// usages asks what sandboxes use, in their order. One that is paused or has just ended uses nothing, which is no failure.
+func usages(ctx context.Context, c *client.Client, boxes []api.Sandbox) ([]listedSandbox, error) {
+	all := make([]listedSandbox, len(boxes))
+	var asked errgroup.Group
+	asked.SetLimit(mostUsages)
+	for i, b := range boxes {
+		all[i].Sandbox = b
+		asked.Go(func() error {
+			usage, err := c.Usage(ctx, b.ID)
+			switch status := client.StatusOf(err); {
+			case err == nil:
+				all[i].Usage = &usage
+			case status != http.StatusNotFound && status != http.StatusConflict:
+				return err
+			}
+			return nil
+		})
+	}
+	return all, asked.Wait()
+}
+
+func writeSandboxes(w io.Writer, all []listedSandbox, now time.Time) error {
+	return table([]string{"SANDBOX", "RUN", "STATE", "TEMPLATE", "ENGINE", "OWNER", "POLICY", "MEMORY", "AGE", "ENDS", "WAITS FOR", "TASK"}, func(b listedSandbox) []string {
+		memory := ""
+		if b.Usage != nil {
+			memory = ui.Size(b.Usage.MemoryBytes)
+		}
+		return []string{
+			b.ID, b.Run, stateOf(b.Sandbox), b.Template, b.Engine, ownerOf(b.Sandbox), policyOf(b.Sandbox), memory,
+			ui.Age(now.Sub(b.Created)), ends(b.Sandbox, now), waitsFor(b.Holds), b.Task,
+		}
+	})(w, all)
+}
+
+// ownerOf is whose a sandbox is, in a word: the name of its token, or its id where it has none.
+func ownerOf(b api.Sandbox) string { return cmp.Or(b.TokenName, b.Token, "the host") }
+
+// policyOf is what a sandbox's policy is called, or the beginning of its digest.
+func policyOf(b api.Sandbox) string {
+	const most = len("sha256:") + 12
+	return cmp.Or(b.PolicyName, b.Policy[:min(len(b.Policy), most)])
 }
 
 // stateOf is a sandbox's state; "held" is one that runs while something in it

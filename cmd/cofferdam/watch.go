@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -26,7 +25,8 @@ func newStats() *cobra.Command {
 		Use:     "stats [flags] [SANDBOX...]",
 		Short:   "Show what sandboxes use",
 		GroupID: groupWork,
-		Long: `Shows how much processor, memory and disk sandboxes use; without names, all of them.
+		Long: `Shows how much processor, memory and disk sandboxes use, whose they are, under which
+policy they run and what they wait for; without names, all of them.
 On a terminal the table is updated until Ctrl-C, elsewhere it is printed once. CPU is
 in percent of one core since the last update, so it is 0 at first.`,
 		Example: "  cofferdam stats\n  cofferdam stats --json sb4f1c",
@@ -56,15 +56,19 @@ in percent of one core since the last update, so it is 0 at first.`,
 
 // usedBy is what one sandbox uses, as `stats --json` writes it.
 type usedBy struct {
-	Sandbox string     `json:"sandbox"`
-	Run     string     `json:"run"`
-	State   string     `json:"state"`
-	Usage   *api.Usage `json:"usage,omitempty"` // nil: it has no processes now
+	Sandbox    string     `json:"sandbox"`
+	Run        string     `json:"run"`
+	State      string     `json:"state"`
+	PolicyName string     `json:"policy_name,omitempty"`
+	Token      string     `json:"token,omitempty"`
+	TokenName  string     `json:"token_name,omitempty"`
+	Created    time.Time  `json:"created"`
+	Holds      []api.Hold `json:"holds,omitempty"`
+	Usage      *api.Usage `json:"usage,omitempty"` // nil: it has no processes now
 }
 
-// measure asks for all that is named, or all. A sandbox that is paused or has just
-// ended has no usage, which is no failure.
-func measure(ctx context.Context, c *client.Client, ids []string) ([]usedBy, error) {
+// measure asks for all that is named, or all.
+func measure(ctx context.Context, c *client.Client, ids []string) ([]listedSandbox, error) {
 	boxes, err := c.Sandboxes(ctx)
 	if err != nil {
 		return nil, err
@@ -73,31 +77,20 @@ func measure(ctx context.Context, c *client.Client, ids []string) ([]usedBy, err
 	for _, id := range ids {
 		named[id] = false
 	}
-	all := []usedBy{}
+	var picked []api.Sandbox
 	for _, b := range boxes {
 		if _, asked := named[b.ID]; len(ids) > 0 && !asked {
 			continue
 		}
 		named[b.ID] = true
-		one := usedBy{Sandbox: b.ID, Run: b.Run, State: stateOf(b)}
-		switch usage, err := c.Usage(ctx, b.ID); client.StatusOf(err) {
-		case 0:
-			if err != nil {
-				return nil, err
-			}
-			one.Usage = &usage
-		case http.StatusNotFound, http.StatusConflict:
-		default:
-			return nil, err
-		}
-		all = append(all, one)
+		picked = append(picked, b)
 	}
 	for id, found := range named {
 		if !found && len(ids) > 0 {
 			return nil, fault.New(fault.ErrNotFound, "there is no sandbox %q", id)
 		}
 	}
-	return all, nil
+	return usages(ctx, c, picked)
 }
 
 func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool) error {
@@ -107,7 +100,17 @@ func statsOnce(ctx context.Context, c *client.Client, ids []string, asJSON bool)
 	if err != nil {
 		return err
 	}
-	return write(all, asJSON, writeUsage)
+	if !asJSON {
+		return writeUsage(os.Stdout, all)
+	}
+	used := make([]usedBy, 0, len(all))
+	for _, b := range all {
+		used = append(used, usedBy{
+			Sandbox: b.ID, Run: b.Run, State: stateOf(b.Sandbox), PolicyName: b.PolicyName, Token: b.Token, TokenName: b.TokenName,
+			Created: b.Created, Holds: b.Holds, Usage: b.Usage,
+		})
+	}
+	return ui.WriteJSON(os.Stdout, used)
 }
 
 // statsAgain renews the table on the screen until ctx ends.
@@ -138,15 +141,17 @@ func statsAgain(ctx context.Context, c *client.Client, ids []string, interval ti
 	}
 }
 
-func writeUsage(w io.Writer, all []usedBy) error {
-	return table([]string{"SANDBOX", "RUN", "STATE", "CPU", "MEMORY", "DISK", "PROCESSES"}, func(u usedBy) []string {
-		n := u.Usage
-		if n == nil {
-			return []string{u.Sandbox, u.Run, u.State, "", "", "", "-"}
+func writeUsage(w io.Writer, all []listedSandbox) error {
+	now := time.Now()
+	return table([]string{"SANDBOX", "RUN", "OWNER", "POLICY", "STATE", "AGE", "CPU", "MEMORY", "DISK", "PROCESSES", "WAITS FOR"}, func(b listedSandbox) []string {
+		cpu, memory, disk, processes := "", "", "", "-"
+		if n := b.Usage; n != nil {
+			cpu, processes = fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount), strconv.Itoa(n.Processes)
+			memory, disk = ofLimit(n.MemoryBytes, n.MemoryLimit), ofLimit(n.DiskBytes, n.DiskLimit)
 		}
 		return []string{
-			u.Sandbox, u.Run, u.State, fmt.Sprintf("%.1f%% of %g", n.CPUPercent, n.CPUCount),
-			ofLimit(n.MemoryBytes, n.MemoryLimit), ofLimit(n.DiskBytes, n.DiskLimit), strconv.Itoa(n.Processes),
+			b.ID, b.Run, ownerOf(b.Sandbox), policyOf(b.Sandbox), stateOf(b.Sandbox), ui.Age(now.Sub(b.Created)),
+			cpu, memory, disk, processes, waitsFor(b.Holds),
 		}
 	})(w, all)
 }

@@ -30,6 +30,7 @@ func apart() map[string]string {
 		"request request_id":   "the queue's request, and the id that a client was shown",
 		"policy policy_digest": "of a sandbox and a snapshot: policy is a document, or the name of one",
 		"policy policy_name":   "of a request of the queue: where the document came from",
+		"token token_name":     "of a sandbox: the token by its id, and what it is called",
 	}
 }
 

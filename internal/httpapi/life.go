@@ -17,13 +17,13 @@ func (s sandboxRoutes) pauseSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
 		return err
 	}
 	if err := s.cfg.Sandboxes.Pause(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
 }
 
 // resumeSandbox answers with the sandbox whether or not it was paused: what the
@@ -33,13 +33,13 @@ func (s sandboxRoutes) resumeSandbox(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
 		return err
 	}
 	if _, err := s.cfg.Sandboxes.Resume(r.Context(), sb.Info().ID); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
 }
 
 func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error {
@@ -55,13 +55,13 @@ func (s sandboxRoutes) setLifetime(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := backend.Promise(r.Context(), 1, view(sb, nil)); err != nil {
+	if err := backend.Promise(r.Context(), 1, s.view(sb, nil)); err != nil {
 		return err
 	}
 	if err := s.cfg.Sandboxes.SetLifetime(r.Context(), sb.Info().ID, l); err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, view(sb, nil))
+	return writeJSON(w, r, http.StatusOK, s.view(sb, nil))
 }
 
 func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
@@ -119,7 +119,11 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	count, like := max(body.Count, 1), view(sb, nil)
+	if body.Lifetime == (api.Lifetime{}) {
+		l = sb.Lifetime()
+		l.Lease = 0 // nobody renews a copy's
+	}
+	count, like := max(body.Count, 1), s.view(sb, nil)
 	if err := backend.Promise(r.Context(), count, api.Fork{Sandbox: &like}); err != nil {
 		return err
 	}
@@ -129,16 +133,16 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 	}
 	answer := api.Forks{Forks: make([]api.Fork, 0, len(forked))}
 	for _, f := range forked {
-		answer.Forks = append(answer.Forks, viewFork(f, whoseIs(r)))
+		answer.Forks = append(answer.Forks, s.viewFork(f, whoseIs(r)))
 	}
 	return writeJSON(w, r, http.StatusCreated, answer)
 }
 
-func viewFork(f backend.Forked, by *caller) api.Fork {
+func (d *desk) viewFork(f backend.Forked, by *caller) api.Fork {
 	if f.Err != nil {
 		problem := problemOf(f.Err, statusOf(f.Err), by)
 		return api.Fork{Error: &problem}
 	}
-	made := view(f.Sandbox, nil)
+	made := d.view(f.Sandbox, nil)
 	return api.Fork{Sandbox: &made}
 }

@@ -31,7 +31,7 @@ func TestLife(t *testing.T) {
 	c, tok := in.as(token.Grant{Name: "ann"})
 	asked := api.CreateSandbox{Labels: map[string]string{"team": "ml"}, Lifetime: api.Lifetime{TTLSeconds: 3600, AtEnd: "pause"}, Linger: true}
 	box := in.create(c, asked)
-	if box.Token != tok.ID || box.State != "running" || box.Lifetime != asked.Lifetime || box.Labels["team"] != "ml" {
+	if box.Token != tok.ID || box.TokenName != "ann" || box.State != "running" || box.Lifetime != asked.Lifetime || box.Labels["team"] != "ml" {
 		t.Errorf("%+v", box)
 	}
 	req := in.manager.Requests()[0]
@@ -72,6 +72,24 @@ func TestLife(t *testing.T) {
 	}
 	if _, err := c.Sandbox(ctx, box.ID); client.StatusOf(err) != http.StatusNotFound {
 		t.Error(err)
+	}
+}
+
+// TestACopyEndsAsItsSource: unless its maker says otherwise; the lease is the source's client's alone.
+func TestACopyEndsAsItsSource(t *testing.T) {
+	t.Parallel()
+	in, ctx := serve(t), t.Context()
+	c, _ := in.as(token.Grant{Name: "ann"})
+	box := in.create(c, api.CreateSandbox{Lifetime: api.Lifetime{TTLSeconds: 3600, IdleSeconds: 60, AtEnd: "pause", LeaseSeconds: 30}})
+	for _, asked := range []api.Lifetime{{}, {TTLSeconds: 10}} {
+		want := asked
+		if asked == (api.Lifetime{}) {
+			want = api.Lifetime{TTLSeconds: 3600, IdleSeconds: 60, AtEnd: "pause"}
+		}
+		forks, err := c.Fork(ctx, box.ID, api.ForkSandbox{Lifetime: asked})
+		if err != nil || len(forks) != 1 || forks[0].Sandbox == nil || forks[0].Sandbox.Lifetime != want {
+			t.Errorf("asked for %+v: %+v %v", asked, forks[0].Sandbox, err)
+		}
 	}
 }
 

@@ -51,7 +51,7 @@ func (s sandboxRoutes) listSandboxes(w http.ResponseWriter, r *http.Request) err
 		if at(sb).compare(after) <= 0 {
 			continue
 		}
-		v := view(sb, nil)
+		v := s.view(sb, nil)
 		matched, err := selects(q, v)
 		if err != nil {
 			return err

@@ -59,7 +59,7 @@ func (s sandboxRoutes) createSandbox(w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	created := view(sb, nil)
+	created := s.view(sb, nil)
 	if s.cfg.Advisories != nil {
 		if damage := s.cfg.Advisories.Damage(); damage != nil {
 			created.Notes = append(slices.Clone(created.Notes), damage.Error())
@@ -139,7 +139,7 @@ func (s sandboxRoutes) getSandbox(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, r, http.StatusOK, view(sb, commands))
+	return writeJSON(w, r, http.StatusOK, s.view(sb, commands))
 }
 
 func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) error {
@@ -154,12 +154,13 @@ func (s sandboxRoutes) destroySandbox(w http.ResponseWriter, r *http.Request) er
 	return nil
 }
 
-func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
+// view is a sandbox as clients are shown it.
+func (d *desk) view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	info := sb.Info()
 	state, exit := sb.State()
 	v := api.Sandbox{
 		ID: info.ID, Run: info.Run, Task: info.Task, State: string(state), Template: info.Template,
-		Engine: info.Engine, Policy: info.PolicyDigest, Created: info.Created,
+		Engine: info.Engine, Policy: info.PolicyDigest, PolicyName: sb.PolicyName(), Created: info.Created,
 		Notes: info.Notes, Missing: info.Missing, Linger: info.Linger,
 		Lifetime: viewLifetime(sb.Lifetime()), Labels: info.Labels, Token: info.Owner.Token,
 		Snapshot: info.Snapshot, Parent: info.Parent, Ends: sb.Ends(), Home: info.Home.Name,
@@ -169,6 +170,11 @@ func view(sb *sandbox.Sandbox, commands []keeper.Command) api.Sandbox {
 	}
 	if stuck := sb.Stuck(); stuck.Tries > 0 {
 		v.Stuck = &api.Stuck{Tries: stuck.Tries, Since: stuck.Since.UTC(), Next: stuck.Next.UTC()}
+	}
+	if info.Owner.Token != "" && d.cfg.Tokens != nil {
+		if of, err := d.cfg.Tokens.Get(info.Owner.Token); err == nil {
+			v.TokenName = of.Name
+		}
 	}
 	for _, c := range commands {
 		v.Commands = append(v.Commands, viewCommand(c))

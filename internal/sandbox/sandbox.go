@@ -12,6 +12,7 @@ package sandbox
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +98,17 @@ func (s *Sandbox) Waits() waiting.View { return s.waits.View() }
 
 // Publishes reports whether the policy lets clients connect to a port inside.
 func (s *Sandbox) Publishes(port int) bool { return s.policy != nil && s.policy.Publishes(port) }
+
+// PolicyName is what the policy calls itself, or else the last part of what it came from; "": it has no name.
+func (s *Sandbox) PolicyName() string {
+	if s.policy != nil && s.policy.Name() != "" {
+		return s.policy.Name()
+	}
+	if s.info.PolicySource == "" {
+		return ""
+	}
+	return filepath.Base(s.info.PolicySource)
+}
 
 // over reports whether the sandbox is being taken away, or has been.
 func (s *Sandbox) over() bool {

@@ -136,15 +136,19 @@ class SandboxInfo:
     token: str = ""
     snapshot: str = ""
     parent: str = ""
+    policy_name: str = ""
+    token_name: str = ""
+    home: str = ""
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
             ("run", self.run),
+            ("owner", self.token_name or self.token),
             ("task", self.task),
             ("state", self.state),
             ("template", self.template),
             ("engine", self.engine),
-            ("policy", self.policy_digest),
+            ("policy", self.policy_name or self.policy_digest),
             ("created", self.created),
             ("ends", self.ends),
             ("ended", self.ended),

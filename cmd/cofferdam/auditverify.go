@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -93,8 +94,8 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	if v.Checkpoints > 0 {
 		row("checkpoints", "%d; the last covers %d records and was made at %s", v.Checkpoints, v.Last.Size, v.Last.Time.Local().Format(time.DateTime))
 	}
-	for _, k := range v.Kept {
-		row("yours", "the checkpoint of %d records that you kept: since then the log has only grown", k.Size)
+	if len(v.Kept) > 0 {
+		row("yours", "%s", keptText(v.Kept))
 	}
 	if v.Personal+v.Erased > 0 {
 		row("personal", "the data of %d records are as they were, those of %d were erased on record", v.Personal, v.Erased)
@@ -115,6 +116,18 @@ func verdictText(v audit.Verdict, now time.Time) string {
 		fmt.Fprintf(&b, "  - %s\n", l)
 	}
 	return b.String()
+}
+
+// keptText tells of the checkpoints that somebody kept, which may be as many as there are.
+func keptText(kept []audit.Milestone) string {
+	if len(kept) == 1 {
+		return fmt.Sprintf("the checkpoint of %d records that you kept: since then the log has only grown", kept[0].Size)
+	}
+	sizes := make([]uint64, 0, len(kept))
+	for _, k := range kept {
+		sizes = append(sizes, k.Size)
+	}
+	return fmt.Sprintf("%d checkpoints that you kept, of %d to %d records: since each of them the log has only grown", len(kept), slices.Min(sizes), slices.Max(sizes))
 }
 
 func recordsText(v audit.Verdict) string {

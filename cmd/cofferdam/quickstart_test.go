@@ -125,7 +125,7 @@ func TestQuickstartAgents(t *testing.T) {
 			t.Fatalf("no test runs a block of %q", b.kind)
 		}
 	}
-	if len(shell) != 3 || len(yaml) != 2 || len(shown) != 2 || len(console) != 1 {
+	if len(shell) != 4 || len(yaml) != 3 || len(shown) != 2 || len(console) != 1 {
 		t.Fatalf("the page has %d blocks of commands, %d files, %d outputs and %d of both; say what becomes of each", len(shell), len(yaml), len(shown), len(console))
 	}
 	r.put("project/a.txt", "one\ntwo\n")
@@ -143,24 +143,27 @@ for i in 1 2 3 4 5; do echo x >.git/hooks/$i; done
 `)
 	r.put("bin/npm", "#!/bin/sh\necho npm $* >>"+r.dir+"/npm\n")
 
-	r.secrets(yaml[0])
-	_, said := r.does("", shell[0])
+	r.put("project/agent.yaml", yaml[0])
+	r.put("state/build.jsonl", `{"done":{"name":"dev","digest":"sha256:aa","created":"2026-11-20T10:00:00Z","bytes":1900000000}}`+"\n")
+	r.does("", shell[0])
+	r.secrets(yaml[1])
+	_, said := r.does("", shell[1])
 	r.ids["run-4f1c07"] = regexp.MustCompile(`run-[0-9a-f]{12}`).FindString(said)
 	if diff := cmp.Diff(shown[0], r.asPage(said)); diff != "" {
 		t.Errorf("the run's end is not the page's:\n%s", diff)
 	}
-	r.applies(shell[1])
+	r.applies(shell[2])
 
-	r.put("project/cofferdam.yaml", yaml[1])
+	r.put("project/cofferdam.yaml", yaml[2])
 	r.ids = nil
 	if _, said, err := r.tries("project", "cofferdam run"); err == nil || r.asPage(said) != shown[1] {
 		t.Errorf("a file that is not allowed: %v %s", err, r.asPage(said))
 	}
-	out := r.agrees("project", shell[2])
+	out := r.agrees("project", shell[3])
 	if !strings.Contains(out, "hooks: { start: [ npm ci ], end: [ npm test ] }") || !strings.Contains(out, "hook: npm test") {
 		t.Errorf("%s", out)
 	}
-	if ran, err := os.ReadFile(filepath.Join(r.dir, "npm")); err != nil || string(ran) != "npm ci\nnpm test\n" {
+	if ran, err := os.ReadFile(filepath.Join(r.dir, "npm")); err != nil || string(ran) != "npm install @anthropic-ai/claude-code\nnpm ci\nnpm test\n" {
 		t.Errorf("the hooks: %v %s", err, ran)
 	}
 	for command := range strings.Lines(console[0]) {

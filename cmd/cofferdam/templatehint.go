@@ -26,6 +26,9 @@ func (r *runner) templateHints(ctx context.Context) []string {
 		if len(names) > 0 {
 			return []string{r.templateHint(ctx, program, names[0])}
 		}
+		if absent := template.WhyAbsent(program); absent != "" {
+			return []string{absent}
+		}
 		if r.box.Template != template.NameHost && onThisHost(ctx, "") == nil && hostHas(program) {
 			return []string{fmt.Sprintf("%s is among this machine's own programs, which the template host shows: cofferdam run --template host ...", program)}
 		}
@@ -42,12 +45,13 @@ func (r *runner) templateHint(ctx context.Context, program, name string) string 
 }
 
 // programsOf are the words of a command that may be the program that was not found:
-// its first, and where that is a shell with a script, the script's.
+// its first, or where that is a shell, which each template has, those of its script.
 func programsOf(argv []string) []string {
 	programs := argv[:1]
 	if slices.Contains([]string{"sh", "bash", "dash"}, filepath.Base(argv[0])) {
+		programs = nil
 		for _, script := range argv[1:] {
-			programs = append(slices.Clone(programs), strings.FieldsFunc(script, func(c rune) bool {
+			programs = append(programs, strings.FieldsFunc(script, func(c rune) bool {
 				return unicode.IsSpace(c) || strings.ContainsRune(";&|()<>`$\"'{}", c)
 			})...)
 		}

@@ -157,7 +157,7 @@ func (b *debianBuild) scriptEnv() []string {
 		"DEBIAN_FRONTEND=noninteractive", "EPOCH=" + buildEpoch, "TOOLS=" + b.toolsFile,
 	}
 	env = append(env, "WHEELS="+b.wheelsFile, "PYTHON="+pythons()[b.distribution.codename])
-	env = append(env, "PLAIN="+yes(!b.layout.tools), "MANUALS="+yes(b.layout.manuals), "IMAGE=")
+	env = append(env, "PLAIN="+yes(!b.layout.tools), "MANUALS="+yes(b.layout.manuals), "ABSENT="+absentProfile(), "IMAGE=")
 	if b.imageHere() {
 		env[len(env)-1] += filepath.Join(b.made, "rootfs.erofs")
 	}

@@ -12,7 +12,8 @@
 #
 # Environment: EPOCH (seconds, the time of every file that no package owns),
 # TOOLS (where an archive of what goes below usr/local will be, or empty), PLAIN (not
-# empty: no tools and no venv), MANUALS (not empty: manual pages stay), IMAGE_UUID
+# empty: no tools and no venv), MANUALS (not empty: manual pages stay), ABSENT (what a login
+# shell says of programs that are not there), IMAGE_UUID
 # (empty: no image), IMAGE (its path, or empty: .cofferdam-out/rootfs.erofs).
 set -eu
 umask 022
@@ -137,6 +138,7 @@ cat >"$root/etc/profile.d/cofferdam.sh" <<'PROFILE'
 export VIRTUAL_ENV=/home/agent/.venv
 case ":$PATH:" in *":$VIRTUAL_ENV/bin:"*) ;; *) export PATH="$VIRTUAL_ENV/bin:$HOME/.local/bin:$HOME/go/bin:$PATH:/.cofferdam/bin" ;; esac
 PROFILE
+printf '%s' "$ABSENT" >"$root/etc/profile.d/cofferdam-absent.sh"
 # Debian's profile starts a program to learn who it is, in every login shell: inside
 # that takes longer than the shell itself. bash knows it, other shells ask as before.
 [ ! -f "$root/etc/profile" ] || sed -i 's/"$(id -u)"/"${EUID:-$(id -u)}"/' "$root/etc/profile"

@@ -14,6 +14,7 @@ func (s *Store) recipe(l layout) string {
 	h := sha256.New()
 	_, _ = h.Write(customizeScript)
 	_, _ = h.Write(goLibraryScript)
+	_, _ = fmt.Fprint(h, absentProfile())
 	_, _ = fmt.Fprintf(h, "\n%q %v %v\n%v\n", l.packages, l.tools, l.manuals, debianEnv(l))
 	if l.wheels {
 		_, _ = fmt.Fprintf(h, "%s\n%s\n", wheelsScript, wheelsList)

@@ -101,6 +101,9 @@ func (g *guests) environment(who identity) map[string]string {
 	if who.polls {
 		maps.Copy(env, pollingEnv())
 	}
+	if len(who.info.WritableMounts) > 0 {
+		env["UV_LINK_MODE"] = "copy" // into the host's directory there is no link, and uv says at length that it copies
+	}
 	maps.Copy(env, g.cfg.ClientSettings)
 	maps.Copy(env, who.template.Env)
 	maps.Copy(env, g.cfg.ClientEnv())

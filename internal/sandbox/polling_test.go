@@ -23,6 +23,9 @@ func TestWatchersPollWhereNoEventComes(t *testing.T) {
 					t.Errorf("%s with %v: %s is set: %t, want %t", wall, shared, name, got, want)
 				}
 			}
+			if mode, got := g.environment(who)["UV_LINK_MODE"]; got != (len(shared) > 0) || got && mode != "copy" {
+				t.Errorf("%s with %v: uv is told %q", wall, shared, mode)
+			}
 		}
 	}
 }

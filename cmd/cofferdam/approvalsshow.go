@@ -134,6 +134,9 @@ func showAnswers(s *ui.Sheet, r approval.Request) {
 		s.Raw("\n  cofferdam approvals approve " + flag + name + "\n")
 	}
 	s.Raw("  cofferdam approvals deny " + name + " --reason \"...\"\n")
+	if canDiffer(r) {
+		s.Raw("  cofferdam approvals diff " + ui.Printable(r.ID) + "\n")
+	}
 }
 
 // forNobody tells a request of which an approval for the runs that asked is refused, since they

@@ -22,17 +22,14 @@ func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.E
 		return q.compareCall(ctx, ask.Call, e)
 	}
 	pkg := ask.Package
-	earlier, err := q.cfg.Store.List(ctx, Filter{
-		States: []State{Approved, Expired}, Ecosystem: pkg.Ecosystem, Package: pkg.Name, Limit: lookBack,
-	})
+	earlier, err := approvedOf(ctx, q.cfg.Store, pkg)
 	if err != nil {
 		return evidence.Evidence{}, err
 	}
-	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved && !e.IsTree() })
-	if i < 0 {
+	if len(earlier) == 0 {
 		return e, nil
 	}
-	last := earlier[i]
+	last := earlier[0]
 	if e.LastApproved == "" {
 		e.LastApproved = last.Package.Version
 	}

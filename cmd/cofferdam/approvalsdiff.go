@@ -96,7 +96,11 @@ func writeDiff(w io.Writer, id string, d api.ApprovalDiff) error {
 
 // listChanges lists the files, of which the names are the publisher's.
 func listChanges(s *ui.Sheet, id string, d api.ApprovalDiff) {
-	s.Line("files", "%d differ, %d are the same", d.Total, d.Same)
+	if d.Against == "" {
+		s.Line("files", "%d", d.Total)
+	} else {
+		s.Line("files", "%d differ, %d are the same", d.Total, d.Same)
+	}
 	if more := d.Total - len(d.Changes); more > 0 {
 		s.Line("", "AND %d MORE than are listed", more)
 	}

@@ -90,7 +90,7 @@ func (r *releaseReader) open(k httpapi.KeptRelease) (*os.File, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.ErrUnavailable, err, "the cache can't be read")
 	}
-	defer own.Close()
+	defer own.Close() //nolint:errcheck // read only
 	f, err := own.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.ErrNotFound, "the cache does not have %s any more", k.Name)

@@ -188,7 +188,7 @@ func base(id string) string {
 func names(expression string) []string {
 	var ids []string
 	exception := false
-	for _, word := range strings.Fields(strings.NewReplacer("(", " ", ")", " ", "/", " OR ").Replace(expression)) {
+	for word := range strings.FieldsSeq(strings.NewReplacer("(", " ", ")", " ", "/", " OR ").Replace(expression)) {
 		switch strings.ToUpper(word) {
 		case "OR", "AND":
 		case "WITH":

@@ -36,16 +36,17 @@ func TestCodeThatRunsAtAnInstall(t *testing.T) {
 // TestLicencesOfAPackage: in each of the forms that manifests have, and by the file's text.
 func TestLicencesOfAPackage(t *testing.T) {
 	t.Parallel()
-	for members, want := range map[string]string{
-		`,"license":"MIT"`:                                             "MIT",
-		`,"license":"(MIT OR Apache-2.0)"`:                             "(MIT OR Apache-2.0)",
-		`,"license":{"type":"BSD-3-Clause","url":"https://x.example"}`: "BSD-3-Clause",
-		`,"licenses":[{"type":"MIT"},{"type":"GPL-2.0"}]`:              "MIT OR GPL-2.0",
-		`,"licenses":"MIT"`:                                            "MIT",
-		`,"license":"SEE LICENSE IN terms.txt"`:                        "not recognised: it is in terms.txt",
-		`,"license":["MIT"]`:                                           "",
-		``:                                                             "",
+	for _, c := range [][2]string{
+		{`,"license":"MIT"`, "MIT"},
+		{`,"license":"(MIT OR Apache-2.0)"`, "(MIT OR Apache-2.0)"},
+		{`,"license":{"type":"BSD-3-Clause","url":"https://x.example"}`, "BSD-3-Clause"},
+		{`,"licenses":[{"type":"MIT"},{"type":"GPL-2.0"}]`, "MIT OR GPL-2.0"},
+		{`,"licenses":"MIT"`, "MIT"},
+		{`,"license":"SEE LICENSE IN terms.txt"`, "not recognised: it is in terms.txt"},
+		{`,"license":["MIT"]`, ""},
+		{``, ""},
 	} {
+		members, want := c[0], c[1]
 		got, err := inspect(nil, tarballOf(t, members))
 		if err != nil || got.Said.License != want {
 			t.Errorf("%s: %q, want %q; %v", members, got.Said.License, want, err)

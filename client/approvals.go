@@ -57,6 +57,19 @@ func (c *Client) Approval(ctx context.Context, id string) (api.Approval, error) 
 	return fetch[api.Approval](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id), nil)
 }
 
+// DiffApproval tells how a release that was asked for differs from the one that was approved before; with a
+// path it shows that file. file is the one of the release's that is meant, "" for the first. Status 404: there
+// is no such request or file, or the bytes are not here.
+func DiffApproval(ctx context.Context, c *Client, id, path, file string) (api.ApprovalDiff, error) {
+	q := url.Values{}
+	for key, value := range map[string]string{"path": path, "file": file} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	return fetch[api.ApprovalDiff](ctx, c, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/diff?"+q.Encode(), nil)
+}
+
 // AnswerApprovals answers several requests, all or none, and returns them as
 // they are now. Status 409 means that one of them is answered already, or has
 // other files than those that were shown.

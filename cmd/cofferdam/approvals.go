@@ -37,7 +37,7 @@ policies, or everybody.`,
   cofferdam approvals deny apg-h4t9zc --reason "use the standard library"
   cofferdam approvals watch`,
 	}
-	cmd.AddCommand(newApprovalsList(), newApprovalsShow(), newApprove(), newDeny(), newRevoke(), newApprovalsWatch())
+	cmd.AddCommand(newApprovalsList(), newApprovalsShow(), newApprovalsDiff(), newApprove(), newDeny(), newRevoke(), newApprovalsWatch())
 	return cmd
 }
 

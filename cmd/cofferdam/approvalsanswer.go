@@ -181,7 +181,7 @@ func (f *answerFlags) reachesSomebody(cmd *cobra.Command, requests []approval.Re
 		return nil
 	}
 	for _, r := range expanded(requests) {
-		if r.RunsEnded {
+		if forNobody(r) {
 			return usage(cmd, "%s was asked for by the run %s, which has ended, and the next run would ask again: add --scope policy for runs under the same policy, or --scope run if you mean that run", r.ID, r.Asks[0].Run)
 		}
 	}

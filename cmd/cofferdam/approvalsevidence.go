@@ -9,17 +9,11 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func showEvidence(s *ui.Sheet, r approval.Request, now time.Time) {
 	e := r.Evidence
-	evidenceList(s, e, "ADVISORIES", "advisories", e.Advisories)
-	s.Text("SIMILAR TO", e.Similar)
-	evidenceList(s, e, "FINDINGS", "findings", e.Findings)
-	evidenceList(s, e, "NOT CHECKED", "unchecked", e.Unchecked)
-	evidenceList(s, e, "runs", "scripts", e.Scripts)
 	s.OrUnknown("index", r.Upstream)
 	if e.Published.IsZero() {
 		s.Line("published", "%s", ui.Unknown)
@@ -59,26 +53,6 @@ func evidenceList(s *ui.Sheet, e evidence.Evidence, label, name string, values [
 	s.Line(label, "AND %d MORE of at least %d, which are not kept [sha256 of all: %s]", cut.Total-len(values), cut.Total, strings.Join(cut.Digests, " "))
 }
 
-// maxWarnings is how many findings a person is told before a question; show has all.
-const maxWarnings = 10
-
-// showWarnings prints what speaks against a request, the worst first, before a person is asked.
-func showWarnings(s *ui.Sheet, r approval.Request) {
-	for _, w := range []struct {
-		label, name string
-		all         []string
-	}{{"ADVISORIES", "advisories", r.Evidence.Advisories}, {"FINDINGS", "findings", r.Evidence.Findings}} {
-		total := r.Evidence.Count(w.name)
-		if len(w.all) <= maxWarnings && total == len(w.all) {
-			s.List(w.label, w.all)
-			continue
-		}
-		first := w.all[:min(len(w.all), maxWarnings)]
-		s.List(w.label, first)
-		s.Line("", "AND %d MORE of at least %d [sha256 of those that are kept: %s]: cofferdam approvals show %s", total-len(first), total, excerpt.Digest(w.all), r.ID)
-	}
-}
-
 // showInside tells what the file brings.
 func showInside(s *ui.Sheet, e evidence.Evidence) {
 	in := e.Inside
@@ -89,11 +63,6 @@ func showInside(s *ui.Sheet, e evidence.Evidence) {
 	s.Line("inside", "%s", ui.Plural(in.Files, "file", "files"))
 	evidenceList(s, e, "  modules", "inside.modules", in.Modules)
 	evidenceList(s, e, "  entry points", "inside.entry_points", in.EntryPoints)
-	evidenceList(s, e, "  EACH START", "inside.starts", in.Starts)
-	evidenceList(s, e, "  NATIVE CODE", "inside.native", in.Native)
-	if e.Count("inside.starts")+e.Count("inside.native") == 0 {
-		s.Line("", "no native code, and nothing that runs at each start")
-	}
 }
 
 // showUpgrade tells what differs from the version that the run has.
@@ -130,6 +99,9 @@ func showFiles(s *ui.Sheet, r approval.Request) {
 		}
 		if f.Scripts {
 			about = append(about, "RUNS SOMETHING at installation")
+		}
+		if isBuilt(f) {
+			about = append(about, "BUILDING IT RUNS ITS CODE")
 		}
 		s.Line(name, "%s (%s)", f.Name, strings.Join(about, ", "))
 		for _, d := range f.Digests {

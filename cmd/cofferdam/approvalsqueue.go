@@ -169,6 +169,12 @@ func notesOf(r approval.Request) []string {
 	if what := runsAtInstallation(r); what != "" {
 		notes = append(notes, "runs something at installation: "+what)
 	}
+	if slices.ContainsFunc(r.Files, isBuilt) {
+		notes = append(notes, "building it runs its code")
+	}
+	if n := r.Evidence.Count("inside.suspect"); n > 0 {
+		notes = append(notes, ui.Plural(n, "line to read", "lines to read"))
+	}
 	if n := r.Evidence.Count("findings"); n > 0 {
 		notes = append(notes, ui.Plural(n, "finding", "findings"))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,10 @@ func showRequests(w io.Writer, requests []approval.Request) error {
 func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 	s := &ui.Sheet{}
 	s.Head(answerName(r), releaseText(r), string(r.State))
+	showNear(s, r)
+	if r.Kind == "" && !r.IsTree() {
+		showRisks(s, r)
+	}
 	showStanding(s, r)
 	showAskers(s, r, now)
 	switch {
@@ -67,9 +72,7 @@ func showRequest(w io.Writer, r approval.Request, now time.Time) error {
 		showFiles(s, r)
 	}
 	if r.State == approval.Pending {
-		s.Raw("\n")
-		s.Words(ui.Printable(meaning(r, approval.ScopeFor(r.Kind, approval.Approved), 0)))
-		s.Raw(fmt.Sprintf("\n  cofferdam approvals approve %s\n  cofferdam approvals deny %s --reason \"...\"\n", ui.Printable(answerName(r)), ui.Printable(answerName(r))))
+		showAnswers(s, r)
 	}
 	_, err := io.WriteString(w, s.String())
 	return err
@@ -103,9 +106,54 @@ func showStanding(s *ui.Sheet, r approval.Request) {
 		s.Line("part of", "%s", r.Tree)
 	}
 	s.List("note", r.Notes)
+}
+
+// showNear points out names that one is taken for the other.
+func showNear(s *ui.Sheet, r approval.Request) {
 	if len(r.Near) > 0 {
 		s.Line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(r.Near, ", "))
 	}
+}
+
+// showAnswers says what an approval would mean, and prints the commands that would be taken now.
+func showAnswers(s *ui.Sheet, r approval.Request) {
+	name, scope, flag := ui.Printable(answerName(r)), approval.ScopeFor(r.Kind, approval.Approved), ""
+	if forNobody(r) {
+		scope = approval.ScopePolicy
+		flag = "--scope policy "
+	}
+	s.Raw("\n")
+	if unbound := unboundOf(r); unbound != "" {
+		s.Words(ui.Printable("It can't be approved yet: no digest of " + unbound + " is known that nobody can forge, so the approval would be bound to nothing. It is known once a client fetches it."))
+		s.Raw("\n")
+	} else {
+		s.Words(ui.Printable(meaning(r, scope, 0)))
+		if flag != "" {
+			s.Words("The runs that asked have ended, so an approval for them alone would let nothing in.")
+		}
+		s.Raw("\n  cofferdam approvals approve " + flag + name + "\n")
+	}
+	s.Raw("  cofferdam approvals deny " + name + " --reason \"...\"\n")
+	if canDiffer(r) {
+		s.Raw("  cofferdam approvals diff " + ui.Printable(r.ID) + "\n")
+	}
+}
+
+// forNobody tells a request of which an approval for the runs that asked is refused, since they
+// have ended.
+func forNobody(r approval.Request) bool {
+	return slices.ContainsFunc(expanded([]approval.Request{r}), func(one approval.Request) bool { return one.RunsEnded })
+}
+
+// unboundOf is a release that an approval of the request would include and that it could not be
+// bound to; "" if there is none.
+func unboundOf(r approval.Request) string {
+	for _, one := range expanded([]approval.Request{r}) {
+		if !one.Bindable() {
+			return releaseText(one)
+		}
+	}
+	return ""
 }
 
 func showAskers(s *ui.Sheet, r approval.Request, now time.Time) {

@@ -28,11 +28,10 @@ func showMembers(s *ui.Sheet, r approval.Request, now time.Time) {
 		own := *m.Request
 		s.Raw("\n")
 		s.Head(own.ID, releaseText(own), string(own.State))
+		showNear(s, own)
+		showRisks(s, own)
 		if len(own.Asks) > 0 {
 			s.List("wanted by", own.Asks[0].WantedBy)
-		}
-		if len(own.Near) > 0 {
-			s.Line("ATTENTION", "the same run asks for names that are almost the same: %s", strings.Join(own.Near, ", "))
 		}
 		showEvidence(s, own, now)
 		showFiles(s, own)

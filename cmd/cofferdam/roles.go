@@ -26,7 +26,7 @@ import (
 // roleCommands are the commands that are the other roles of this binary. All
 // but serve are for the daemon to start, and hidden.
 func roleCommands() []*cobra.Command {
-	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newCgroupExecRole(), newEngineStageRole(), newEngineProbeRole()}
+	return []*cobra.Command{newServe(), newKeeperRole(), newGatewayRole(), newDialerRole(), newReaderRole(), newCgroupExecRole(), newEngineStageRole(), newEngineProbeRole()}
 }
 
 func newKeeperRole() *cobra.Command {
@@ -81,6 +81,19 @@ func newDialerRole() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 			defer stop()
 			return daemon.RunDialer(ctx, os.Stdin)
+		},
+	}
+}
+
+func newReaderRole() *cobra.Command {
+	return &cobra.Command{
+		Use: "reader", Short: "Look into releases for a person (started by the daemon)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(syscall.SIGINT)
+			leaveNoCore()
+			log := logger()
+			setDefault(log)
+			return daemon.RunReader(os.Stdin, log)
 		},
 	}
 }

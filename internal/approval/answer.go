@@ -280,6 +280,12 @@ func Bound(r Request) []string {
 	return Digests(r.Files)
 }
 
+// Bindable tells that an approval of the request can be bound to something: a release to digests
+// that nobody can forge, of which none may be known yet.
+func (r Request) Bindable() bool {
+	return r.Kind != "" || r.IsTree() || len(strong(Digests(r.Files))) > 0
+}
+
 // Digests are all digests of files.
 func Digests(files []File) []string {
 	var all []string

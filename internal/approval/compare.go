@@ -22,17 +22,14 @@ func (q *Queue) compare(ctx context.Context, ask Ask, files []File, e evidence.E
 		return q.compareCall(ctx, ask.Call, e)
 	}
 	pkg := ask.Package
-	earlier, err := q.cfg.Store.List(ctx, Filter{
-		States: []State{Approved, Expired}, Ecosystem: pkg.Ecosystem, Package: pkg.Name, Limit: lookBack,
-	})
+	earlier, err := approvedOf(ctx, q.cfg.Store, pkg)
 	if err != nil {
 		return evidence.Evidence{}, err
 	}
-	i := slices.IndexFunc(earlier, func(e Entry) bool { return e.Answer != nil && e.Answer.State == Approved && !e.IsTree() })
-	if i < 0 {
+	if len(earlier) == 0 {
 		return e, nil
 	}
-	last := earlier[i]
+	last := earlier[0]
 	if e.LastApproved == "" {
 		e.LastApproved = last.Package.Version
 	}
@@ -83,10 +80,44 @@ func differing(last Entry, now evidence.Evidence) []string {
 			changes = append(changes, "runs something at installation that it did not before: "+script)
 		}
 	}
+	changes = append(changes, newInside(was.Inside, now.Inside)...)
 	if was.Maintainer != "" && now.Maintainer != "" && was.Maintainer != now.Maintainer {
 		changes = append(changes, fmt.Sprintf("its maintainer was %s and is %s", was.Maintainer, now.Maintainer))
 	}
 	return changes
+}
+
+// newInside tells what of a file's inside runs, or is to be read, that another's did not have.
+func newInside(was, now *evidence.Inside) (changes []string) {
+	if was == nil || now == nil {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, line := range was.Suspect {
+		known[withoutPlace(line)] = true
+	}
+	for _, line := range now.Suspect {
+		if !known[withoutPlace(line)] {
+			changes = append(changes, "has a line to read that it did not have before: "+line)
+		}
+	}
+	for _, name := range now.Starts {
+		if !slices.Contains(was.Starts, name) {
+			changes = append(changes, "runs something at each start that it did not before: "+name)
+		}
+	}
+	for _, name := range now.Native {
+		if !slices.Contains(was.Native, name) {
+			changes = append(changes, "has machine code that it did not have before: "+name)
+		}
+	}
+	return changes
+}
+
+// withoutPlace is a line to read without its file's and its own number, which change with each release.
+func withoutPlace(line string) string {
+	_, does, _ := strings.Cut(line, " ")
+	return does
 }
 
 // gone are the names required in a and not in b.

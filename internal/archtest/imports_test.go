@@ -97,6 +97,7 @@ func layers() []struct {
 		{"internal/door", 2},
 		{"internal/admission", 4},
 		{"internal/ecosystem", 4},
+		{"internal/releasediff", 5},
 		{"internal/sandbox", 5},
 		{"internal/plan", 5},
 		{"internal/call", 5},

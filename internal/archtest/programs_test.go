@@ -26,7 +26,7 @@ func mayStart() map[string]string {
 	)
 	return map[string]string{
 		"cmd/cofferdam/domain.go": system, "cmd/cofferdam/ssh.go": "found by executable.LookPath", "cmd/cofferdam/mcpinstall.go": "it is only compared with this program",
-		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/gateway.go": own, "internal/daemon/keeper.go": own,
+		"cmd/cofferdam/daemon.go": own, "internal/selftest/installation.go": own, "internal/daemon/role.go": own, "internal/daemon/keeper.go": own,
 		"internal/daemon/hostprograms.go": "it looks at what it finds", "internal/upstream/discover/asked.go": "discover.Clients.Apart looks at what is asked",
 		"internal/doctor/runsc.go": engine, "internal/doctor/parts.go": system, "internal/engine/mounts/users.go": own, "internal/engine/mounts/disk.go": system,
 		"internal/engine/gvisor/stage.go": engine, "internal/engine/gvisor/capabilities.go": engine, "internal/engine/gvisor/elevate.go": engine,

@@ -185,5 +185,16 @@ func isHex(s string) bool {
 }
 
 func (s *Store) blobPath(hexDigest string) string {
-	return filepath.Join(s.dir, dirBlobs, hexDigest[:2], hexDigest)
+	return filepath.Join(s.dir, blobName(hexDigest))
+}
+
+func blobName(hexDigest string) string { return filepath.Join(dirBlobs, hexDigest[:2], hexDigest) }
+
+// BlobName is where in a cache's directory the bytes with a sha256 (hex) are, for who only reads them and
+// verifies them itself; fault.ErrInvalid for what is no sha256.
+func BlobName(hexDigest string) (string, error) {
+	if !isHex(hexDigest) {
+		return "", fault.Invalid("%.80q is not a sha256", hexDigest)
+	}
+	return blobName(hexDigest), nil
 }

@@ -265,7 +265,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Sandboxes: d.sandboxes, Templates: d.templates, Door: d.door, Calls: d.calls, Log: d.log, OwnerKeys: d.ownerKeys, Advisories: d.advisory, Approvals: d.approvals.queue,
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA(), CABundle: apiBundle(d), Domain: d.opts.Config.Listen.ClientDomain(), Listens: d.opts.Config.Listen.Address},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Seen: seenBy(d), Room: d.clients.room, Underway: d.clients.underway, Secrets: d.secrets, Homes: d.homes,
-		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions,
+		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions, Releases: newReleaseReader(d),
 	})
 	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))
 	api := newServer("socket", backend.Lingering(l), handler, d.opts.Log)
@@ -356,6 +356,7 @@ func (d *Daemon) close() {
 	if d.gateway != nil {
 		d.gateway.close()
 		d.groups.remove(context.Background(), "gateway")
+		d.groups.remove(context.Background(), "reader")
 	}
 	d.nursery.end()
 	if d.door != nil { // nobody asks it any more

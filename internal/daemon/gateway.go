@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -272,42 +271,15 @@ func (g *gatewayProcess) spawn(ctx context.Context, b bootDocument, questions, u
 	return nil
 }
 
-// role starts this program in a role, with its boot document on standard input, and
+// role starts this program in a role of the gateway's, with its boot document on standard input, and
 // descriptors from 3 on.
 func (g *gatewayProcess) role(ctx context.Context, name string, document any, attr *syscall.SysProcAttr, files ...*os.File) (*exec.Cmd, error) {
-	boot, err := json.Marshal(document)
+	started, err := startRole(ctx, g.d, name, document, attr, files...)
 	if err != nil {
 		return nil, err
 	}
-	in, out, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	cmd := exec.CommandContext(ctx, selfLink, name)
-	cmd.Args[0] = g.d.opts.Executable
-	cmd.Dir = "/"
-	cmd.Stdin, cmd.Stderr = in, os.Stderr
-	cmd.ExtraFiles = files
-	cmd.Env = gatewayEnv(hostEnvironment(g.d.opts.Paths))
-	cmd.SysProcAttr = attr
-	cmd.SysProcAttr.Setpgid = true // it ends when its socket closes, so when we do
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 2 * time.Second
-	if err := cmd.Start(); err != nil {
-		out.Close()
-		return nil, err
-	}
-	// Before it is told anything: what it does, it does within its limits.
-	if g.limited, err = g.d.groups.adopt("gateway", cmd.Process.Pid, g.d.opts.Config.Processes.Gateway); err == nil {
-		_, err = out.Write(boot)
-	}
-	if err == nil {
-		return cmd, out.Close()
-	}
-	out.Close()
-	_ = cmd.Process.Kill() // it reads nothing, so it is about to end
-	return nil, errors.Join(err, cmd.Wait())
+	g.limited = started.limited
+	return started.cmd, nil
 }
 
 // gatewayEnv is all that the gateway gets of the environment: where the system's

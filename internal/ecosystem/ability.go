@@ -43,6 +43,14 @@ type Builder interface {
 	Everywhere(f File) bool
 }
 
+// Starter is the optional ability of a protocol that knows by their names which files of a release
+// run by themselves.
+type Starter interface {
+	// Starts says when a file runs by itself, by its path within the release; "": nothing is known to
+	// run it.
+	Starts(path string) string
+}
+
 // Lister is the optional ability of a protocol whose clients read from the
 // index page itself what releases require, and choose releases by that.
 type Lister interface {

@@ -45,8 +45,9 @@ type Inspection struct {
 	// Contents is the digest of what the file is once it is unpacked (package contents), for
 	// protocols whose clients change nothing of it; "" for others.
 	Contents string
-	// Inside is what it brings, for a person.
+	// Inside is what it brings, for a person, and Said what its publisher says in it.
 	Inside Inside
+	Said   Publication
 	// Sidecar is "sha256:<hex>" of the sidecar inside, for protocols that have
 	// one; the gateway refuses a file whose index offers another.
 	Sidecar string

@@ -2,7 +2,9 @@ package ecosystem
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -22,6 +24,14 @@ type Inside struct {
 	Starts []string `json:"starts,omitempty"`
 	// Native are files of machine code, by their first bytes or their names.
 	Native []string `json:"native,omitempty"`
+	// Builds are what runs where a release is built from its source to be installed: "setup.py
+	// (812 bytes)", "build backend: flit_core.buildapi".
+	Builds []string `json:"builds,omitempty"`
+	// Suspect are lines to read of the code that runs when it is installed, as package suspect
+	// tells them, the worst of each file first.
+	Suspect []string `json:"suspect,omitempty"`
+	// Sources are files of code that is compiled, by kind: ".pyx: 2 files, such as a.pyx".
+	Sources []string `json:"sources,omitempty"`
 	// Paths are those of its files, and Files how many there are, which may be more.
 	Paths []string `json:"paths,omitempty"`
 	Files int      `json:"files,omitempty"`
@@ -40,7 +50,7 @@ func (in *Inside) AddPath(p string, head []byte) {
 	if len(in.Paths) < maxPaths && len(p) <= maxInsideName {
 		in.Paths = append(in.Paths, p)
 	}
-	if machineCode(p, head) {
+	if MachineCode(p, head) {
 		add(&in.Native, p)
 	}
 }
@@ -54,7 +64,65 @@ func (in *Inside) AddEntryPoint(text string) { add(&in.EntryPoints, text) }
 // AddStart is AddModule for a file that runs at every start.
 func (in *Inside) AddStart(name string) { add(&in.Starts, name) }
 
-// Sorted puts all lists in order.
+// AddBuild is AddModule for what runs where it is built.
+func (in *Inside) AddBuild(text string) { add(&in.Builds, text) }
+
+// AddSuspect takes lines as package suspect tells them.
+func (in *Inside) AddSuspect(lines ...string) {
+	in.Suspect = append(in.Suspect, lines[:max(0, min(len(lines), maxInside-len(in.Suspect)))]...)
+}
+
+// Sources counts files of code that is compiled, by kind. The zero value is empty.
+type Sources struct{ kinds map[string]source }
+
+// source are the files of one kind.
+type source struct {
+	count int
+	first string
+}
+
+// Add counts a file if it is one.
+func (s *Sources) Add(p string) {
+	kind := strings.ToLower(path.Ext(p))
+	switch base := path.Base(p); {
+	case base == "Cargo.toml" || base == "CMakeLists.txt" || base == "meson.build" || base == "build.rs":
+		kind = base
+	case !compiled(kind):
+		return
+	}
+	if s.kinds == nil {
+		s.kinds = map[string]source{}
+	}
+	of := s.kinds[kind]
+	if of.count++; of.first == "" || p < of.first {
+		of.first = p
+	}
+	s.kinds[kind] = of
+}
+
+// Told are the kinds, as Inside has them.
+func (s *Sources) Told() (list []string) {
+	for _, kind := range slices.Sorted(maps.Keys(s.kinds)) {
+		of := s.kinds[kind]
+		noun := "files"
+		if of.count == 1 {
+			noun = "file"
+		}
+		add(&list, fmt.Sprintf("%s: %d %s, such as %s", kind, of.count, noun, of.first))
+	}
+	return list
+}
+
+// compiled tells the ending of a file in a language whose compiler makes machine code.
+func compiled(ending string) bool {
+	switch ending {
+	case ".c", ".cc", ".cpp", ".cxx", ".pyx", ".rs", ".f", ".f90", ".f95", ".for", ".m", ".mm", ".s", ".asm", ".cu", ".zig", ".go":
+		return true
+	}
+	return false
+}
+
+// Sorted puts all lists in order, but for those whose order says something.
 func (in *Inside) Sorted() {
 	for _, l := range []*[]string{&in.Modules, &in.EntryPoints, &in.Starts, &in.Native, &in.Paths} {
 		slices.Sort(*l)
@@ -68,8 +136,8 @@ func add(list *[]string, name string) {
 	}
 }
 
-// machineCode tells a file of machine code. head may be empty.
-func machineCode(p string, head []byte) bool {
+// MachineCode tells a file of machine code, by its name and its first bytes, which may be missing.
+func MachineCode(p string, head []byte) bool {
 	for _, magic := range [][]byte{
 		[]byte("\x7fELF"), []byte("MZ"), {0xcf, 0xfa, 0xed, 0xfe}, {0xce, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe},
 	} {

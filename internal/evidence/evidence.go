@@ -87,6 +87,11 @@ type Inside struct {
 	Starts      []string `json:"starts,omitempty"`       // files whose lines run at every start of the interpreter, such as .pth
 	Native      []string `json:"native,omitempty"`       // files of machine code
 	Files       int      `json:"files"`                  // how many there are
+	// Of code that runs when it is installed: what runs where it is built from its source, lines
+	// of it to read, "FILE:LINE DOES THIS: TEXT", and files that are compiled, by kind.
+	Builds  []string `json:"builds,omitempty"`
+	Suspect []string `json:"suspect,omitempty"`
+	Sources []string `json:"sources,omitempty"`
 }
 
 // Count is how many entries of a list are known of at least: those that are here, and those
@@ -171,6 +176,8 @@ func (e *Evidence) Lists() []List {
 		{"findings", &e.Findings, Warning},
 		{"scripts", &e.Scripts, Warning},
 		{"unchecked", &e.Unchecked, Warning},
+		{"inside.suspect", &in.Suspect, Warning},
+		{"inside.builds", &in.Builds, Warning},
 		{"inside.starts", &in.Starts, Warning},
 		{"inside.native", &in.Native, Warning},
 		{"changes", &e.Changes, Warning},
@@ -180,5 +187,6 @@ func (e *Evidence) Lists() []List {
 		{"new_files", &e.NewFiles, Detail},
 		{"inside.modules", &in.Modules, Detail},
 		{"inside.entry_points", &in.EntryPoints, Detail},
+		{"inside.sources", &in.Sources, Detail},
 	}
 }

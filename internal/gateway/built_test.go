@@ -24,7 +24,7 @@ func sdist(tb testing.TB, name, version string) pypitest.Dist {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	for path, text := range map[string]string{"PKG-INFO": "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"} {
+	for path, text := range map[string]string{"PKG-INFO": "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\nSummary: of " + name + "\n"} {
 		if err := w.WriteHeader(&tar.Header{Name: name + "-" + version + "/" + path, Mode: 0o644, Size: int64(len(text)), Format: tar.FormatPAX}); err != nil {
 			tb.Fatal(err)
 		}

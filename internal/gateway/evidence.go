@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -38,6 +39,29 @@ func (is *inspections) evidence(ctx context.Context, s *source, p *pages.Page, p
 	said := presenter.Present(f, row, sidecar)
 	e.Summary, e.Maintainer, e.Homepage, e.License = said.Summary, said.Maintainer, said.Homepage, said.License
 	e.Requires, e.Scripts = said.Requires, said.Scripts
+	return e
+}
+
+// WithInside adds to what an index told of a release what was found in its file, and what the publisher says
+// there. Of the licence the file says more: its text is there, too. in and said may be nil.
+func WithInside(e evidence.Evidence, scripts, findings []string, in *ecosystem.Inside, said *ecosystem.Publication) evidence.Evidence {
+	if said != nil {
+		e.Summary, e.Maintainer, e.Homepage = cmp.Or(e.Summary, said.Summary), cmp.Or(e.Maintainer, said.Maintainer), cmp.Or(e.Homepage, said.Homepage)
+		e.License = cmp.Or(said.License, e.License)
+		if len(e.Requires) == 0 {
+			e.Requires = said.Requires
+		}
+		if len(e.Scripts) == 0 {
+			e.Scripts = said.Scripts
+		}
+	}
+	e.Scripts, e.Findings = withFound(e.Scripts, scripts), findings
+	if in != nil {
+		e.Inside = &evidence.Inside{
+			Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files,
+			Builds: in.Builds, Suspect: in.Suspect, Sources: in.Sources,
+		}
+	}
 	return e
 }
 

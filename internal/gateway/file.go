@@ -186,10 +186,6 @@ func (g *Gateway) artifact(q *query, l located) (bytes *artifacts.Verified, kept
 // evidence is what is known about a file that waits, for who answers.
 func (g *Gateway) evidence(ctx context.Context, l located, found described) *evidence.Evidence {
 	e := g.inspections.evidence(ctx, l.source, g.pages.Have(ctx, l.source.Source, l.route.Project), l.route.Project, l.file, l.row)
-	e.Scripts = withFound(e.Scripts, found.Scripts)
-	e.Findings = found.Findings
-	if in := found.Inside; in != nil {
-		e.Inside = &evidence.Inside{Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files}
-	}
+	e = WithInside(e, found.Scripts, found.Findings, found.Inside, found.Said)
 	return &e
 }

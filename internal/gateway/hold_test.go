@@ -373,3 +373,23 @@ func TestTheLastAnswerCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestAPersonIsToldWhatBuildingRuns: what waits as a source distribution is looked into before a person is asked, and
+// they are told what its PKG-INFO says and what its build runs.
+func TestAPersonIsToldWhatBuildingRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.door.rule(holdAll)
+	foo := sdist(t, "foo", "1.0")
+	b.publish(foo)
+	b.get("/p/" + foo.File)
+	b.door.mu.Lock()
+	defer b.door.mu.Unlock()
+	if len(b.door.awaited) != 1 || b.door.awaited[0].Evidence == nil || b.door.awaited[0].Evidence.Inside == nil {
+		t.Fatalf("%+v", b.door.awaited)
+	}
+	e := b.door.awaited[0].Evidence
+	if fmt.Sprint(e.Inside.Builds) != "[build backend: setuptools, since it names none]" || e.Summary != "of foo" {
+		t.Errorf("%q, %q", e.Inside.Builds, e.Summary)
+	}
+}

@@ -24,7 +24,7 @@ import (
 )
 
 // inspectionFormat changes when what is kept of an inspection does.
-const inspectionFormat = 6
+const inspectionFormat = 7
 
 // maxInspections bounds how many inspections are kept over a restart.
 const maxInspections = 50_000
@@ -42,6 +42,8 @@ type described struct {
 	Findings     []string           `json:"findings,omitempty"`
 	Contents     string             `json:"contents,omitempty"` // see ecosystem.Inspection
 	Inside       *ecosystem.Inside  `json:"inside,omitempty"`   // nil: it was not looked into
+	// Said is what its publisher says in it.
+	Said *ecosystem.Publication `json:"said,omitempty"`
 }
 
 // servable refuses what nobody may have.
@@ -156,7 +158,7 @@ func inspect(inspector ecosystem.Inspector, l located, v *artifacts.Verified) (d
 	if len(found.Bundled) >= ecosystem.MaxBundled {
 		found.Findings = append(slices.Clone(found.Findings), manyInside())
 	}
-	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: l.file.Digest, Inside: &found.Inside}
+	d := described{Scripts: found.Scripts, Findings: found.Findings, Contents: found.Contents, Sum: l.file.Digest, Inside: &found.Inside, Said: &found.Said}
 	if w, ok := l.source.Protocol.(ecosystem.Witness); ok && d.Sum == "" {
 		if d.Sum, err = w.SumFile(l.file, v); err != nil {
 			return described{}, err

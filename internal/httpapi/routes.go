@@ -129,6 +129,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/approvals", admins, approvals.listApprovals},
 		{"GET /v1/approvals/watch", admins, approvals.watchApprovals},
 		{"GET /v1/approvals/{id}", admins, approvals.getApproval},
+		{"GET /v1/approvals/{id}/diff", admins, approvals.diffApproval},
 		{"POST /v1/approvals/answer", people, approvals.answerApprovals},
 		{"POST /v1/approvals/{id}/revoke", people, approvals.revokeApproval},
 

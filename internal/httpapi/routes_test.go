@@ -91,6 +91,7 @@ func admitted() map[string]string {
 		"GET /v1/approvals":              admin,
 		"GET /v1/approvals/watch":        admin,
 		"GET /v1/approvals/{id}":         admin,
+		"GET /v1/approvals/{id}/diff":    admin,
 		"GET /v1/audit/records":          admin,
 		"GET /v1/audit/stream":           admin,
 		"POST /v1/audit/query":           admin,

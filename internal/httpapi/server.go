@@ -75,6 +75,8 @@ type Config struct {
 	OwnerKeys audit.OwnerKeys
 	// Approvals is the queue of held requests.
 	Approvals *approval.Queue
+	// Releases looks into the files of requests; nil: nobody does.
+	Releases Releases
 	// Advisories are the imported facts about packages.
 	Advisories *advisory.DB
 	// Tokens are the clients over the network; nil: there are none, and only

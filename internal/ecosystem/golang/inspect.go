@@ -3,7 +3,9 @@ package golang
 import (
 	"errors"
 	"io"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
@@ -46,7 +49,32 @@ func (Protocol) Inspect(file ecosystem.File, _ []byte, content ecosystem.Content
 		err = z.Visit(func(archive.Member, io.Reader) error { return nil })
 	}
 	in.Inside = t.inside()
+	if err != nil {
+		return in, err
+	}
+	in.Said, err = t.said(z)
 	return in, err
+}
+
+// said is what the module says of itself: the licence, by its files' text.
+func (t *tree) said(z *archive.ZipReader) (ecosystem.Publication, error) {
+	var claims license.Claims
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		if strings.Contains(name, "/") || t.members[t.byName[name]].Mode.IsDir() {
+			continue
+		}
+		err := claims.Collect(name, func(most int64) ([]byte, error) {
+			r, err := z.Open(t.members[t.byName[name]].Path)
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(io.LimitReader(r, most))
+		})
+		if err != nil {
+			return ecosystem.Publication{}, err
+		}
+	}
+	return ecosystem.Publication{License: claims.String()}.Clipped(), nil
 }
 
 // tree is the files of a zip.

@@ -73,10 +73,11 @@ func (Protocol) Inspect(file ecosystem.File, row []byte, content ecosystem.Conte
 	if p.bundledRuns { // which no manifest says
 		scripts = append(slices.Clone(scripts), bundledScript)
 	}
-	return ecosystem.Inspection{
+	found := ecosystem.Inspection{
 		Description: ecosystem.Description{Name: t.project, Version: t.version, Requirements: own.requirements()},
 		Scripts:     scripts, Bundled: p.bundled, Findings: p.findings, Contents: p.contents.Digest(), Inside: p.result(&own),
-	}, nil
+	}
+	return found, p.tell(content, &found)
 }
 
 // compareListed compares what a package says of itself with what the index says of it, which

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -10,21 +11,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 )
 
 // Present implements ecosystem.Presenter: what a version's manifest says.
 // Publishers write these fields in several shapes; one that has another is left
 // out.
 func (Protocol) Present(_ ecosystem.File, row, _ []byte) ecosystem.Publication {
-	fields := map[string]json.RawMessage{}
-	if json.Unmarshal(row, &fields) != nil {
+	return present(row, nil)
+}
+
+// manifestFields are the members of a manifest.
+type manifestFields map[string]json.RawMessage
+
+// present is Present of a manifest or a package.json, with the files that have the licence's text.
+func present(manifest []byte, licenses []license.Text) ecosystem.Publication {
+	fields := manifestFields{}
+	if json.Unmarshal(bytes.TrimPrefix(manifest, []byte("\xef\xbb\xbf")), &fields) != nil {
 		return ecosystem.Publication{}
 	}
 	p := ecosystem.Publication{
 		Summary:    textOf(fields["description"]),
 		Maintainer: cmp.Or(namesOf(fields["maintainers"]), textOf(fields["author"], "name")),
 		Homepage:   cmp.Or(textOf(fields["homepage"]), textOf(fields["repository"], "url")),
-		License:    textOf(fields["license"], "type"),
+		License:    licenseOf(fields, licenses),
 		Requires:   pairsOf(fields["dependencies"], " "),
 	}
 	p.Scripts = runsOf(fields)
@@ -33,7 +43,7 @@ func (Protocol) Present(_ ecosystem.File, row, _ []byte) ecosystem.Publication {
 
 // runsOf are the scripts that run when a release is installed from its archive, and what
 // else its manifest says that runs then. (prepare runs for a repository's copy alone.)
-func runsOf(fields map[string]json.RawMessage) (runs []string) {
+func runsOf(fields manifestFields) (runs []string) {
 	builds := true // without a script of its own a binding.gyp is built
 	for _, s := range pairsOf(fields["scripts"], ": ") {
 		switch name, _, _ := strings.Cut(s, ":"); name {
@@ -86,6 +96,21 @@ func namesOf(raw json.RawMessage) string {
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// typesOf are the names in a list of licences, or the one that is there in its place.
+func typesOf(raw json.RawMessage) (names []string) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		list = []json.RawMessage{raw}
+	}
+	const most = 10
+	for _, one := range list[:min(len(list), most)] {
+		if name := textOf(one, "type", "name"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // pairsOf are an object's members with text values, sorted.

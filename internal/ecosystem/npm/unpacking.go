@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/contents"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -27,6 +28,7 @@ type unpacking struct {
 	findings    []string
 	contents    contents.Files
 	inside      ecosystem.Inside
+	licenses    license.Claims
 }
 
 // result is what the package brings.
@@ -101,6 +103,11 @@ func (p *unpacking) describe(path string, m archive.Member, content io.Reader) e
 		p.gyp = true
 	case "npm-shrinkwrap.json":
 		p.find(findShrinkwrap)
+	}
+	if !strings.Contains(path, "/") {
+		if err := p.licenses.Collect(path, func(most int64) ([]byte, error) { return io.ReadAll(io.LimitReader(content, most)) }); err != nil {
+			return err
+		}
 	}
 	return p.bundle(path, m, content)
 }

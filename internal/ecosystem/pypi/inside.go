@@ -3,9 +3,12 @@ package pypi
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/suspect"
 )
 
 // maxEntryPoints bounds an entry_points.txt, in bytes. Of a longer one nothing is told.
@@ -29,13 +32,50 @@ func inside(in *ecosystem.Inside, path, info string, head []byte) {
 	}
 	stem, extension, file := strings.Cut(top, ".")
 	switch {
-	case strings.HasSuffix(top, ".pth") || stem == "sitecustomize" || stem == "usercustomize":
+	case startsWith(top):
 		in.AddStart(top)
 	case !file && strings.Contains(path, "/"):
 		in.AddModule(top)
 	case file && (extension == "py" || strings.HasSuffix(extension, "so") || strings.HasSuffix(extension, "pyd")):
 		in.AddModule(stem)
 	}
+}
+
+// startsWith tells a name, at the top of where Python looks, of what runs at each of its starts.
+func startsWith(top string) bool {
+	stem, _, _ := strings.Cut(top, ".")
+	return strings.HasSuffix(top, ".pth") || stem == "sitecustomize" || stem == "usercustomize"
+}
+
+// tell adds what the publisher says, and lines to read of what runs at each start.
+func (w *openedWheel) tell(found *ecosystem.Inspection, metadata []byte) error {
+	var licenses license.Claims
+	var code suspect.Reader
+	for _, m := range w.members {
+		read := func(most int64) ([]byte, error) {
+			r, err := w.zip.Open(m.Path)
+			if err != nil {
+				return nil, err
+			}
+			return io.ReadAll(io.LimitReader(r, most))
+		}
+		top, atTop := atTop(m.Path)
+		switch {
+		case !m.Mode.IsRegular():
+		case strings.HasPrefix(m.Path, w.info+"/"):
+			if err := licenses.Collect(m.Path, read); err != nil {
+				return err
+			}
+		case atTop && startsWith(top):
+			text, err := read(suspect.MaxText + 1)
+			if err != nil {
+				return err
+			}
+			found.Inside.AddSuspect(code.Lines(m.Path, text)...)
+		}
+	}
+	found.Said = publication(metadata, licenses.Files)
+	return nil
 }
 
 // entryPoints adds what a wheel's entry_points.txt makes known.

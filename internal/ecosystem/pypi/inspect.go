@@ -70,6 +70,9 @@ func inspectWheel(file ecosystem.File, content ecosystem.Content) (ecosystem.Ins
 		return ecosystem.Inspection{}, err
 	}
 	entryPoints(&found.Inside, w)
+	if err := w.tell(&found, metadata); err != nil {
+		return ecosystem.Inspection{}, err
+	}
 	found.Inside.Sorted()
 	var seen contents
 	for _, m := range w.members {

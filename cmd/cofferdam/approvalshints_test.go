@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+)
+
+// TestCommandsThatShowPrintsAreTaken: whoever enters a command that "approvals show" prints is not refused, whether the
+// run goes on or has ended, for a release, a tree, a host, a push and a call. What can't be approved
+// yet has no command for it. Either way the request can be denied.
+func TestCommandsThatShowPrintsAreTaken(t *testing.T) {
+	t.Parallel()
+	unbound := askShown("unbound", evidence.Evidence{})
+	unbound.Files[0].Digests = []string{"sha1:aa"}
+	host, call, push := askShown("x", evidence.Evidence{}), askShown("x", evidence.Evidence{}), askShown("x", evidence.Evidence{})
+	for _, a := range []*approval.Ask{&host, &call, &push} {
+		a.Package, a.Files, a.Upstream = pkgref.Ref{}, nil, ""
+	}
+	host.Host = approval.Host{Name: "api.example", Port: 443}
+	push.Host = approval.Host{Name: "git.example", Port: 443, Repository: "acme/app", Push: "sha256:" + strings.Repeat("a", 64)}
+	push.Evidence.Host = &evidence.Host{Refs: []string{"refs/heads/main a b"}}
+	call.Call = approval.Call{Tool: "refund", Source: approval.SourceHost, Definition: "sha256:" + strings.Repeat("b", 64), Digest: approval.DigestOf("{}"), Arguments: "{}"}
+	for name, ask := range map[string]approval.Ask{"a release": askShown("evil", evidence.Evidence{}), "without a digest": unbound, "a host": host, "a push": push, "a call": call, "a tree": {}} {
+		for _, live := range []bool{true, false} {
+			for _, verb := range []string{"approve", "deny"} {
+				q := newShownQueue(t)
+				q.FollowRuns(func() map[string]bool { return map[string]bool{"r1": live} })
+				text := shownOf(t, q, name, ask)
+				taken := takePrinted(t, q, verb, text)
+				if want := name != "without a digest" || verb == "deny"; taken != want {
+					t.Errorf("%s, live %v: a command to %s is printed: %v\n%s", name, live, verb, taken, text)
+				}
+			}
+		}
+	}
+}
+
+// shownOf asks, and gives what show prints of the request.
+func shownOf(t *testing.T, q *approval.Queue, name string, ask approval.Ask) string {
+	t.Helper()
+	var r approval.Request
+	var err error
+	if name == "a tree" {
+		one, two := askShown("app", evidence.Evidence{}), askShown("lib", evidence.Evidence{})
+		r, err = q.AskTree(t.Context(), approval.TreeAsk{Root: one.Package, Members: []approval.TreeMember{{Ask: one}, {Ask: two, Depth: 1}}})
+	} else {
+		r, err = q.Ask(t.Context(), ask)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if r, err = q.Get(t.Context(), r.ID); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := showRequest(&b, r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// takePrinted enters each command to approve or deny that is printed, as a person does; false: there is none.
+func takePrinted(t *testing.T, q *approval.Queue, verb, text string) (printed bool) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		args, is := strings.CutPrefix(strings.TrimSpace(line), "cofferdam approvals "+verb+" ")
+		if !is {
+			continue
+		}
+		printed = true
+		cmd := newApprove()
+		if verb == "deny" {
+			cmd = newDeny()
+		}
+		if err := cmd.ParseFlags(strings.Fields(strings.ReplaceAll(args, `"`, ""))); err != nil {
+			t.Fatal(err)
+		}
+		f := &answerFlags{state: approval.Approved, scope: cmd.Flag("scope").Value.String()}
+		if verb == "deny" {
+			f.state = approval.Denied
+		}
+		id, _, err := approval.ParseAnswerID(cmd.Flags().Arg(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := q.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.reachesSomebody(cmd, []approval.Request{r}); err != nil {
+			t.Errorf("%s: refused: %v", line, err)
+		}
+		if _, err := q.Answer(t.Context(), "bob", approval.Verdict{IDs: cmd.Flags().Args(), State: f.state, Scope: approval.Scope(f.scope)}); err != nil {
+			t.Errorf("%s: refused: %v", line, err)
+		}
+	}
+	return printed
+}

@@ -1,0 +1,127 @@
+package pypi
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
+	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/suspect"
+)
+
+// Bounds of what is kept of a source distribution to tell what its build runs.
+const (
+	maxProjectFile = 1 << 20 // bytes of a pyproject.toml
+	maxCodeFiles   = 24      // of which lines are looked at
+)
+
+// The files at the top by which a distribution is built.
+const (
+	setupFile   = "setup.py"
+	projectFile = "pyproject.toml"
+)
+
+// Starts implements ecosystem.Starter: what runs where a release is built, or at each start of Python.
+func (Protocol) Starts(name string) string {
+	switch base := path.Base(name); {
+	case name == setupFile, name == projectFile, name == "setup.cfg", name == "meson.build", name == "CMakeLists.txt", base == "build.rs":
+		return "when it is built"
+	case !strings.Contains(name, "/") && startsWith(name):
+		return "at each start of Python"
+	}
+	return ""
+}
+
+// project is what a pyproject.toml says of the build.
+type project struct {
+	unread   bool
+	backend  string
+	requires []string
+	paths    []string // backend-path: folders of the distribution itself, in which the backend is
+}
+
+// readProject reads one. What can't be read is not taken for empty.
+func readProject(text []byte) project {
+	var document struct {
+		BuildSystem struct {
+			Backend  string   `toml:"build-backend"`
+			Requires []string `toml:"requires"`
+			Paths    []string `toml:"backend-path"`
+		} `toml:"build-system"`
+	}
+	if len(text) > maxProjectFile || toml.Unmarshal(text, &document) != nil {
+		return project{unread: true}
+	}
+	system := document.BuildSystem
+	return project{backend: system.Backend, requires: system.Requires, paths: system.Paths}
+}
+
+// inTree tells a file of the backend that the distribution brings itself.
+func (p project) inTree(name string) bool {
+	if path.Ext(name) != ".py" {
+		return false
+	}
+	module, _, _ := strings.Cut(p.backend, ":")
+	module, _, _ = strings.Cut(module, ".")
+	for _, folder := range p.paths {
+		below := path.Join(path.Clean("/"+folder), module)
+		if at := "/" + name; at == below+".py" || strings.HasPrefix(at, below+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// code is a file of code that building may run.
+type code struct {
+	name  string
+	size  int64
+	lines []string // to read, of package suspect
+}
+
+// reader looks at the code of one distribution.
+type reader struct{ lines suspect.Reader }
+
+func (r *reader) code(name string, size int64, content io.Reader) (code, error) {
+	text, err := io.ReadAll(io.LimitReader(content, suspect.MaxText+1))
+	if err != nil {
+		return code{}, err
+	}
+	return code{name, size, r.lines.Lines(name, text)}, nil
+}
+
+// built tells what building a distribution runs; top are the Python files beside its
+// setup.py, which that may import, and own those of a backend of its own.
+func (p project) built(in *ecosystem.Inside, top, own []code) {
+	i := slices.IndexFunc(top, func(c code) bool { return c.name == setupFile })
+	if i >= 0 {
+		in.AddBuild(fmt.Sprintf("setup.py (%d bytes), which is a program", top[i].size))
+		in.AddSuspect(top[i].lines...)
+	}
+	switch {
+	case p.unread:
+		in.AddBuild("pyproject.toml, which can't be read: which program builds it is not known")
+	case len(p.paths) > 0:
+		in.AddBuild("build backend: " + p.backend + ", A PROGRAM THAT IT BRINGS ITSELF, in backend-path " + strings.Join(p.paths, ", "))
+	case p.backend != "":
+		in.AddBuild("build backend: " + p.backend)
+	default:
+		in.AddBuild("build backend: setuptools, since it names none")
+	}
+	for _, c := range own {
+		in.AddBuild(fmt.Sprintf("%s (%d bytes), of its own build backend", c.name, c.size))
+		in.AddSuspect(c.lines...)
+	}
+	if len(p.requires) > 0 {
+		in.AddBuild("requires to build: " + strings.Join(p.requires, ", "))
+	}
+	for _, c := range top {
+		if i >= 0 && c.name != setupFile {
+			in.AddSuspect(c.lines...)
+		}
+	}
+}

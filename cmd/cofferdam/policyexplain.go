@@ -138,7 +138,7 @@ func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time,
 	}
 	ask := func(release string) (policy.Input, error) {
 		ref, err := parseRelease(family, release)
-		in := policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: kind, Published: published, FirstSeen: published}}
+		in := policy.Input{Subject: policy.Subject{Package: ref, Assessed: true}, FileFacts: policy.FileFacts{Kind: kind, Published: published, FirstSeen: published}}
 		in.Upstream, _ = policy.OwnerOf(p.Namespaces(), ref) // its own upstream, if it has one
 		if lock != nil {
 			in.Lock = lock.For(ref)

@@ -16,6 +16,7 @@ import (
 func showEvidence(s *ui.Sheet, r approval.Request, now time.Time) {
 	e := r.Evidence
 	evidenceList(s, e, "ADVISORIES", "advisories", e.Advisories)
+	showVulnerabilities(s, e.Vulnerabilities)
 	s.Text("SIMILAR TO", e.Similar)
 	evidenceList(s, e, "FINDINGS", "findings", e.Findings)
 	evidenceList(s, e, "NOT CHECKED", "unchecked", e.Unchecked)
@@ -62,8 +63,32 @@ func evidenceList(s *ui.Sheet, e evidence.Evidence, label, name string, values [
 // maxWarnings is how many findings a person is told before a question; show has all.
 const maxWarnings = 10
 
+// showVulnerabilities prints the known vulnerabilities of a release; nil: nobody looked, which
+// stands in the list of what is not checked.
+func showVulnerabilities(s *ui.Sheet, v *evidence.Vulnerabilities) {
+	if v == nil {
+		return
+	}
+	if v.Count() == 0 {
+		s.Line("vulnerabilities", "none known (imported %s)", v.Imported.UTC().Format(time.DateOnly))
+		return
+	}
+	var lines []string
+	for _, one := range v.Known {
+		lines = append(lines, one.String())
+	}
+	if v.More > 0 {
+		lines = append(lines, fmt.Sprintf("AND %d MORE [sha256 of all: %s]", v.More, v.Digest))
+	}
+	s.List("VULNERABILITIES", lines)
+	s.Line("", "as imported %s", v.Imported.UTC().Format(time.DateOnly))
+}
+
 // showWarnings prints what speaks against a request, the worst first, before a person is asked.
 func showWarnings(s *ui.Sheet, r approval.Request) {
+	if r.Evidence.Vulnerabilities.Count() > 0 {
+		showVulnerabilities(s, r.Evidence.Vulnerabilities)
+	}
 	for _, w := range []struct {
 		label, name string
 		all         []string

@@ -30,15 +30,16 @@ type AdvisoryImport struct {
 	Source     AdvisorySource  `json:"source"`
 	Replaced   *AdvisorySource `json:"replaced,omitempty"` // what the label had imported before
 	Generation string          `json:"generation"`
-	Damage     string          `json:"damage,omitempty"` // of other sources; see Advisories
-	Records    int             `json:"records"`          // files, or lines of a list
-	Withdrawn  int             `json:"withdrawn"`        // ignored
-	Other      int             `json:"other"`            // ignored: not about malware
-	Elsewhere  int             `json:"elsewhere"`        // affected packages of unknown ecosystems; ignored
-	Unnamed    int             `json:"unnamed"`          // affected packages whose names nobody can ask for; ignored
-	Widened    int             `json:"widened"`          // affected packages whose versions can't be read: all are meant
-	Repeated   int             `json:"repeated"`         // names that stood in a list before
-	Beyond     int             `json:"beyond"`           // names past the longest list
+	Damage     string          `json:"damage,omitempty"`     // of other sources; see Advisories
+	Records    int             `json:"records"`              // files, or lines of a list
+	Withdrawn  int             `json:"withdrawn"`            // ignored
+	Other      int             `json:"other"`                // ignored: about no package
+	Elsewhere  int             `json:"elsewhere"`            // affected packages of unknown ecosystems; ignored
+	Unnamed    int             `json:"unnamed"`              // affected packages whose names nobody can ask for; ignored
+	Widened    int             `json:"widened"`              // affected packages whose versions can't be read: all are meant
+	WidenedOf  []string        `json:"widened_of,omitempty"` // the first ten of Widened: "GHSA-...: python urllib3"
+	Repeated   int             `json:"repeated"`             // names that stood in a list before
+	Beyond     int             `json:"beyond"`               // names past the longest list
 	Unreadable int             `json:"unreadable"`
 	Problems   []ImportProblem `json:"problems,omitempty"` // the first ten of Unreadable
 	// Alarms are releases that were let in before and are known to be malicious
@@ -62,8 +63,11 @@ type AdvisorySource struct {
 	Bytes      int64          `json:"bytes,omitempty"`
 	Packages   map[string]int `json:"packages"` // by ecosystem
 	Advisories int            `json:"advisories,omitempty"`
-	Burnt      int            `json:"burnt,omitempty"`    // packages of which every version is malicious
-	LeftOut    int            `json:"left_out,omitempty"` // records that could not be read
+	Burnt      int            `json:"burnt,omitempty"` // packages of which every version is malicious
+	// Vulnerabilities, and by ecosystem the packages that have them.
+	Vulnerabilities int            `json:"vulnerabilities,omitempty"`
+	Vulnerable      map[string]int `json:"vulnerable,omitempty"`
+	LeftOut         int            `json:"left_out,omitempty"` // records that could not be read
 }
 
 // Advisories is GET /v1/advisories. With Damage every package is refused.
@@ -90,13 +94,15 @@ type AdvisoryAlarm struct {
 
 // PackageFacts is GET /v1/advisories/check: what is known of a package.
 type PackageFacts struct {
-	Ecosystem  string         `json:"ecosystem"`
-	Name       string         `json:"name"` // canonical
-	Version    string         `json:"version,omitempty"`
-	Malware    []KnownMalware `json:"malware"`
-	Popular    bool           `json:"popular"`
-	Lookalike  *Lookalike     `json:"lookalike,omitempty"`
-	Generation string         `json:"generation"`
+	Ecosystem string         `json:"ecosystem"`
+	Name      string         `json:"name"` // canonical
+	Version   string         `json:"version,omitempty"`
+	Malware   []KnownMalware `json:"malware"`
+	// Vulnerabilities are those of the version; without one, those of any version.
+	Vulnerabilities *Vulnerabilities `json:"vulnerabilities,omitempty"`
+	Popular         bool             `json:"popular"`
+	Lookalike       *Lookalike       `json:"lookalike,omitempty"`
+	Generation      string           `json:"generation"`
 }
 
 // KnownMalware is one advisory about a package.
@@ -108,6 +114,23 @@ type KnownMalware struct {
 	// Affected tells that it is about the version that was asked for; without a
 	// version, about every version.
 	Affected bool `json:"affected"`
+}
+
+// Vulnerabilities are the known ones of a release.
+type Vulnerabilities struct {
+	// Checked tells that vulnerabilities of the ecosystem's packages were imported; if not,
+	// none is known here since nobody looked. Imported is when, of the oldest such import.
+	Checked  bool            `json:"checked"`
+	Imported time.Time       `json:"imported,omitzero"`
+	Known    []Vulnerability `json:"known"` // the worst first
+}
+
+// Vulnerability is a known vulnerability of a release.
+type Vulnerability struct {
+	ID       string   `json:"id"` // a CVE if there is one
+	Aliases  []string `json:"aliases,omitempty"`
+	Severity string   `json:"severity"`           // unknown low medium high critical
+	FixedIn  string   `json:"fixed_in,omitempty"` // the version that fixes it; absent: no fix is known
 }
 
 // Lookalike is a popular package whose name another's is near to.

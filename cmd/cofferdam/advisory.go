@@ -18,12 +18,14 @@ import (
 func newAdvisory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "advisory",
-		Short:   "Import and ask facts about packages: malware, look-alike names",
+		Short:   "Import and ask facts about packages: malware, vulnerabilities, look-alike names",
 		GroupID: groupReview,
 		Long: `Facts about packages come from files that you import; no service is asked. Malware
 advisories are OSV records whose id or alias begins with MAL-. A release that one of
-them is about is refused, whatever the policy says. Popularity lists say which names
-people mean when they mistype; short lists come with Cofferdam.`,
+them is about is refused, whatever the policy says. All other OSV records are of
+vulnerabilities: they are shown to whoever decides about a release, and weigh where a
+policy has packages.vulnerabilities. Popularity lists say which names people mean when
+they mistype; short lists come with Cofferdam.`,
 		Example: `  cofferdam advisory import osv/npm/all.zip --as npm
   cofferdam advisory import --popular python top-python.txt
   cofferdam advisory status
@@ -66,7 +68,8 @@ func newAdvisoryCheck() *cobra.Command {
 		Short: "Tell what is known of a package",
 		Long: `Says what the imported facts tell about a package. The exit code is 1 if the version
 is malware (without a version: any version), 3 if the name is close to a popular one,
-and 0 if nothing speaks against it.`,
+and 0 otherwise. Known vulnerabilities of the version are listed and change no exit
+code: which of them count is the policy's to say.`,
 		Example: "  cofferdam advisory check python reqeusts\n  cofferdam advisory check node @scope/name@1.2.3 --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

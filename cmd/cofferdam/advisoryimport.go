@@ -32,7 +32,7 @@ func newAdvisoryImport() *cobra.Command {
 		Long: `Imports from PATH: a directory (every *.json in it), a zip or a JSON file of OSV
 records, or a popularity list with one name per line, the most popular first. What
 the label imported before is replaced at once, and only if all of PATH can be read.
-Withdrawn records and records about anything but malware are skipped.
+Records of malware (MAL-) and of vulnerabilities are kept; withdrawn ones are skipped.
 
 Afterwards the log is searched for releases that were let in before they were known
 to be malicious. They are printed, and recorded as alarms. A list is about the

@@ -24,6 +24,9 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 	}
 	if done.Widened > 0 {
 		fmt.Fprintf(&b, "versions that can't be read, so every version counts: %d\n", done.Widened)
+		for _, of := range done.WidenedOf {
+			fmt.Fprintf(&b, "  %s\n", ui.Printable(of))
+		}
 	}
 	if done.Unreadable > 0 {
 		fmt.Fprintf(&b, "left out, because they can't be read: %d\n", done.Unreadable)
@@ -47,22 +50,33 @@ func writeImport(w io.Writer, done api.AdvisoryImport) error {
 
 // holds is what a source brings, in words.
 func holds(s api.AdvisorySource) string {
+	total, parts := byEcosystem(s.Packages)
+	if s.Kind == "popular" {
+		return parts + " popular " + ui.Noun(total, "name", "names")
+	}
+	text := "no malware"
+	if total > 0 {
+		text = fmt.Sprintf("%s about %s (%s)", ui.Plural(s.Advisories, "advisory", "advisories"), ui.Plural(total, "package", "packages"), parts)
+	}
+	if s.Burnt > 0 {
+		text += fmt.Sprintf(", %d malicious in every version", s.Burnt)
+	}
+	if total, parts := byEcosystem(s.Vulnerable); total > 0 {
+		text += fmt.Sprintf("; %s of %s (%s)", ui.Plural(s.Vulnerabilities, "vulnerability", "vulnerabilities"), ui.Plural(total, "package", "packages"), parts)
+	}
+	return text
+}
+
+// byEcosystem is how many packages there are, and of each ecosystem in words.
+func byEcosystem(packages map[string]int) (total int, words string) {
 	var parts []string
-	total := 0
 	for _, e := range pkgref.Ecosystems() {
-		if n := s.Packages[string(e)]; n > 0 {
+		if n := packages[string(e)]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, e))
 			total += n
 		}
 	}
-	if s.Kind == "popular" {
-		return strings.Join(parts, ", ") + " popular " + ui.Noun(total, "name", "names")
-	}
-	text := fmt.Sprintf("%s about %s (%s)", ui.Plural(s.Advisories, "advisory", "advisories"), ui.Plural(total, "package", "packages"), strings.Join(parts, ", "))
-	if s.Burnt > 0 {
-		text += fmt.Sprintf(", %d malicious in every version", s.Burnt)
-	}
-	return text
+	return total, strings.Join(parts, ", ")
 }
 
 func ignoredText(done api.AdvisoryImport) string {
@@ -72,7 +86,7 @@ func ignoredText(done api.AdvisoryImport) string {
 		what string
 	}{
 		{done.Withdrawn, "withdrawn"},
-		{done.Other, "not about malware"},
+		{done.Other, "about no package"},
 		{done.Elsewhere, "in other ecosystems"},
 		{done.Unnamed, "with a name that no package can have"},
 		{done.Repeated, "repeated"},
@@ -103,16 +117,39 @@ func writeFacts(w io.Writer, facts api.PackageFacts) error {
 	for _, m := range facts.Malware {
 		fmt.Fprintf(&b, "  malware: %s\n", ui.Printable(malwareText(m, facts.Version)))
 	}
+	known := writeVulnerabilities(&b, facts.Vulnerabilities)
 	switch {
 	case facts.Popular:
 		fmt.Fprintln(&b, "  popular")
 	case facts.Lookalike != nil:
 		fmt.Fprintf(&b, "  look-alike of %s: %s\n", ui.Printable(facts.Lookalike.Name), ui.Printable(facts.Lookalike.How))
-	case len(facts.Malware) == 0:
+	case len(facts.Malware)+known == 0:
 		fmt.Fprintln(&b, "  nothing is known against it")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeVulnerabilities tells the known vulnerabilities of a release, and how old that knowledge
+// is; nil: the daemon knows of no such thing. It returns how many there are.
+func writeVulnerabilities(b *strings.Builder, v *api.Vulnerabilities) int {
+	switch {
+	case v == nil:
+		return 0
+	case !v.Checked:
+		fmt.Fprintln(b, "  vulnerabilities: not checked (no database imported)")
+	case len(v.Known) == 0:
+		fmt.Fprintf(b, "  vulnerabilities: none known (imported %s)\n", ui.Moment(v.Imported))
+	}
+	for _, one := range v.Known {
+		fix := "no fix known"
+		if one.FixedIn != "" {
+			fix = "fixed in " + one.FixedIn
+		}
+		text := fmt.Sprintf("%s (%s), %s", strings.Join(append([]string{one.ID}, one.Aliases...), " "), one.Severity, fix)
+		fmt.Fprintf(b, "  vulnerability: %s\n", ui.Printable(text))
+	}
+	return len(v.Known)
 }
 
 // mostVersions are listed of an advisory.

@@ -53,6 +53,27 @@ func evidenceList(s *ui.Sheet, e evidence.Evidence, label, name string, values [
 	s.Line(label, "AND %d MORE of at least %d, which are not kept [sha256 of all: %s]", cut.Total-len(values), cut.Total, strings.Join(cut.Digests, " "))
 }
 
+// showVulnerabilities prints the known vulnerabilities of a release; nil: nobody looked, which
+// stands in the list of what is not checked.
+func showVulnerabilities(s *ui.Sheet, v *evidence.Vulnerabilities) {
+	if v == nil {
+		return
+	}
+	if v.Count() == 0 {
+		s.Line("vulnerabilities", "none known (imported %s)", v.Imported.UTC().Format(time.DateOnly))
+		return
+	}
+	var lines []string
+	for _, one := range v.Known {
+		lines = append(lines, one.String())
+	}
+	if v.More > 0 {
+		lines = append(lines, fmt.Sprintf("AND %d MORE [sha256 of all: %s]", v.More, v.Digest))
+	}
+	s.List("VULNERABILITIES", lines)
+	s.Line("", "as imported %s", v.Imported.UTC().Format(time.DateOnly))
+}
+
 // showInside tells what the file brings.
 func showInside(s *ui.Sheet, e evidence.Evidence) {
 	in := e.Inside

@@ -39,6 +39,9 @@ func risksOf(r approval.Request) []risk {
 func showRisks(s *ui.Sheet, r approval.Request) {
 	for _, k := range risksOf(r) {
 		evidenceList(s, r.Evidence, k.label, k.name, k.values)
+		if k.name == "advisories" {
+			showVulnerabilities(s, r.Evidence.Vulnerabilities)
+		}
 	}
 	evidenceList(s, r.Evidence, "NOT CHECKED", "unchecked", r.Evidence.Unchecked)
 	showAbsent(s, r)
@@ -86,7 +89,10 @@ const maxWarnings = 10
 
 // showWarnings prints what speaks against a request, the worst first, before a person is asked.
 func showWarnings(s *ui.Sheet, r approval.Request) {
-	for _, w := range risksOf(r) {
+	for i, w := range risksOf(r) {
+		if i == 1 && r.Evidence.Vulnerabilities.Count() > 0 { // behind the advisories
+			showVulnerabilities(s, r.Evidence.Vulnerabilities)
+		}
 		total := max(r.Evidence.Count(w.name), len(w.values))
 		if len(w.values) <= maxWarnings && total == len(w.values) {
 			s.List(w.label, w.values)

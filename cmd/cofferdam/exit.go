@@ -92,8 +92,8 @@ with 2 and 126 as run does.
 cofferdam approvals approve exits with 1 if the person at the terminal says no, or
 a request is answered already or has changed since it was shown.
 
-cofferdam advisory check exits with 0 if nothing speaks against the package, 1
-for malware, 3 for a name close to a popular one.
+cofferdam advisory check exits with 1 for malware, 3 for a name close to a popular
+one, and with 0 otherwise, whatever vulnerabilities it lists.
 
 cofferdam doctor exits with 0 if sandboxes can run here, and with 1 otherwise.
 

@@ -47,7 +47,7 @@ with_dependencies. --published says when the file was uploaded, for policies tha
 judge ages; without it that time is unknown. --scripts says that the file runs
 something when it is installed. --digest says which digests it has, for lockfiles:
 those that the policy names, and those of --lockfile. Imported advisories are not
-consulted.`,
+consulted, and so packages.vulnerabilities is not judged.`,
 		Example: `  cofferdam policy explain policy.yaml python requests==2.31.0
   cofferdam policy explain policy.yaml python mdurl==0.1.2 --via markdown-it-py==3.0.0
   cofferdam policy explain policy.yaml python numpy==2.1.0 --kind sdist --published 2024-08-18T21:40:00Z
@@ -138,7 +138,7 @@ func (f explainFlags) input(p *policy.Policy, lock *lockfile.Set, now time.Time,
 	}
 	ask := func(release string) (policy.Input, error) {
 		ref, err := parseRelease(family, release)
-		in := policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: kind, Published: published, FirstSeen: published}}
+		in := policy.Input{Subject: policy.Subject{Package: ref, Assessed: true}, FileFacts: policy.FileFacts{Kind: kind, Published: published, FirstSeen: published}}
 		in.Upstream, _ = policy.OwnerOf(p.Namespaces(), ref) // its own upstream, if it has one
 		if lock != nil {
 			in.Lock = lock.For(ref)

@@ -450,6 +450,9 @@ type madeUp struct{ facts map[pkgref.Ref]advisory.Facts }
 
 func (m madeUp) Facts(p pkgref.Ref) (advisory.Facts, error) { return m.facts[p], nil }
 func (m madeUp) Generation() string                         { return "" }
+func (m madeUp) Vulnerabilities(pkgref.Ref) (advisory.Vulnerabilities, error) {
+	return advisory.Vulnerabilities{Assessed: true}, nil
+}
 
 func TestWhatWaitedIsRestored(t *testing.T) {
 	h := newWaitingHouse(t, "fail", Limits{})

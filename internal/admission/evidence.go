@@ -6,6 +6,8 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
+	"github.com/cofferdam-dev/cofferdam/internal/evidence"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // file puts an ask into the queue, with what the imported lists say of it for
@@ -21,7 +23,7 @@ func (k knowledge) file(ctx context.Context, w approval.Ask) (approval.Request, 
 // describe adds to an ask what the imported lists say of the release.
 func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
 	if k.config.Advisories == nil {
-		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware and popularity: this installation has no advisories and no lists")
+		w.Evidence.Unchecked = append(w.Evidence.Unchecked, "malware, vulnerabilities and popularity: this installation has no advisories and no lists")
 		return w, nil
 	}
 	if known, tells := k.config.Advisories.(advisory.Coverage); tells && !known.CoversMalware(w.Package.Ecosystem) {
@@ -44,5 +46,25 @@ func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
 			w.Evidence.Advisories = append(w.Evidence.Advisories, text)
 		}
 	}
+	return k.describeVulnerabilities(w)
+}
+
+// describeVulnerabilities adds to an ask the known vulnerabilities of the release.
+func (k knowledge) describeVulnerabilities(w approval.Ask) (approval.Ask, error) {
+	project := w.Package.Project()
+	known, err := k.config.Advisories.Vulnerabilities(project)
+	if err != nil {
+		return w, errUnknown(project, err)
+	}
+	if !known.Assessed {
+		w.Evidence.Unchecked = append(slices.Clip(w.Evidence.Unchecked),
+			"vulnerabilities: no database about "+string(project.Ecosystem)+" packages is imported (cofferdam advisory import)")
+		return w, nil
+	}
+	var all []evidence.Vulnerability
+	for _, one := range policy.VulnerabilitiesOf(w.Package, known.Known) {
+		all = append(all, evidence.Vulnerability{ID: one.ID, Aliases: one.Aliases, Severity: one.Severity.String(), FixedIn: one.FixedIn})
+	}
+	w.Evidence.Vulnerabilities = evidence.NewVulnerabilities(known.Imported, all)
 	return w, nil
 }

@@ -22,16 +22,26 @@ import (
 
 // gazette is a source of facts that a test changes, or breaks.
 type gazette struct {
-	mu         sync.Mutex
-	generation string
-	facts      map[string]advisory.Facts // by name
-	err        error
+	mu              sync.Mutex
+	generation      string
+	facts           map[string]advisory.Facts                 // by name
+	vulnerabilities func(pkgref.Ref) advisory.Vulnerabilities // nil: none was imported
+	err             error
 }
 
 func (g *gazette) Facts(pkg pkgref.Ref) (advisory.Facts, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.facts[pkg.Name], g.err
+}
+
+func (g *gazette) Vulnerabilities(pkg pkgref.Ref) (advisory.Vulnerabilities, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.vulnerabilities == nil {
+		return advisory.Vulnerabilities{}, g.err
+	}
+	return g.vulnerabilities(pkg), g.err
 }
 
 func (g *gazette) Generation() string {
@@ -43,7 +53,7 @@ func (g *gazette) Generation() string {
 func (g *gazette) publish(generation, name string, facts advisory.Facts) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.generation, g.facts = generation, map[string]advisory.Facts{name: facts}
+	g.generation, g.facts, g.vulnerabilities = generation, map[string]advisory.Facts{name: facts}, nil
 }
 
 func TestANewAdvisoryHoldsAtOnce(t *testing.T) {

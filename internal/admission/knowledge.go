@@ -56,6 +56,13 @@ func (k knowledge) subject(project pkgref.Ref, from ledger.Origin) (policy.Subje
 		return s, errUnknown(project, err)
 	}
 	s.Malware, s.Lookalike = facts.Malware, facts.Lookalike
+	if policy.WeighsVulnerabilities(k.Policy()) {
+		known, err := k.config.Advisories.Vulnerabilities(project)
+		if err != nil {
+			return s, errUnknown(project, err)
+		}
+		s.Vulnerabilities, s.Assessed = known.Known, known.Assessed
+	}
 	return s, nil
 }
 

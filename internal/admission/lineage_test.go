@@ -239,8 +239,8 @@ func TestACutStaysCut(t *testing.T) {
 	}
 }
 
-// TestRecheck: malware and the blocklist burn what was let in; ages and a list that
-// has become shorter do not.
+// TestRecheck: malware and the blocklist burn what was let in; ages, new vulnerabilities and a
+// list that has become shorter do not.
 func TestRecheck(t *testing.T) {
 	h := newHouse(t, Limits{})
 	advisories := &gazette{}
@@ -255,6 +255,8 @@ func TestRecheck(t *testing.T) {
 	}
 	must(t, h.Recheck(t.Context(), "sb1"))
 	must(t, other("sb2", "packages: { default: deny, min_release_age: 3000d }"))
+	advisories.weaken("1", "requests", flawed("GHSA-1", policy.SeverityCritical, "3.0"))
+	must(t, other("weak", "packages: { default: allow, vulnerabilities: { deny: low } }"))
 	if err := other("sb3", `blocked_packages: { python: [ { name: requests, version: "<2.32" } ] }`); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "requests") || !strings.Contains(err.Error(), "blocklist") {
 		t.Errorf("what the copy's policy blocks: %v", err)
 	}

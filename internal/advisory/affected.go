@@ -23,9 +23,9 @@ type osvEvent struct {
 	Limit        *string `json:"limit"`
 }
 
-// malware says which versions are meant. What can't be read is widened, never
-// dropped: then all versions are meant.
-func (a *osvAffected) malware(ecosystem pkgref.Ecosystem) (m policy.Malware, widened bool) {
+// meant says which versions are, of malware and of a vulnerability alike. What can't be
+// read is widened, never dropped: then all versions are meant.
+func (a *osvAffected) meant(ecosystem pkgref.Ecosystem) (m policy.Malware, widened bool) {
 	for _, v := range a.Versions {
 		if canonical, ok := canonicalVersion(ecosystem, v); ok {
 			m.Versions = append(m.Versions, canonical)

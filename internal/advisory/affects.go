@@ -54,10 +54,28 @@ func (db *DB) Check(pkg pkgref.Ref) (api.PackageFacts, error) {
 		}
 		facts.Malware = append(facts.Malware, one)
 	}
+	if err := g.tellVulnerabilities(pkg, &facts); err != nil {
+		return api.PackageFacts{}, err
+	}
 	if known.Lookalike != nil {
 		facts.Lookalike = &api.Lookalike{Name: known.Lookalike.Name, How: known.Lookalike.How}
 	}
 	return facts, nil
+}
+
+// tellVulnerabilities adds those of a release; without a version, those of any of its releases.
+func (g *generation) tellVulnerabilities(pkg pkgref.Ref, facts *api.PackageFacts) error {
+	known, err := g.vulnerabilitiesOf(pkg)
+	if err != nil {
+		return err
+	}
+	facts.Vulnerabilities = &api.Vulnerabilities{Checked: known.Assessed, Imported: known.Imported, Known: []api.Vulnerability{}}
+	for _, k := range policy.VulnerabilitiesOf(pkg, known.Known) {
+		facts.Vulnerabilities.Known = append(facts.Vulnerabilities.Known, api.Vulnerability{
+			ID: k.ID, Aliases: k.Aliases, Severity: k.Severity.String(), FixedIn: k.FixedIn,
+		})
+	}
+	return nil
 }
 
 func rangeText(r policy.AffectedRange) string {

@@ -69,6 +69,11 @@ func Open(dir string, options Options) *DB {
 // do.
 func (db *DB) Facts(pkg pkgref.Ref) (Facts, error) { return db.current.Load().facts(pkg) }
 
+// Vulnerabilities implements Source; its errors are those of Facts.
+func (db *DB) Vulnerabilities(pkg pkgref.Ref) (Vulnerabilities, error) {
+	return db.current.Load().vulnerabilitiesOf(pkg)
+}
+
 // Generation implements Source.
 func (db *DB) Generation() string { return db.current.Load().name }
 
@@ -118,6 +123,13 @@ func (s source) view() api.AdvisorySource {
 	}
 	for e, n := range s.Packages {
 		v.Packages[string(e)] = n
+	}
+	v.Vulnerabilities = s.Vulnerabilities
+	if len(s.Vulnerable) > 0 {
+		v.Vulnerable = map[string]int{}
+	}
+	for e, n := range s.Vulnerable {
+		v.Vulnerable[string(e)] = n
 	}
 	return v
 }

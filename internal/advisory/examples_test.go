@@ -16,7 +16,7 @@ func TestExamples(t *testing.T) {
 	}
 	db := open(t, filepath.Join(t.TempDir(), "db"))
 	report := mustImport(t, db, Job{Path: filepath.Join(examples, "osv")})
-	if report.Records != 5 || report.Withdrawn != 1 || report.Other != 1 || report.Source.Advisories != 3 || report.Source.Burnt != 1 || report.Source.Label != "osv" {
+	if report.Records != 5 || report.Withdrawn != 1 || report.Source.Vulnerabilities != 1 || report.Source.Advisories != 3 || report.Source.Burnt != 1 || report.Source.Label != "osv" {
 		t.Errorf("%+v", report)
 	}
 	mustImport(t, db, Job{Path: filepath.Join(examples, "popular-python.txt")})

@@ -183,7 +183,33 @@ func (g *generation) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		all = append(all, found.malware...)
 	}
 	return all, nil
+}
+
+// vulnerabilitiesOf is what is known of a package's vulnerabilities, of all sources.
+func (g *generation) vulnerabilitiesOf(pkg pkgref.Ref) (Vulnerabilities, error) {
+	if g.damage != nil {
+		return Vulnerabilities{}, g.damage
+	}
+	pkg.Version = ""
+	var known Vulnerabilities
+	for _, t := range g.tables {
+		found, err := t.find(pkg)
+		if err != nil {
+			return Vulnerabilities{}, err
+		}
+		known.Known = append(known.Known, found.vulnerabilities...)
+	}
+	for _, s := range g.manifest.Sources {
+		if s.Vulnerable[pkg.Ecosystem] == 0 {
+			continue
+		}
+		if !known.Assessed || s.Imported.Before(known.Imported) {
+			known.Imported = s.Imported
+		}
+		known.Assessed = true
+	}
+	return known, nil
 }

@@ -240,12 +240,18 @@ func (i *importing) visit(file recordFile) error {
 		return nil
 	}
 	i.report.Withdrawn += boolInt(r.withdrawn)
-	i.report.Other += boolInt(r.harmless)
+	i.report.Other += boolInt(r.pointless)
 	i.report.Elsewhere += r.elsewhere
 	i.report.Unnamed += r.unnamed
-	i.report.Widened += r.widened
+	i.report.Widened += len(r.widened)
+	i.report.WidenedOf = append(i.report.WidenedOf, r.widened[:min(len(r.widened), mostReported-len(i.report.WidenedOf))]...)
 	for _, m := range r.malicious {
 		if err := i.builder.add(m); err != nil {
+			return err
+		}
+	}
+	for _, v := range r.vulnerable {
+		if err := i.builder.addVulnerable(v); err != nil {
 			return err
 		}
 	}
@@ -265,8 +271,9 @@ func (i *importing) finishRecords(s *source) ([]byte, error) {
 	}
 	data, counted := i.builder.bytes()
 	s.Advisories, s.Burnt, s.Packages, s.LeftOut = counted.advisories, counted.burnt, counted.packages, i.report.Unreadable
-	if len(counted.packages) == 0 {
-		return nil, fault.Invalid("%s has no advisory of malware among its %d records, so nothing was replaced; to forget what %q imported, run: cofferdam advisory remove %s",
+	s.Vulnerabilities, s.Vulnerable = counted.vulnerabilities, counted.vulnerable
+	if len(counted.packages)+len(counted.vulnerable) == 0 {
+		return nil, fault.Invalid("%s has no advisory about a package of a known ecosystem among its %d records, so nothing was replaced; to forget what %q imported, run: cofferdam advisory remove %s",
 			i.what(), i.report.Records, i.job.Label, i.job.Label)
 	}
 	return data, nil
@@ -317,9 +324,13 @@ func (i *importing) check(m manifest, s source) error {
 	if before.Kind != s.Kind {
 		return fault.New(fault.ErrConflict, "%q was imported as %s before, not %s; choose another label with --as, or remove it first", s.Label, before.Kind, s.Kind)
 	}
-	for e, n := range before.Packages {
-		if n > 0 && s.Packages[e] == 0 {
+	for _, e := range pkgref.Ecosystems() {
+		if n := before.Packages[e]; n > 0 && s.Packages[e] == 0 {
 			return fault.New(fault.ErrConflict, "%q has %d %s packages and %s has none, so nothing was replaced; choose another label with --as, or remove it first",
+				s.Label, n, e, i.what())
+		}
+		if n := before.Vulnerable[e]; n > 0 && s.Vulnerable[e] == 0 {
+			return fault.New(fault.ErrConflict, "%q has vulnerabilities of %d %s packages and %s has none, so nothing was replaced; choose another label with --as, or remove it first",
 				s.Label, n, e, i.what())
 		}
 	}

@@ -46,7 +46,7 @@ func TestImportForms(t *testing.T) {
 			if got := ids(t, db, pkgref.Node, "good-name") + ids(t, db, pkgref.Node, "other"); got != "" {
 				t.Errorf("withdrawn or harmless, and still known: %q", got)
 			}
-			if report.Records != tt.records || (tt.records > 1 && (report.Withdrawn != 1 || report.Other != 1)) {
+			if report.Records != tt.records || (tt.records > 1 && (report.Withdrawn != 1 || report.Source.Vulnerabilities != 1)) {
 				t.Errorf("%+v", report)
 			}
 			if report.Source.Burnt == 0 || db.Generation() == before || report.Generation != db.Generation() {
@@ -118,8 +118,8 @@ func TestRefused(t *testing.T) {
 		"a record that can't be read":    {Job{Path: files(t, map[string]string{"a.json": record, "b.json": "{"})}, "1 of 2 records"},
 		"a record in a zip that can't":   {Job{Path: zipped(t, map[string]string{"a.json": record, "b.json": "{"})}, "1 of 2 records"},
 		"a link to a directory":          {Job{Path: linked}, "1 of 2 records"},
-		"no record of malware":           {Job{Path: files(t, map[string]string{"a.json": `{"id":"GHSA-1"}`})}, "no advisory of malware"},
-		"an empty directory":             {Job{Path: files(t, nil)}, "no advisory of malware"},
+		"a record about no package":      {Job{Path: files(t, map[string]string{"a.json": `{"id":"GHSA-1"}`})}, "no advisory about a package"},
+		"an empty directory":             {Job{Path: files(t, nil)}, "no advisory about a package"},
 		"no such file":                   {Job{Path: pipe}, "no such file"},
 		"a relative path":                {Job{Path: "osv"}, "absolute path"},
 		"a device":                       {Job{Path: "/dev/null"}, "neither a directory nor a regular file"},

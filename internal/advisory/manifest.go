@@ -23,7 +23,7 @@ type Kind string
 
 // The kinds.
 const (
-	KindMalware Kind = "malware"
+	KindMalware Kind = "malware" // OSV records: malware, and vulnerabilities
 	KindPopular Kind = "popular"
 )
 
@@ -38,8 +38,12 @@ type source struct {
 	Bytes      int64                    `json:"bytes"`
 	Advisories int                      `json:"advisories,omitempty"`
 	Burnt      int                      `json:"burnt,omitempty"`
-	Packages   map[pkgref.Ecosystem]int `json:"packages"`
-	LeftOut    int                      `json:"left_out,omitempty"` // records that could not be read
+	Packages   map[pkgref.Ecosystem]int `json:"packages"` // with malware, or of a list
+	// Vulnerabilities and the packages that have them; none in what was imported before they
+	// were kept.
+	Vulnerabilities int                      `json:"vulnerabilities,omitempty"`
+	Vulnerable      map[pkgref.Ecosystem]int `json:"vulnerable,omitempty"`
+	LeftOut         int                      `json:"left_out,omitempty"` // records that could not be read
 }
 
 // manifest lists the sources of a database. It is the one file whose

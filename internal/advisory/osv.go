@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
@@ -17,16 +18,19 @@ import (
 // are not listed are nobody's business here; a repeated member, text that is no
 // UTF-8 and a wrong type are errors.
 type osvRecord struct {
-	ID        string        `json:"id"`
-	Aliases   []string      `json:"aliases"`
-	Withdrawn string        `json:"withdrawn"`
-	Affected  []osvAffected `json:"affected"`
+	ID        string         `json:"id"`
+	Aliases   []string       `json:"aliases"`
+	Withdrawn string         `json:"withdrawn"`
+	Affected  []osvAffected  `json:"affected"`
+	Severity  []osvSeverity  `json:"severity"`
+	Database  jsontext.Value `json:"database_specific"`
 }
 
 type osvAffected struct {
-	Package  *osvPackage `json:"package"`
-	Ranges   []osvRange  `json:"ranges"`
-	Versions []string    `json:"versions"`
+	Package  *osvPackage   `json:"package"`
+	Ranges   []osvRange    `json:"ranges"`
+	Versions []string      `json:"versions"`
+	Severity []osvSeverity `json:"severity"`
 }
 
 type osvPackage struct {
@@ -42,12 +46,13 @@ type malicious struct {
 
 // reading is what one record comes to.
 type reading struct {
-	malicious []malicious
-	withdrawn bool
-	harmless  bool // no record of malware
-	elsewhere int  // affected packages of ecosystems that are not known here
-	unnamed   int  // affected packages with a name that nobody can ask for
-	widened   int  // affected packages whose versions can't be read: all are meant
+	malicious  []malicious
+	vulnerable []vulnerable
+	withdrawn  bool
+	pointless  bool     // it names no package, and is no record of malware
+	elsewhere  int      // affected packages of ecosystems that are not known here
+	unnamed    int      // affected packages with a name that nobody can ask for
+	widened    []string // affected packages whose versions can't be read: all are meant
 }
 
 const malwarePrefix = "MAL-"
@@ -63,9 +68,6 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 		return reading{}, fault.Invalid("its id %q is invalid", excerpt.Of(r.ID, maxQuoted))
 	}
 	id := r.malwareID()
-	if id == "" {
-		return reading{harmless: true}, nil
-	}
 	gone, err := r.isWithdrawn(now)
 	if err != nil {
 		return reading{}, err
@@ -73,10 +75,13 @@ func readRecord(data []byte, now time.Time) (reading, error) {
 	if gone {
 		return reading{withdrawn: true}, nil
 	}
-	if len(r.Affected) == 0 {
+	switch {
+	case len(r.Affected) > 0:
+		return r.translate(id)
+	case id != "":
 		return reading{}, fault.Invalid("%s names no affected package", id)
 	}
-	return r.translate(id)
+	return reading{pointless: true}, nil
 }
 
 // malwareID is the record's own id or the alias by which it is about malware;
@@ -101,10 +106,17 @@ func (r *osvRecord) isWithdrawn(now time.Time) (bool, error) {
 	return !at.After(now), nil
 }
 
+// translate reads what a record says of each package: by id that it is malicious; id "": that
+// it is vulnerable. Of vulnerabilities many are of what is no package at all.
 func (r *osvRecord) translate(id string) (reading, error) {
 	var read reading
-	for _, a := range r.Affected {
+	for i := range r.Affected {
+		a := &r.Affected[i]
 		if a.Package == nil || a.Package.Name == "" || a.Package.Ecosystem == "" {
+			if id == "" {
+				read.elsewhere++
+				continue
+			}
 			return reading{}, fault.Invalid("%s affects something that is not named", id)
 		}
 		ecosystem, known := ecosystemOf(a.Package.Ecosystem)
@@ -117,12 +129,19 @@ func (r *osvRecord) translate(id string) (reading, error) {
 			read.unnamed++
 			continue
 		}
-		m, widened := a.malware(ecosystem)
+		m, widened := a.meant(ecosystem)
 		if widened {
-			read.widened++
+			read.widened = append(read.widened, r.ID+": "+pkg.String())
+		}
+		if id == "" {
+			read.addVulnerable(vulnerable{pkg, r.vulnerability(a, m)})
+			continue
 		}
 		m.ID = id
 		read.add(malicious{pkg, m})
+	}
+	for i := range read.vulnerable {
+		read.vulnerable[i].vulnerability.CompactVersions(read.vulnerable[i].pkg.Ecosystem)
 	}
 	return read, nil
 }
@@ -134,13 +153,17 @@ func (r *reading) add(m malicious) {
 		r.malicious = append(r.malicious, m)
 		return
 	}
-	joined := &r.malicious[i].malware
-	if joined.Every || m.malware.Every {
-		*joined = policy.Malware{ID: joined.ID, Every: true}
-		return
+	r.malicious[i].malware = join(r.malicious[i].malware, m.malware)
+}
+
+// join is what one advisory says of a package in two places.
+func join(a, b policy.Malware) policy.Malware {
+	if a.Every || b.Every {
+		return policy.Malware{ID: a.ID, Every: true}
 	}
-	joined.Versions = unique(append(joined.Versions, m.malware.Versions...))
-	joined.Ranges = append(joined.Ranges, m.malware.Ranges...)
+	a.Versions = unique(append(a.Versions, b.Versions...))
+	a.Ranges = append(a.Ranges, b.Ranges...)
+	return a
 }
 
 // ecosystemOf knows the exact spellings of the OSV format; a suffix after a

@@ -70,8 +70,8 @@ func TestAffected(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got.malicious[0].malware, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			if (got.widened == 1) != tt.widened {
-				t.Errorf("widened %d", got.widened)
+			if (len(got.widened) == 1) != tt.widened {
+				t.Errorf("widened %q", got.widened)
 			}
 		})
 	}
@@ -87,7 +87,15 @@ func TestRecords(t *testing.T) {
 	}{
 		{"malware", record(`"id":"MAL-0000-1"`, affected("PyPI", "Foo_Bar")), "MAL-0000-1 python foo-bar"},
 		{"by its alias", record(`"id":"GHSA-0000","aliases":["CVE-0000-1","MAL-0000-2"]`, affected("npm", "x")), "MAL-0000-2 node x"},
-		{"no malware", record(`"id":"GHSA-0000","aliases":["CVE-0000-1"]`, affected("npm", "x")), "harmless"},
+		{"no malware", record(`"id":"GHSA-0000","aliases":["CVE-0000-1"]`, affected("npm", "x")), "GHSA-0000[CVE-0000-1] unknown node x"},
+		{"a vulnerability that is withdrawn", record(`"id":"GHSA-0000","withdrawn":"2026-01-01T00:00:00Z"`, affected("npm", "x")), "withdrawn"},
+		{"a vulnerability elsewhere", record(`"id":"GHSA-0000"`, affected("RubyGems", "x")), "elsewhere 1"},
+		{"a vulnerability of no package", record(`"id":"CVE-0000-1"`, `{"ranges":[{"type":"GIT","repo":"r","events":[{"introduced":"0"}]}]}`), "elsewhere 1"},
+		{"a vulnerability of nothing", `{"id":"CVE-0000-1"}`, "pointless"},
+		{"by a word of its database", record(`"id":"GHSA-0000","database_specific":{"severity":"MODERATE"}`, affected("npm", "x")), "GHSA-0000[] medium node x"},
+		{"a word that is none", record(`"id":"GHSA-0000","database_specific":{"severity":7}`, affected("npm", "x")), "GHSA-0000[] unknown node x"},
+		{"the worse of two places", record(`"id":"GHSA-0000","severity":[{"type":"CVSS_V3","score":"CVSS:3.1/AV:L/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N"}],"database_specific":{"severity":"HIGH"}`, affected("npm", "x")), "GHSA-0000[] high node x"},
+		{"other ids: those that people know first", record(`"id":"PYSEC-1","aliases":["SNYK-1","GHSA-1","CVE-1","PYSEC-1"]`, affected("PyPI", "x")), "PYSEC-1[CVE-1 GHSA-1 SNYK-1] unknown python x"},
 		{"withdrawn", record(`"id":"MAL-0000-1","withdrawn":"2026-01-01T00:00:00Z"`, affected("npm", "x")), "withdrawn"},
 		{"not withdrawn", record(`"id":"MAL-0000-1","withdrawn":null`, affected("npm", "x")), "MAL-0000-1 node x"},
 		{"to be withdrawn", record(`"id":"MAL-0000-1","withdrawn":"2030-01-01T00:00:00Z"`, affected("npm", "x")), "MAL-0000-1 node x"},
@@ -135,7 +143,10 @@ func inWords(r reading) string {
 	for _, m := range r.malicious {
 		out = append(out, m.malware.ID+" "+m.pkg.String())
 	}
-	for what, n := range map[string]int{"harmless": boolInt(r.harmless), "withdrawn": boolInt(r.withdrawn)} {
+	for _, v := range r.vulnerable {
+		out = append(out, fmt.Sprint(v.vulnerability.ID, v.vulnerability.Aliases, " ", v.vulnerability.Severity, " ", v.pkg))
+	}
+	for what, n := range map[string]int{"pointless": boolInt(r.pointless), "withdrawn": boolInt(r.withdrawn)} {
 		if n > 0 {
 			out = append(out, what)
 		}
@@ -153,6 +164,7 @@ func inWords(r reading) string {
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(burnt("MAL-0000-1", "npm", "x")))
 	f.Add([]byte(`{"id":"MAL-1","affected":[{"package":{"ecosystem":"PyPI","name":"a"},"versions":["1.0"],"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"1"},{"last_affected":"2"}]}]}]}`))
+	f.Add([]byte(`{"id":"GHSA-1","aliases":["CVE-2"],"severity":[{"type":"CVSS_V3","score":"CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"}],"affected":[{"package":{"ecosystem":"PyPI","name":"a"},"versions":["1.0"],"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"2"}]}]}]}`))
 	f.Add([]byte(`{"id":"GHSA-1","aliases":["MAL-2"],"affected":[{"package":{"ecosystem":"Go","name":"a.example/b"},"ranges":[{"type":"SEMVER","events":[{"introduced":"1.0.0"},{"limit":"2.0.0"}]}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := readRecord(data, at())
@@ -174,6 +186,14 @@ func FuzzRecord(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
+		for _, v := range r.vulnerable {
+			if !v.vulnerability.Every && len(v.vulnerability.Versions)+len(v.vulnerability.Ranges) == 0 {
+				t.Fatalf("%+v is about nothing", v)
+			}
+			if err := b.addVulnerable(v); err != nil {
+				t.Fatal(err)
+			}
+		}
 		data, _ = b.bytes()
 		table, err := openTable(data)
 		if err != nil {
@@ -181,8 +201,14 @@ func FuzzRecord(f *testing.F) {
 		}
 		for _, m := range r.malicious {
 			found, err := table.find(m.pkg)
-			if err != nil || len(found) != 1 || !cmp.Equal(found[0], m.malware, cmpopts.EquateEmpty()) {
+			if err != nil || len(found.malware) != 1 || !cmp.Equal(found.malware[0], m.malware, cmpopts.EquateEmpty()) {
 				t.Fatalf("%+v came back as %+v, %v", m.malware, found, err)
+			}
+		}
+		for _, v := range r.vulnerable {
+			found, err := table.find(v.pkg)
+			if err != nil || len(found.vulnerabilities) != 1 || !cmp.Equal(found.vulnerabilities[0], v.vulnerability, cmpopts.EquateEmpty()) {
+				t.Fatalf("%+v came back as %+v, %v", v.vulnerability, found, err)
 			}
 		}
 	})

@@ -11,23 +11,28 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// table is what one source says about malware, as one block of bytes that is
-// searched as it stands: 200,000 packages are some 10 MB and no objects.
+// table is what one source says about malware and vulnerabilities, as one block of bytes that
+// is searched as it stands: 200,000 packages are some 10 MB and no objects.
 //
 //	magic, count (uint32), count+1 offsets of items (uint32, from the first item), items
-//	item:     key, number of advisories, advisories
+//	item:     key, number of advisories, advisories, number of vulnerabilities, vulnerabilities
 //	key:      a letter for the ecosystem, then the canonical name
 //	advisory: id, 1 if every version is meant else 0, versions, ranges
+//	vulnerability: severity, aliases, and as of an advisory
+//
+// Tables of the first form, by their magic, have no vulnerabilities.
 //
 // A text is its length and its bytes, a list its length and its elements;
 // lengths are varints.
 type table struct {
 	data  []byte
 	count int
+	first bool // it is of the first form
 }
 
 const (
-	tableMagic  = "CFDMAL01"
+	tableMagic  = "CFDMAL02"
+	firstMagic  = "CFDMAL01"
 	tableHeader = len(tableMagic) + 4
 	maxTable    = 512 << 20
 )
@@ -36,10 +41,14 @@ func errTable() error { return fault.New(fault.ErrUnavailable, "an advisory tabl
 
 // openTable checks the outline; items are checked when they are read.
 func openTable(data []byte) (*table, error) {
-	if len(data) < tableHeader || string(data[:len(tableMagic)]) != tableMagic {
+	if len(data) < tableHeader {
 		return nil, errTable()
 	}
-	t := &table{data: data, count: int(binary.LittleEndian.Uint32(data[len(tableMagic):]))}
+	magic := string(data[:len(tableMagic)])
+	if magic != tableMagic && magic != firstMagic {
+		return nil, errTable()
+	}
+	t := &table{data: data, count: int(binary.LittleEndian.Uint32(data[len(tableMagic):])), first: magic == firstMagic}
 	if t.start() > len(data) || t.start()+t.offset(t.count) != len(data) {
 		return nil, errTable()
 	}
@@ -61,8 +70,14 @@ func (t *table) item(i int) []byte {
 	return t.data[from:to]
 }
 
+// entry is what a table has about a package.
+type entry struct {
+	malware         []policy.Malware
+	vulnerabilities []policy.Vulnerability
+}
+
 // find returns what the table has about a package.
-func (t *table) find(pkg pkgref.Ref) ([]policy.Malware, error) {
+func (t *table) find(pkg pkgref.Ref) (entry, error) {
 	key, damaged := tableKey(pkg), false
 	i := sort.Search(t.count, func(i int) bool {
 		c := cursor{rest: t.item(i)}
@@ -71,21 +86,26 @@ func (t *table) find(pkg pkgref.Ref) ([]policy.Malware, error) {
 		return bytes.Compare(at, key) >= 0
 	})
 	if damaged {
-		return nil, errTable()
+		return entry{}, errTable()
 	}
 	if i == t.count {
-		return nil, nil
+		return entry{}, nil
 	}
 	c := cursor{rest: t.item(i)}
 	if !bytes.Equal(c.text(), key) {
-		return nil, nil
+		return entry{}, nil
 	}
-	found := make([]policy.Malware, 0, 1)
+	var found entry
 	for range c.length() {
-		found = append(found, c.malware())
+		found.malware = append(found.malware, c.malware())
+	}
+	if !t.first {
+		for range c.length() {
+			found.vulnerabilities = append(found.vulnerabilities, c.vulnerability())
+		}
 	}
 	if c.bad || len(c.rest) > 0 {
-		return nil, errTable()
+		return entry{}, errTable()
 	}
 	return found, nil
 }
@@ -134,6 +154,25 @@ func (c *cursor) malware() policy.Malware {
 		})
 	}
 	return m
+}
+
+func (c *cursor) vulnerability() policy.Vulnerability {
+	v := policy.Vulnerability{Severity: policy.Severity(c.length())}
+	for range c.length() {
+		v.Aliases = append(v.Aliases, string(c.text()))
+	}
+	m := c.malware()
+	v.ID, v.Every, v.Versions, v.Ranges = m.ID, m.Every, m.Versions, m.Ranges
+	return v
+}
+
+func appendVulnerability(b []byte, v policy.Vulnerability) []byte {
+	b = binary.AppendUvarint(b, uint64(v.Severity))
+	b = binary.AppendUvarint(b, uint64(len(v.Aliases)))
+	for _, id := range v.Aliases {
+		b = appendText(b, id)
+	}
+	return appendMalware(b, policy.Malware{ID: v.ID, Every: v.Every, Versions: v.Versions, Ranges: v.Ranges})
 }
 
 func appendText(b []byte, s string) []byte {

@@ -2,6 +2,7 @@ package advisory
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -20,20 +21,32 @@ type tableBuilder struct {
 type span struct {
 	key, value       uint32
 	keyLen, valueLen uint32
+	vulnerability    bool // else it is malware
 }
 
 // tally counts what a table holds.
 type tally struct {
-	advisories int
-	burnt      int // packages of which every version is malicious
-	packages   map[pkgref.Ecosystem]int
+	advisories      int
+	burnt           int                      // packages of which every version is malicious
+	packages        map[pkgref.Ecosystem]int // of which malware is known
+	vulnerabilities int
+	vulnerable      map[pkgref.Ecosystem]int // packages
 }
 
 func (b *tableBuilder) add(m malicious) error {
-	key := tableKey(m.pkg)
-	s := span{key: uint32(len(b.keys)), keyLen: uint32(len(key)), value: uint32(len(b.values))}
+	return b.append(m.pkg, false, func(values []byte) []byte { return appendMalware(values, m.malware) })
+}
+
+func (b *tableBuilder) addVulnerable(v vulnerable) error {
+	return b.append(v.pkg, true, func(values []byte) []byte { return appendVulnerability(values, v.vulnerability) })
+}
+
+// append keeps one advisory about one package, which value appends.
+func (b *tableBuilder) append(pkg pkgref.Ref, vulnerability bool, value func([]byte) []byte) error {
+	key := tableKey(pkg)
+	s := span{key: uint32(len(b.keys)), keyLen: uint32(len(key)), value: uint32(len(b.values)), vulnerability: vulnerability}
 	b.keys = append(b.keys, key...)
-	b.values = appendMalware(b.values, m.malware)
+	b.values = value(b.values)
 	s.valueLen = uint32(len(b.values)) - s.value
 	b.found = append(b.found, s)
 	limit := b.limit
@@ -55,9 +68,9 @@ func (b *tableBuilder) bytes() ([]byte, tally) {
 		if c := bytes.Compare(b.keyOf(x), b.keyOf(y)); c != 0 {
 			return c
 		}
-		return bytes.Compare(b.valueOf(x), b.valueOf(y))
+		return cmp.Or(boolInt(x.vulnerability)-boolInt(y.vulnerability), bytes.Compare(b.valueOf(x), b.valueOf(y)))
 	})
-	counted := tally{packages: map[pkgref.Ecosystem]int{}}
+	counted := tally{packages: map[pkgref.Ecosystem]int{}, vulnerable: map[pkgref.Ecosystem]int{}}
 	var offsets []uint32
 	var items []byte
 	for i := 0; i < len(b.found); {
@@ -80,20 +93,41 @@ func (b *tableBuilder) bytes() ([]byte, tally) {
 
 // appendItem appends what was found about one package.
 func (b *tableBuilder) appendItem(items []byte, found []span, counted *tally) []byte {
-	found = slices.CompactFunc(found, func(x, y span) bool { return bytes.Equal(b.valueOf(x), b.valueOf(y)) })
+	found = slices.CompactFunc(found, func(x, y span) bool {
+		return x.vulnerability == y.vulnerability && bytes.Equal(b.valueOf(x), b.valueOf(y))
+	})
 	key := b.keyOf(found[0])
 	items = appendText(items, string(key))
-	items = binary.AppendUvarint(items, uint64(len(found)))
+	bad := 0
+	for bad < len(found) && !found[bad].vulnerability {
+		bad++
+	}
+	items = binary.AppendUvarint(items, uint64(bad))
 	burnt := false
-	for _, s := range found {
+	for _, s := range found[:bad] {
 		items = append(items, b.valueOf(s)...)
 		c := cursor{rest: b.valueOf(s)}
 		burnt = c.malware().Every || burnt
 	}
-	counted.advisories += len(found)
-	counted.packages[ecosystemOfKey(key)]++
+	items = binary.AppendUvarint(items, uint64(len(found)-bad))
+	for _, s := range found[bad:] {
+		items = append(items, b.valueOf(s)...)
+	}
+	counted.count(ecosystemOfKey(key), bad, len(found)-bad)
 	counted.burnt += boolInt(burnt)
 	return items
+}
+
+// count adds the advisories about one package.
+func (t *tally) count(of pkgref.Ecosystem, malware, vulnerabilities int) {
+	t.advisories += malware
+	t.vulnerabilities += vulnerabilities
+	if malware > 0 {
+		t.packages[of]++
+	}
+	if vulnerabilities > 0 {
+		t.vulnerable[of]++
+	}
 }
 
 func ecosystemOfKey(key []byte) pkgref.Ecosystem {

@@ -188,6 +188,7 @@ func mergeCuts(known, more map[string]evidence.Cut) map[string]evidence.Cut {
 // whether anything came.
 func mergeEvidence(known, more evidence.Evidence) (merged evidence.Evidence, changed bool) {
 	merged = known.Apart()
+	merged.Vulnerabilities = evidence.NewerVulnerabilities(known.Vulnerabilities, more.Vulnerabilities)
 	if merged.Inside == nil {
 		merged.Inside = more.Apart().Inside
 	}

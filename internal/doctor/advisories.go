@@ -16,16 +16,21 @@ func advisories(_ context.Context, in Inputs) []Check {
 	if err := in.Advisories.Damage(); err != nil {
 		return []Check{fail(name, "import again, or cofferdam advisory remove", "%s", sentence(err))}
 	}
-	malware, lists := 0, 0
+	malware, lists, vulnerabilities := 0, 0, 0
 	for _, s := range in.Advisories.Status().Sources {
 		if s.Kind == string(advisory.KindMalware) {
 			malware += s.Advisories
+			vulnerabilities += s.Vulnerabilities
 		} else {
 			lists++
 		}
 	}
-	if malware == 0 {
-		return []Check{warn(name, "cofferdam advisory import reads them from files of the OSV format", "no advisory of malware is imported, so that known malware is refused only where a policy does it")}
+	const how = "cofferdam advisory import reads them from files of the OSV format"
+	switch {
+	case malware == 0:
+		return []Check{warn(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")}
+	case vulnerabilities == 0:
+		return []Check{warn(name, how, "no known vulnerabilities are imported, so that they are not checked, and policies with packages.vulnerabilities refuse every package")}
 	}
-	return []Check{ok(name, "%d of malware, %d popularity lists", malware, lists)}
+	return []Check{ok(name, "%d of malware, %d of vulnerabilities, %d popularity lists", malware, vulnerabilities, lists)}
 }

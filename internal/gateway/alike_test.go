@@ -27,6 +27,10 @@ func (alike) Facts(p pkgref.Ref) (advisory.Facts, error) {
 	return advisory.Facts{Lookalike: &policy.Lookalike{Name: "famous", How: "one letter is added"}}, nil
 }
 
+func (alike) Vulnerabilities(pkgref.Ref) (advisory.Vulnerabilities, error) {
+	return advisory.Vulnerabilities{}, nil
+}
+
 func (alike) Generation() string { return "1" }
 
 // openPolicies let in what no list names; the second has an entry to walk from as well,

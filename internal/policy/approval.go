@@ -57,7 +57,7 @@ func (p *Policy) MayHold() bool {
 	return slices.ContainsFunc(p.layers(), func(l *Policy) bool {
 		rules := &l.packages
 		return slices.Contains([]Effect{rules.byDefault, rules.sdist, rules.scripts, rules.toolchains, rules.similar}, Hold) ||
-			rules.minAge > 0 && rules.ageSource != ageIgnored || l.observes
+			rules.vulnerabilities.holds() || rules.minAge > 0 && rules.ageSource != ageIgnored || l.observes
 	})
 }
 

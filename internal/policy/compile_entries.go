@@ -60,15 +60,7 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 			}
 		}
 	}
-	if f, given := o.fields["with_dependencies"]; given {
-		e.withDependencies, _ = c.boolean(f)
-	}
-	if f, given := o.fields["prereleases"]; given {
-		e.prereleases, _ = c.boolean(f)
-	}
-	if f, given := o.fields["install_scripts"]; given {
-		e.installScripts, _ = c.boolean(f)
-	}
+	compileAdmissions(c, o, &e)
 	if !ok {
 		return
 	}
@@ -89,6 +81,22 @@ func (c *compiler) allowedEntry(ecosystem pkgref.Ecosystem, v value) {
 	}
 	c.policy.packages.allowed[key] = append(c.policy.packages.allowed[key], e)
 	c.says(v, "%s", allowedMeaning(name, e))
+}
+
+// compileAdmissions reads what an entry admits beside its versions.
+func compileAdmissions(c *compiler, o *object, e *entry) {
+	if f, given := o.fields["with_dependencies"]; given {
+		e.withDependencies, _ = c.boolean(f)
+	}
+	if f, given := o.fields["prereleases"]; given {
+		e.prereleases, _ = c.boolean(f)
+	}
+	if f, given := o.fields["install_scripts"]; given {
+		e.installScripts, _ = c.boolean(f)
+	}
+	if f, given := o.fields["accepted_vulnerabilities"]; given {
+		e.accepted = compileAccepted(c, f)
+	}
 }
 
 func allowedMeaning(name string, e entry) string {
@@ -122,6 +130,9 @@ func allowedMeaning(name string, e entry) string {
 	}
 	if e.installScripts {
 		b.WriteString(", with its install scripts")
+	}
+	if len(e.accepted) > 0 {
+		b.WriteString(", with the vulnerabilities " + plain(strings.Join(e.accepted, ", "), 100))
 	}
 	return b.String()
 }

@@ -67,6 +67,9 @@ func (c *compiler) classes(o *object) {
 			"package managers and compilers that tools fetch by themselves wait for a person",
 			"package managers and compilers that tools fetch by themselves are denied")
 	}
+	if f, given := o.fields["vulnerabilities"]; given {
+		compileVulnerabilities(c, f)
+	}
 	if f, given := o.fields["similar_names"]; given {
 		p.similar = c.effect(f)
 		c.saysEffect(f, p.similar,

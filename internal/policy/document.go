@@ -55,19 +55,27 @@ type defaultsKeys struct {
 }
 
 type packagesKeys struct {
-	Default        effect        `key:"default" means:"For a package that no list names. Deny if absent."`
-	OnHold         onHold        `key:"on_hold" means:"What an install does that waits for a person: fail, \"wait 20s\" or freeze. Fail if absent."`
-	MinReleaseAge  duration      `key:"min_release_age" means:"A file that was published more recently is denied."`
-	AgeSource      ageWord       `key:"age_source" means:"Where a file's age comes from. Trusted if absent."`
-	Sdist          untrustedWord `key:"sdist" means:"Source distributions. Building one runs its publisher's code: in the sandbox (allow), or in one of its own of which only the wheel comes back (throwaway). Deny if absent."`
-	InstallScripts untrustedWord `key:"install_scripts" means:"Packages that run something when they are installed: in the sandbox (allow), or in one of its own of which only the package's files come back (throwaway). Deny if absent."`
-	InstallIn      placeWord     `key:"install_in" means:"Where untrusted code runs that an install needs: throwaway is that word for sdist and install_scripts, where they are absent."`
-	RequireHashes  bool          `key:"require_hashes" means:"Denies a file of which nobody gives a strong digest."`
-	Toolchains     effect        `key:"toolchains" means:"Package managers and compilers that tools fetch by themselves. Deny if absent."`
-	SimilarNames   effect        `key:"similar_names" means:"Names that look like a popular package's. Deny if absent."`
-	System         systemWord    `key:"system" means:"Packages of the distribution, which builds of templates install with apt. Deny if absent."`
-	Unaccounted    unaccounted   `key:"unaccounted" means:"What follows when a package on the disk was never served. Alarm if absent."`
-	Lockfile       lockfileKeys  `key:"lockfile" means:"Holds installs to the files that lockfiles name."`
+	Default         effect            `key:"default" means:"For a package that no list names. Deny if absent."`
+	OnHold          onHold            `key:"on_hold" means:"What an install does that waits for a person: fail, \"wait 20s\" or freeze. Fail if absent."`
+	MinReleaseAge   duration          `key:"min_release_age" means:"A file that was published more recently is denied."`
+	AgeSource       ageWord           `key:"age_source" means:"Where a file's age comes from. Trusted if absent."`
+	Sdist           untrustedWord     `key:"sdist" means:"Source distributions. Building one runs its publisher's code: in the sandbox (allow), or in one of its own of which only the wheel comes back (throwaway). Deny if absent."`
+	InstallScripts  untrustedWord     `key:"install_scripts" means:"Packages that run something when they are installed: in the sandbox (allow), or in one of its own of which only the package's files come back (throwaway). Deny if absent."`
+	InstallIn       placeWord         `key:"install_in" means:"Where untrusted code runs that an install needs: throwaway is that word for sdist and install_scripts, where they are absent."`
+	RequireHashes   bool              `key:"require_hashes" means:"Denies a file of which nobody gives a strong digest."`
+	Toolchains      effect            `key:"toolchains" means:"Package managers and compilers that tools fetch by themselves. Deny if absent."`
+	SimilarNames    effect            `key:"similar_names" means:"Names that look like a popular package's. Deny if absent."`
+	Vulnerabilities vulnerabilityKeys `key:"vulnerabilities" means:"Releases with known vulnerabilities, as imported OSV records tell. None is judged if absent."`
+	System          systemWord        `key:"system" means:"Packages of the distribution, which builds of templates install with apt. Deny if absent."`
+	Unaccounted     unaccounted       `key:"unaccounted" means:"What follows when a package on the disk was never served. Alarm if absent."`
+	Lockfile        lockfileKeys      `key:"lockfile" means:"Holds installs to the files that lockfiles name."`
+}
+
+// vulnerabilityKeys has one level at least.
+type vulnerabilityKeys struct {
+	Deny    severityWord `key:"deny" means:"Releases with a known vulnerability of this severity or a higher one are denied."`
+	Hold    severityWord `key:"hold" means:"Those of this severity or a higher one wait for a person. It must be lower than deny."`
+	Unknown effect       `key:"unknown" means:"What follows from a vulnerability whose severity nobody tells. Hold if there is a level for that, else deny."`
 }
 
 type lockfileKeys struct {
@@ -77,12 +85,13 @@ type lockfileKeys struct {
 }
 
 type allowedKeys struct {
-	Name             text `key:"name" needed:"yes" means:"The package."`
-	Version          text `key:"version" means:"A version specifier, in the ecosystem's own language."`
-	MaxVersion       text `key:"max_version" means:"The highest version: \"2.x\" is every 2.*, \"2.31.0\" is that version."`
-	WithDependencies bool `key:"with_dependencies" means:"Also admits what the package's verified metadata requires."`
-	Prereleases      bool `key:"prereleases" means:"Also admits pre-releases in the range."`
-	InstallScripts   bool `key:"install_scripts" means:"Admits the package although it runs scripts when it is installed."`
+	Name             text   `key:"name" needed:"yes" means:"The package."`
+	Version          text   `key:"version" means:"A version specifier, in the ecosystem's own language."`
+	MaxVersion       text   `key:"max_version" means:"The highest version: \"2.x\" is every 2.*, \"2.31.0\" is that version."`
+	WithDependencies bool   `key:"with_dependencies" means:"Also admits what the package's verified metadata requires."`
+	Prereleases      bool   `key:"prereleases" means:"Also admits pre-releases in the range."`
+	InstallScripts   bool   `key:"install_scripts" means:"Admits the package although it runs scripts when it is installed."`
+	Vulnerabilities  []text `key:"accepted_vulnerabilities" means:"Known vulnerabilities that packages.vulnerabilities does not count against it, by their ids or aliases."`
 }
 
 type blockedKeys struct {

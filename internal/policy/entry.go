@@ -17,6 +17,7 @@ type entry struct {
 	withDependencies bool
 	prereleases      bool
 	installScripts   bool
+	accepted         []string // vulnerabilities that do not count, by any of their ids
 	extras           []string // of a Python package, whose requirements count too; sorted
 }
 

@@ -30,6 +30,7 @@ type Judge struct {
 	blocked   []entry
 	edges     []*judgedEdge
 	malware   []malware
+	weighing  *weighing // of the known vulnerabilities
 	pins      []pin
 	answers   []answer             // of people
 	always    *Decision            // decides whatever the version
@@ -71,6 +72,7 @@ func (p *Policy) Judge(now time.Time, about Subject) *Judge {
 		policy: p, now: now, ecosystem: pkg.Ecosystem, name: pkg.Name, about: about, owner: about.Owner,
 		releases: map[string]*Decision{}, shared: map[sharedKey]*Decision{},
 	}
+	j.weighing = &weighing{judge: j, decided: map[string]Decision{}}
 	for _, by := range p.narrowed {
 		j.narrowed = append(j.narrowed, by.Judge(now, about))
 	}
@@ -123,7 +125,7 @@ func (j *Judge) ownFile(f FileFacts) Decision {
 	if f.Kind == KindMetadata {
 		return observe(j.policy, j.metadata(f))
 	}
-	d := observe(j.policy, *j.part(f, j.release(f.Version)))
+	d := j.weighing.release(observe(j.policy, *j.part(f, j.release(f.Version))), f.Version)
 	if d.Effect == Deny {
 		return d
 	}
@@ -140,7 +142,7 @@ func (j *Judge) ownRelease(version string) Decision {
 	if j.always != nil {
 		return *j.always
 	}
-	return observe(j.policy, *j.release(version))
+	return j.weighing.release(observe(j.policy, *j.release(version)), version)
 }
 
 // Name answers whether any release could be allowed (or held), before an
@@ -148,7 +150,7 @@ func (j *Judge) ownRelease(version string) Decision {
 // Version ranges are not weighed: a release may still be denied.
 func (j *Judge) Name() Decision { return j.under(j.ownName(), (*Judge).Name) }
 
-func (j *Judge) ownName() Decision { return observe(j.policy, j.judgeName()) }
+func (j *Judge) ownName() Decision { return j.weighing.anyRelease(observe(j.policy, j.judgeName())) }
 
 func (j *Judge) judgeName() Decision {
 	if j.always != nil {

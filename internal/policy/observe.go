@@ -43,7 +43,7 @@ func ownChoice(d Decision) bool {
 		return false
 	}
 	switch d.Rule {
-	case ruleDefault, rulePrereleases, ruleToolchains, ruleSimilar, ruleLockfile, ruleSdist, ruleAge, ruleScripts, ruleHashes,
+	case ruleDefault, rulePrereleases, ruleToolchains, ruleSimilar, ruleLockfile, ruleSdist, ruleAge, ruleScripts, ruleHashes, ruleVulnerabilities,
 		ruleNetworkDefault, ruleNetworkUnlisted:
 		return true
 	}

@@ -78,24 +78,25 @@ type Explanation struct {
 
 // packageRules is the part that judges packages.
 type packageRules struct {
-	byDefault    Effect // "" is Deny
-	defaultGiven bool
-	planning     bool   // byDefault is Deny, and a plan is made: see Planning
-	sdist        Effect // "" is Deny; throwaway is possible
-	scripts      Effect // "" is Deny; throwaway is possible
-	toolchains   Effect // "" is Deny
-	similar      Effect // "" is Deny
-	system       Effect // "" is Deny; never Hold
-	onHold       HoldMode
-	maxWait      time.Duration // of HoldWait
-	hashes       bool          // a strong digest is demanded
-	minAge       time.Duration
-	ageSource    ageSource
-	unaccounted  Unaccounted // "" is an alarm
-	lock         LockRules
-	locked       map[pkgref.Ecosystem]bool // whose lockfiles the document names
-	allowed      map[packageKey][]entry
-	blocked      map[packageKey][]entry
+	byDefault       Effect // "" is Deny
+	defaultGiven    bool
+	planning        bool   // byDefault is Deny, and a plan is made: see Planning
+	sdist           Effect // "" is Deny; throwaway is possible
+	scripts         Effect // "" is Deny; throwaway is possible
+	toolchains      Effect // "" is Deny
+	similar         Effect // "" is Deny
+	system          Effect // "" is Deny; never Hold
+	vulnerabilities vulnerabilityRules
+	onHold          HoldMode
+	maxWait         time.Duration // of HoldWait
+	hashes          bool          // a strong digest is demanded
+	minAge          time.Duration
+	ageSource       ageSource
+	unaccounted     Unaccounted // "" is an alarm
+	lock            LockRules
+	locked          map[pkgref.Ecosystem]bool // whose lockfiles the document names
+	allowed         map[packageKey][]entry
+	blocked         map[packageKey][]entry
 }
 
 type packageKey struct {

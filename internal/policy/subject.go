@@ -18,6 +18,11 @@ type Subject struct {
 	Owner    string
 	// Malware are the advisories about the package, withdrawn ones left out.
 	Malware []Malware
+	// Vulnerabilities are the records about the package, withdrawn ones left out. Assessed
+	// tells that such records are known of its ecosystem; if not, it has none here because
+	// nobody looked, and a policy that weighs them refuses it.
+	Vulnerabilities []Vulnerability
+	Assessed        bool
 	// Lookalike is the popular package whose name this one's is near to; nil if
 	// there is none, or it is popular itself.
 	Lookalike *Lookalike

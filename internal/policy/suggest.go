@@ -160,7 +160,7 @@ func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
 
 func (p *Policy) entryFor(ref pkgref.Ref) (suggestion, standing) {
 	owner, _ := OwnerOf(p.namespaces, ref)
-	j := p.Judge(time.Time{}, Subject{Package: ref, Upstream: owner})
+	j := p.Judge(time.Time{}, Subject{Package: ref, Upstream: owner, Assessed: true}) // by its names alone, as of malware
 	if ref.Version == "" {
 		switch d := j.Name(); {
 		case d.Effect == Allow:

@@ -24,6 +24,7 @@ type (
 	duration        string
 	onHold          string
 	effect          string
+	severityWord    string
 	action          string
 	ruleAction      string
 	networkDefault  string
@@ -132,6 +133,7 @@ func words() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[modeWord]():        {modeEnforce, modeObserve},
 		reflect.TypeFor[effect]():          {"deny", "hold", "allow"},
+		reflect.TypeFor[severityWord]():    severityWords()[SeverityLow:],
 		reflect.TypeFor[action]():          {"allow", "audit", "deny", "block"},
 		reflect.TypeFor[ruleAction]():      {"allow", "audit", "deny", "block", actionApprove},
 		reflect.TypeFor[networkDefault]():  {"deny", "allow"},

@@ -191,6 +191,10 @@ func (g *gazette) Facts(pkg pkgref.Ref) (advisory.Facts, error) {
 	return advisory.Facts{Malware: []policy.Malware{{ID: "MAL-2026-9", Every: true}}}, nil
 }
 
+func (g *gazette) Vulnerabilities(pkgref.Ref) (advisory.Vulnerabilities, error) {
+	return advisory.Vulnerabilities{}, nil
+}
+
 func (g *gazette) Generation() string { return "" }
 
 func (g *gazette) burn(name string) {

@@ -26,6 +26,7 @@ from ._models import (
     CallResult,
     Command,
     CommandResult,
+    Evidence,
     Exit,
     FileInfo,
     Hold,
@@ -42,6 +43,8 @@ from ._models import (
     Template,
     Usage,
     Version,
+    Vulnerabilities,
+    Vulnerability,
 )
 from ._policy import PolicyLike
 from ._sync.client import Client
@@ -96,6 +99,7 @@ __all__ = [
     "Conflict",
     "ConnectionLost",
     "DaemonNotFound",
+    "Evidence",
     "Exit",
     "FileInfo",
     "Files",
@@ -127,5 +131,7 @@ __all__ = [
     "Unavailable",
     "Usage",
     "Version",
+    "Vulnerabilities",
+    "Vulnerability",
     "__version__",
 ]

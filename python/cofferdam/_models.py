@@ -390,6 +390,40 @@ class ApprovalFile:
 
 
 @dataclass(frozen=True)
+class Vulnerability:
+    """A known vulnerability: ``severity`` is unknown, low, medium, high or critical; ``fixed_in`` is "" if no fix is known."""
+
+    id: str
+    severity: str
+    aliases: list[str] = field(default_factory=list)
+    fixed_in: str = ""
+
+
+@dataclass(frozen=True)
+class Vulnerabilities:
+    """The known vulnerabilities of a release, the worst first, by records that were imported at ``imported``.
+
+    ``more`` are known and not here; ``digest`` is then one of all of them.
+    """
+
+    known: list[Vulnerability] = field(default_factory=list)
+    more: int = 0
+    digest: str = ""
+    imported: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of what a request is about; the whole of it is in ``Approval.raw["evidence"]``.
+
+    ``vulnerabilities`` is None where nobody looked for them. ``unchecked`` are the checks that could not be made.
+    """
+
+    vulnerabilities: Vulnerabilities | None = None
+    unchecked: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Approval:
     """A request of the approval queue. ``raw`` has all that the daemon sent of it.
 
@@ -419,6 +453,7 @@ class Approval:
     expires: datetime | None = None
     ended: str = ""
     notes: list[str] = field(default_factory=list)
+    evidence: Evidence = field(default_factory=Evidence)
     raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 

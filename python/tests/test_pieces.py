@@ -96,6 +96,10 @@ def test_decode() -> None:
         "updated": "2026-11-26T10:00:00Z",
     }
     assert decode(Approval, approval).expires is None
+    assert decode(Approval, approval).evidence.vulnerabilities is None
+    known = {"known": [{"id": "CVE-1", "severity": "high", "fixed_in": "2.0"}], "imported": "2026-11-26T10:00:00Z"}
+    told = decode(Approval, approval | {"evidence": {"vulnerabilities": known, "license": "MIT"}}).evidence.vulnerabilities
+    assert told is not None and told.known[0].fixed_in == "2.0" and told.known[0].aliases == [] and told.more == 0
 
 
 @pytest.mark.parametrize(

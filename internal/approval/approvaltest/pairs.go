@@ -3,6 +3,7 @@ package approvaltest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/evidence"
@@ -46,6 +47,16 @@ func pair(name string, differ Differ, of func(a *approval.Ask, letter string)) P
 
 func digest(letter string) string { return "sha256:" + strings.Repeat("0", 63) + letter }
 
+// flaws are so many vulnerabilities, of which a version fixes the last.
+func flaws(n int, fixedIn string) *evidence.Vulnerabilities {
+	var all []evidence.Vulnerability
+	for i := range n {
+		all = append(all, evidence.Vulnerability{ID: fmt.Sprintf("CVE-0000-%d", i), Severity: "high"})
+	}
+	all[n-1].FixedIn = fixedIn
+	return evidence.NewVulnerabilities(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), all)
+}
+
 func releasePairs() []Pair {
 	release := func(a *approval.Ask) {
 		a.Package, a.Upstream = pkgref.Ref{Ecosystem: pkgref.Python, Name: "rich", Version: "13.7.1"}, "https://index.example/simple/"
@@ -74,6 +85,8 @@ func releasePairs() []Pair {
 		}),
 		pair("a release: the last of many findings", Known, func(a *approval.Ask, x string) { release(a); a.Evidence.Findings = many(80, x) }),
 		pair("a release: the last of many advisories", Known, func(a *approval.Ask, x string) { release(a); a.Evidence.Advisories = many(80, x) }),
+		pair("a release: what fixes a vulnerability", Known, func(a *approval.Ask, x string) { release(a); a.Evidence.Vulnerabilities = flaws(1, "1.0."+x) }),
+		pair("a release: the last of many vulnerabilities", Known, func(a *approval.Ask, x string) { release(a); a.Evidence.Vulnerabilities = flaws(80, "1.0."+x) }),
 		pair("a release: the last file that it brings", Known, func(a *approval.Ask, x string) {
 			release(a)
 			a.Evidence.Inside = &evidence.Inside{Native: many(500, x), Files: 501}

@@ -95,7 +95,7 @@ func off(s shape, resolvedBy string) string {
 		return "the policy only observed, and would have refused it"
 	case policy.BySystem:
 		return "packages.system let it in; no list names it"
-	case policy.ByBlocklist, policy.ByAdvisory, policy.ByNamespace, policy.ByRule, policy.ByIntegrity, policy.ByCanonical, policy.ByNetwork:
+	case policy.ByBlocklist, policy.ByAdvisory, policy.ByNamespace, policy.ByRule, policy.ByIntegrity, policy.ByCanonical, policy.ByNetwork, policy.ByVulnerability:
 		return "resolved by " + resolvedBy + ", which lets nothing in"
 	case "":
 		if s.flags&index.FlagBrought != 0 {

@@ -98,7 +98,7 @@ func decide(parsed *policy.Policy, in policyInput) (*decision, error) {
 	if of.Traits().Sources {
 		kind = policy.KindWheel
 	}
-	input := policy.Input{Subject: policy.Subject{Package: ref}, FileFacts: policy.FileFacts{Kind: kind}}
+	input := policy.Input{Subject: policy.Subject{Package: ref, Assessed: true}, FileFacts: policy.FileFacts{Kind: kind}}
 	input.Upstream, _ = policy.OwnerOf(parsed.Namespaces(), ref) // its own upstream, if it has one
 	d := parsed.Decide(time.Now(), input)
 	return &decision{Effect: string(d.Effect), Rule: ui.Printable(d.Rule), Reason: ui.Printable(d.Reason)}, nil

@@ -1,0 +1,62 @@
+package advisory
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
+)
+
+// vulnerable is one package in one record of a vulnerability.
+type vulnerable struct {
+	pkg           pkgref.Ref // without version
+	vulnerability policy.Vulnerability
+}
+
+// maxAliases of a vulnerability are kept; CVEs and GHSAs first.
+const maxAliases = 8
+
+// vulnerability is what the record says of one package, about the versions that are meant.
+func (r *osvRecord) vulnerability(a *osvAffected, meant policy.Malware) policy.Vulnerability {
+	return policy.Vulnerability{
+		ID: r.ID, Aliases: r.otherIDs(), Severity: severityOf(slices.Concat(r.Severity, a.Severity), r.Database),
+		Every: meant.Every, Versions: meant.Versions, Ranges: meant.Ranges,
+	}
+}
+
+// otherIDs are the record's aliases, those that people know first.
+func (r *osvRecord) otherIDs() []string {
+	var ids []string
+	for _, id := range r.Aliases {
+		if isID(id) && id != r.ID && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return order(a) - order(b) })
+	return ids[:min(len(ids), maxAliases)]
+}
+
+func order(id string) int {
+	switch {
+	case strings.HasPrefix(id, "CVE-"):
+		return 0
+	case strings.HasPrefix(id, "GHSA-"):
+		return 1
+	}
+	return 2
+}
+
+// addVulnerable joins what a record says of one package in several places.
+func (r *reading) addVulnerable(v vulnerable) {
+	i := slices.IndexFunc(r.vulnerable, func(o vulnerable) bool { return o.pkg == v.pkg })
+	if i < 0 {
+		r.vulnerable = append(r.vulnerable, v)
+		return
+	}
+	known, more := &r.vulnerable[i].vulnerability, v.vulnerability
+	known.Severity = max(known.Severity, more.Severity)
+	joined := join(policy.Malware{Every: known.Every, Versions: known.Versions, Ranges: known.Ranges},
+		policy.Malware{Every: more.Every, Versions: more.Versions, Ranges: more.Ranges})
+	known.Every, known.Versions, known.Ranges = joined.Every, joined.Versions, joined.Ranges
+}

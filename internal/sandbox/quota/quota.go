@@ -35,9 +35,8 @@ const MaxLockBytes = 128 << 20
 // Book has the shares of all sandboxes. Safe for concurrent use: a check and what
 // it admits are one step, so no number of requests at once gets past a quota.
 type Book struct {
-	host Host
-
 	mu      sync.Mutex // guards what follows
+	host    Host
 	shares  map[string]*held
 	buckets map[string]*bucket // by token
 }
@@ -62,6 +61,13 @@ type Host struct {
 // NewBook makes an empty one.
 func NewBook(host Host) *Book {
 	return &Book{host: host, shares: map[string]*held{}, buckets: map[string]*bucket{}}
+}
+
+// SetHost says anew how much may be promised.
+func (b *Book) SetHost(host Host) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.host = host
 }
 
 // Promised is what all sandboxes that are not at rest have, and how many shares there are.

@@ -45,6 +45,7 @@ func types() []any {
 		api.CallFailure{},
 		api.CallResult{},
 		api.Clock{},
+		api.ConfigReload{},
 		api.Command{},
 		api.Control{},
 		api.Controls{},

@@ -87,7 +87,7 @@ func examine(ctx context.Context) (doctor.Report, error) {
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	cfg, err := config.Load(paths.File())
+	cfg, _, err := paths.Load()
 	if err != nil {
 		return doctor.Report{}, err
 	}

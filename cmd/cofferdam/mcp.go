@@ -98,6 +98,6 @@ func approvalPage(given string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cfg, err := config.Load(paths.File())
+	cfg, _, err := paths.Load()
 	return cfg.Approvals.URL, err
 }

@@ -51,7 +51,7 @@ func findRegistries(ctx context.Context) (discover.Found, error) {
 	if err != nil {
 		return discover.Found{}, err
 	}
-	cfg, err := config.Load(paths.File())
+	cfg, _, err := paths.Load()
 	if err != nil {
 		return discover.Found{}, err
 	}

@@ -181,7 +181,7 @@ func (r *reader) secrets(text string) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	c, err := config.Load(path)
+	c, _, err := config.Paths{State: filepath.Dir(path)}.Load()
 	if err != nil {
 		r.t.Fatalf("%s: %v", text, err)
 	}

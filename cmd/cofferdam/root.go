@@ -60,7 +60,7 @@ step says so every 15 seconds, on the standard error.`,
 	root.AddCommand(newPause(), newResume(), newSnapshot(), newSnapshots(), newFork(), newExtend(), newHome())
 	root.AddCommand(newMCP())
 	root.AddCommand(newPlan(), newPolicy(), newApprovals(), newAdvisory(), newAudit(), newWhy())
-	root.AddCommand(newDoctor(), newCache(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
+	root.AddCommand(newDoctor(), newCache(), newBackup(), newReload(), newClock(), newVersion(), newStop(), newCompletion(), exitCodesTopic())
 	root.AddCommand(newToken(), newEnv())
 	root.AddCommand(roleCommands()...)
 	remoteFlags(root)

@@ -41,8 +41,8 @@ commands start one by themselves if none runs; that one ends when it is idle, or
 this command takes its place. Ending a daemon does not end its sandboxes: the next one
 takes them over.
 
-With --listen, or "listen" in the configuration (config.yaml in the state
-directory), it also serves clients with tokens over the network: the E2B SDKs, /v1,
+With --listen, or "listen" in the configuration (docs/configuration.md says
+where that is), it also serves clients with tokens over the network: the E2B SDKs, /v1,
 and this program with --host. Beyond loopback addresses that needs TLS. --tls makes a
 certificate with this installation's own CA; "cofferdam env" prints how clients trust
 it.
@@ -89,10 +89,10 @@ otherwise.`,
 }
 
 // config is the configuration with what the flags change of it.
-func (f serveFlags) config(paths config.Paths) (config.Config, error) {
-	cfg, err := config.Load(paths.File())
+func (f serveFlags) config(paths config.Paths) (config.Config, config.Source, error) {
+	cfg, from, err := paths.Load()
 	if err != nil {
-		return cfg, err
+		return cfg, from, err
 	}
 	if f.listen != "" {
 		cfg.Listen.Address = f.listen
@@ -102,13 +102,13 @@ func (f serveFlags) config(paths config.Paths) (config.Config, error) {
 	}
 	if f.domain != "" {
 		if cfg.Listen, err = cfg.Listen.Below(f.domain); err != nil {
-			return cfg, err
+			return cfg, from, err
 		}
 	}
 	if err := cfg.Listen.Check(); err != nil {
-		return cfg, fault.Invalid("listen%s", err)
+		return cfg, from, fault.Invalid("listen%s", err)
 	}
-	return cfg, nil
+	return cfg, from, nil
 }
 
 func (f serveFlags) serve(ctx context.Context) error {
@@ -116,7 +116,7 @@ func (f serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := f.config(paths)
+	cfg, _, err := f.config(paths)
 	if err != nil {
 		return err
 	}
@@ -136,11 +136,13 @@ func (f serveFlags) serve(ctx context.Context) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	log := telemetry.NewLogger(maskedLog(os.Stderr), cfg.Log.Level, cfg.Log.Format)
+	level := telemetry.NewLevel(cfg.Log.Level)
+	log := telemetry.NewLeveledLogger(maskedLog(os.Stderr), level, cfg.Log.Format)
 	setDefault(log)
 	d, err := daemon.New(ctx, daemon.Options{
 		Paths: paths, Config: cfg, Version: version, Executable: self,
 		EndWhenIdle: f.background, AcceptRollback: f.acceptRollback, Log: log,
+		Level: level, ReadConfig: func() (config.Config, config.Source, error) { return f.config(paths) },
 	})
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (f serveFlags) examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := f.config(paths)
+	cfg, _, err := f.config(paths)
 	report := doctor.Report{Checks: []doctor.Check{verdictOf("configuration", err, "%s is right", paths.File())}}
 	if err == nil {
 		report.Checks = append(report.Checks, checkListen(ctx, cfg.Listen, paths))

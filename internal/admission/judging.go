@@ -11,7 +11,7 @@ import (
 )
 
 // Rules look through texts that somebody inside wrote, as does whatever finds its way in code. That takes this
-// process's time: long texts are judged in turn, of each owner one at a time, and none for longer than this.
+// process's time: long texts are judged in turn, of each owner one at a time and of its sandboxes in turn, and none for longer than this.
 const (
 	mostUnqueued = 32 << 10 // bytes that are judged at once
 	judgedAtOnce = 2
@@ -28,7 +28,7 @@ func newJudging() *judgement { return &judgement{turns.New(turns.Fair(judgedAtOn
 // refuses. The error is fault.ErrExhausted where too many wait, and ctx's own if that ended.
 func (j *judgement) judge(ctx context.Context, t *tenant, size int, read func() policy.CommandInput) (policy.Decision, error) {
 	if size > mostUnqueued {
-		_, leave, err := j.long.Take(turns.For(ctx, t.run.payer()))
+		_, leave, err := j.long.Take(turns.Within(ctx, t.run.payer(), t.run.Sandbox))
 		if errors.Is(err, turns.ErrCrowded) {
 			return policy.Decision{}, fault.Exhausted(time.Second, "%d long texts of the same owner wait already to be judged", mostQueued)
 		}

@@ -110,6 +110,7 @@ func layers() []struct {
 		{"internal/doctor", 6},
 		{"internal/telemetry", 6},
 		{"internal/ui", 6},
+		{"internal/backup", 7},
 		{"internal/daemon", 7},
 		{"internal/project", 7},
 		{"internal/selftest", 7},

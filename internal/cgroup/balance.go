@@ -25,7 +25,8 @@ const (
 //
 // A share is *low* when others go before it. It is so while it uses more than nearly
 // all of its even part beside one that does not, and while another *hurries*. Where
-// all are busy, all are equal.
+// all are busy, all are equal. Within a share the same holds among its groups, but that none
+// hurries: so a command of a sandbox that rests does not wait behind the owner's own busy ones.
 //
 // It needs the kernel's cpu.idle (Linux 5.15); before that it lowers the weight, which
 // helps less. Without the controller it does nothing. Safe for concurrent use.
@@ -35,12 +36,13 @@ type Balance struct {
 	mu     sync.Mutex // guards what follows, and is held over the writes
 	loads  loads
 	hurry  map[string]*hurry // by the share's directory
-	lowers map[string]bool   // what the kernel was told
+	within within            // of each share
+	lowers map[string]bool   // what the kernel was told, by the directory below the parent
 }
 
 // NewBalance makes the balance of a hierarchy. There is one for each parent.
 func NewBalance(h *Hierarchy) *Balance {
-	return &Balance{h: h, loads: loads{}, hurry: map[string]*hurry{}, lowers: map[string]bool{}}
+	return &Balance{h: h, loads: loads{}, hurry: map[string]*hurry{}, within: within{}, lowers: map[string]bool{}}
 }
 
 // Run keeps the balance until ctx ends.
@@ -65,10 +67,17 @@ func (b *Balance) Run(ctx context.Context) {
 // look brings everything up to date; false: there are no shares.
 func (b *Balance) look() bool {
 	used := b.h.used()
+	var inner map[string]map[string]int64
+	if b.within.due(time.Now()) {
+		inner = b.h.usedWithin(used)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.loads.count(time.Now(), used)
 	b.settle(time.Now())
+	if inner != nil {
+		b.settleWithin(time.Now(), inner)
+	}
 	return len(used) > 0
 }
 
@@ -100,7 +109,6 @@ func (b *Balance) change(name string, by int) {
 
 // settle tells the kernel who is low now. Needs b.mu.
 func (b *Balance) settle(now time.Time) {
-	p := b.h.places[CPU]
 	hurries := false
 	for name, one := range b.hurry {
 		one.spend(now)
@@ -116,12 +124,20 @@ func (b *Balance) settle(now time.Time) {
 		if hurries {
 			want = one == nil || !one.first()
 		}
-		if !there {
-			delete(b.lowers, name) // its groups are made anew, and are not low then
-		} else if want != b.lowers[name] {
-			b.lowers[name] = want
-			lower(p.version, filepath.Join(p.parent, name), want)
-		}
+		b.tell(name, there, want)
+	}
+}
+
+// tell tells the kernel of one group whether it is low, if it was told otherwise. Needs b.mu.
+func (b *Balance) tell(name string, there, want bool) {
+	if !there {
+		delete(b.lowers, name) // its groups are made anew, and are not low then
+		return
+	}
+	if was, told := b.lowers[name]; !told || want != was { // an earlier daemon may have left it low
+		b.lowers[name] = want
+		p := b.h.places[CPU]
+		lower(p.version, filepath.Join(p.parent, name), want)
 	}
 }
 
@@ -154,6 +170,11 @@ func (o *hurry) spend(now time.Time) {
 // used is what each share used of the processors so far, in nanoseconds, by its
 // directory's name. One that goes meanwhile is left out.
 func (h *Hierarchy) used() map[string]int64 {
+	return h.usedBelow("", func(name string) bool { return strings.HasSuffix(name, shareSuffix) })
+}
+
+// usedBelow is the same of the groups in a directory below the parent that are meant.
+func (h *Hierarchy) usedBelow(rel string, meant func(name string) bool) map[string]int64 {
 	p, read := h.places[CPU], func(dir string) (int64, error) {
 		micros, err := readKey(filepath.Join(dir, "cpu.stat"), "usage_usec")
 		return micros * int64(time.Microsecond), err
@@ -162,16 +183,17 @@ func (h *Hierarchy) used() map[string]int64 {
 		p = h.places[cpuacct]
 		read = func(dir string) (int64, error) { return readNumber(filepath.Join(dir, "cpuacct.usage")) }
 	}
-	entries, err := os.ReadDir(p.parent)
+	dir := filepath.Join(p.parent, rel)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil // it goes with its last group
 	}
 	used := map[string]int64{}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), shareSuffix) {
+		if !e.IsDir() || !meant(e.Name()) {
 			continue
 		}
-		if nanos, err := read(filepath.Join(p.parent, e.Name())); err == nil {
+		if nanos, err := read(filepath.Join(dir, e.Name())); err == nil {
 			used[e.Name()] = nanos
 		}
 	}

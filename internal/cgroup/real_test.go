@@ -355,3 +355,40 @@ func TestHurryPutsTheOthersBehind(t *testing.T) {
 	done() // no more than once
 	until(t, "nobody hurries, and none is low", func() bool { return idle("one") == "0" && idle("two") == "0" })
 }
+
+// Of one owner's sandboxes the busy one is put behind the one that rests.
+func TestBalanceWithinARealShare(t *testing.T) {
+	h := host(t)
+	groups := map[string]*cgroup.Group{}
+	for _, name := range []string{"busy", "rests"} {
+		g, err := h.Create("one", name, cgroup.Limits{CPU: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(g.Kill(context.Background()), g.Remove(context.Background())); err != nil {
+				t.Error(err)
+			}
+		})
+		groups[name] = g
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { cgroup.NewBalance(h).Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	idle := func(name string) string {
+		for _, join := range groups[name].Joins() {
+			if data, err := os.ReadFile(filepath.Join(filepath.Dir(join), "cpu.idle")); err == nil {
+				return strings.TrimSpace(string(data))
+			}
+		}
+		t.Fatal("this kernel has no cpu.idle (Linux 5.15)")
+		return ""
+	}
+	cmd := start(t, groups["busy"], "while :; do :; done & while :; do :; done")
+	go func() { _ = cmd.Wait() }() // it is killed
+	until(t, "the busy sandbox is low", func() bool { return idle("busy") == "1" })
+	if got := idle("rests"); got != "0" {
+		t.Errorf("the sandbox that rests has cpu.idle %s", got)
+	}
+}

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,8 +12,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath/written"
-	"github.com/cofferdam-dev/cofferdam/internal/keptfile"
 	"github.com/cofferdam-dev/cofferdam/internal/secret"
 )
 
@@ -25,7 +20,7 @@ import (
 // hand out, so that it is nobody else's.
 const DefaultGatewayUID = 1879200001
 
-// Config is the configuration file, <state>/config.yaml. Its zero value is
+// Config is the configuration file, see Paths.File. Its zero value is
 // usable; Load fills in the defaults.
 type Config struct {
 	// DefaultTemplate is what `run` uses without --template: a template's name, or
@@ -142,33 +137,6 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	}
 	*d = Duration(v)
 	return nil
-}
-
-// mostConfig bounds the file, in bytes.
-const mostConfig = 16 << 20
-
-// Load reads the file; a missing one gives the defaults. A wrong one is
-// fault.ErrInvalid with file and line, one that another user or a sandbox could have written
-// fault.ErrForbidden: it names programs that are run with the daemon's rights.
-func Load(path string) (Config, error) {
-	c := Config{}
-	trees := written.OrAnywhere(Paths{State: filepath.Dir(path)}.Written())
-	file, err := keptfile.ReadTrusted("the configuration file", path, mostConfig, trees)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Config{}, err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(file.Data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, fault.Invalid("the configuration file %s is wrong: %s", path, Plainly(err))
-	}
-	if err := c.keptWell(path, file.Mode); err != nil {
-		return Config{}, err
-	}
-	if err := c.check(trees); err != nil {
-		return Config{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s is wrong", path)
-	}
-	return c.withDefaults(), nil
 }
 
 func (c Config) check(trees []hostpath.Tree) error {

@@ -26,8 +26,13 @@ func TestConfigurationPage(t *testing.T) {
 
 Made from the types of internal/config by a test of that package; COFFERDAM_UPDATE=1 writes it anew.
 
-It is ` + "`config.yaml`" + ` in the state directory (/var/lib/cofferdam for root, ~/.local/state/cofferdam for others, or COFFERDAM_STATE), and is read once, when a
-daemon starts. There need be none: every key has a default. A key that does not exist is an error with its line. ` + "`cofferdam serve --check`" + ` looks at the file
+It is ` + "`config.yaml`" + ` in the state directory (/var/lib/cofferdam for root, ~/.local/state/cofferdam for others, or COFFERDAM_STATE), or, of root's
+in /var/lib/cofferdam alone, /etc/cofferdam/config.yaml; two of these are refused. COFFERDAM_CONFIG names another instead, which must be there. It belongs to root or to
+the daemon's user, and nobody else may write to it or to a directory on its way. There need be none: every key has a default. A key that does not exist is an error with its line.
+
+A daemon reads it when it starts, and again when you say ` + "`cofferdam reload`" + `. The last column says which keys count from then on (*reload*; the pool within 15 seconds, and
+those who were promised more than ` + "`overcommit`" + ` allows now keep it), and which from the daemon's next start (*start*), which ends no sandbox. Flags of ` + "`cofferdam serve`" + `
+go before the file. Of a file that is wrong nothing is taken, and the old settings stay. The audit log has each reload: by whom, which keys changed, the file's digest. ` + "`cofferdam serve --check`" + ` looks at the file
 and says what is wrong, without starting anything. What must not be readable by others is said in [operations.md](operations.md).
 `)
 	m.section("", reflect.TypeFor[Config]())
@@ -53,6 +58,20 @@ type manual struct {
 	page  bytes.Buffer
 }
 
+// counts says from when a key counts.
+func counts(key string) string {
+	listed := func(l string) bool {
+		return key == l || strings.HasPrefix(key, l+".") || strings.HasPrefix(key, l+"[]")
+	}
+	switch {
+	case slices.ContainsFunc(Reloaded(), listed):
+		return "reload"
+	case slices.ContainsFunc(AtStart(), listed):
+		return "start"
+	}
+	return "" // its parts differ
+}
+
 // section writes a table of a struct's keys, then those of the structs in it.
 func (m *manual) section(prefix string, of reflect.Type) {
 	title := "All keys"
@@ -63,14 +82,14 @@ func (m *manual) section(prefix string, of reflect.Type) {
 	if about := m.about(of.Name()); prefix != "" && about != "" {
 		fmt.Fprintf(&m.page, "%s%s\n\n", strings.ToUpper(about[:1]), about[1:])
 	}
-	m.page.WriteString("| key | value | what it is |\n| --- | --- | --- |\n")
+	m.page.WriteString("| key | value | what it is | from |\n| --- | --- | --- | --- |\n")
 	words := m.comments(of)
 	for f := range of.Fields() {
 		key := f.Tag.Get("yaml")
 		if key == "" || words[f.Name] == "" {
 			m.t.Errorf("%s.%s has no key or no comment that says what it is", of.Name(), f.Name)
 		}
-		fmt.Fprintf(&m.page, "| `%s%s` | %s | %s |\n", prefix, key, kind(f.Type), m.plain(of, words[f.Name]))
+		fmt.Fprintf(&m.page, "| `%s%s` | %s | %s | %s |\n", prefix, key, kind(f.Type), m.plain(of, words[f.Name]), counts(prefix+key))
 	}
 	for f := range of.Fields() {
 		switch inner := element(f.Type); {

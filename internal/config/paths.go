@@ -22,15 +22,26 @@ import (
 type Paths struct {
 	State   string
 	Runtime string
+	// Config is the configuration file that somebody has named; "": none.
+	Config string
+	// Machine is where that of the machine's own installation may be, too; "": nowhere else.
+	Machine string
 }
 
+// machineState is the state directory of the machine's own installation, and machineConfig where its
+// configuration file may be, too.
+const (
+	machineState  = "/var/lib/cofferdam"
+	machineConfig = "/etc/cofferdam/config.yaml"
+)
+
 // DefaultPaths are root's or the user's directories; COFFERDAM_STATE and
-// COFFERDAM_RUNTIME override them. A directory that is there already, of these two or of
+// COFFERDAM_RUNTIME override them, and COFFERDAM_CONFIG names the configuration file. A directory that is there already, of these two or of
 // those beside them, and that another user owns or can write to is an error: what stands
 // in it names programs to run and files to write, so nobody may read any of it before
 // this was looked at. That is why every command gets its paths from here.
 func DefaultPaths() (Paths, error) {
-	p := Paths{State: "/var/lib/cofferdam", Runtime: "/run/cofferdam"}
+	p := Paths{State: machineState, Runtime: "/run/cofferdam"}
 	if os.Geteuid() != 0 {
 		user, err := userPaths()
 		if err != nil {
@@ -44,12 +55,19 @@ func DefaultPaths() (Paths, error) {
 	if s := os.Getenv("COFFERDAM_RUNTIME"); s != "" {
 		p.Runtime = s
 	}
+	p.Config = os.Getenv("COFFERDAM_CONFIG")
+	if p.Config != "" && !filepath.IsAbs(p.Config) {
+		return Paths{}, fmt.Errorf("COFFERDAM_CONFIG is %q; it must be an absolute path", p.Config)
+	}
 	for _, d := range []string{p.State, p.Runtime} {
 		if !filepath.IsAbs(d) {
 			return Paths{}, fmt.Errorf("the directory %q must be an absolute path", d)
 		}
 	}
 	p.State, p.Runtime = filepath.Clean(p.State), filepath.Clean(p.Runtime)
+	if os.Geteuid() == 0 && p.State == machineState {
+		p.Machine = machineConfig
+	}
 	for _, d := range append([]string{p.State, p.Runtime}, p.beside()...) {
 		if err := checkOwned(d); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Paths{}, err
@@ -224,9 +242,6 @@ func (p Paths) Agent() string { return filepath.Join(p.State, "agent") }
 
 // Upstreams keeps the registries that were found.
 func (p Paths) Upstreams() string { return filepath.Join(p.State, "upstreams") }
-
-// File is the configuration file.
-func (p Paths) File() string { return filepath.Join(p.State, "config.yaml") }
 
 // checkOwned guards against a directory that somebody else made first in a
 // world-writable place such as /tmp.

@@ -58,6 +58,10 @@ type Options struct {
 	// AcceptRollback goes on with a log that was rolled back, which is a record.
 	AcceptRollback bool
 	Log            *slog.Logger
+	// Level is Log's, and may be set; nil: it stays.
+	Level *slog.LevelVar
+	// ReadConfig reads the configuration anew, as Config was read; nil: it can't be.
+	ReadConfig func() (config.Config, config.Source, error)
 }
 
 // Daemon is a running daemon.
@@ -105,6 +109,7 @@ type Daemon struct {
 	runs        atomic.Pointer[admission.Controller] // the door, once it is there, for log lines
 	stop        chan struct{}
 	stopOnce    sync.Once
+	settings    settings
 
 	learning   sync.Mutex // guards registries once the daemon serves
 	registries discover.Found
@@ -113,7 +118,7 @@ type Daemon struct {
 // New takes the installation's lock and makes all parts; sandboxes that lived
 // through the previous daemon are adopted. fault.ErrConflict if a daemon runs.
 func New(ctx context.Context, opts Options) (*Daemon, error) {
-	d := &Daemon{opts: opts, stop: make(chan struct{})}
+	d := &Daemon{opts: opts, stop: make(chan struct{}), settings: settings{now: opts.Config}}
 	if err := d.build(ctx); err != nil {
 		d.close()
 		return nil, err
@@ -266,6 +271,7 @@ func (d *Daemon) listen(ctx context.Context) error {
 		Version: api.Version{Version: d.opts.Version, PID: os.Getpid(), Started: time.Now().UTC(), State: d.opts.Paths.State, Background: d.opts.EndWhenIdle, URL: d.opts.Config.Listen.URL(), CAFile: d.apiCA(), CABundle: apiBundle(d), Domain: d.opts.Config.Listen.ClientDomain(), Listens: d.opts.Config.Listen.Address},
 		Tokens:  d.clients.tokens, Policies: d.clients.policies, Seen: seenBy(d), Room: d.clients.room, Underway: d.clients.underway, Secrets: d.secrets, Homes: d.homes,
 		Built: d.learnFromTemplate, Stop: d.requestStop, HandOver: d.end, Logger: d.opts.Log, Audit: d.auditing(), Clock: &d.time, PositionKey: positions, Releases: newReleaseReader(d),
+		Reload: func(ctx context.Context, by string) (api.ConfigReload, error) { return reload(ctx, d, by) },
 	})
 	handler := backend.Hurried(identified(recovering(d.telemetry, d.opts.Log, d.telemetry.HTTP("socket", d.api))))
 	api := newServer("socket", backend.Lingering(l), handler, d.opts.Log)
@@ -286,7 +292,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.lost.keep(ctx, followed(d), summariesOf(d), d.opts.Log)()
 	defer hostTidier{d.hosts, d.clients.policies, d.sandboxes, d.opts.Log}.keep(ctx)()
 	defer poolTargets{
-		config: d.opts.Config, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
+		config: d.settings.get, sandboxes: d.sandboxes, policies: d.clients.policies, templates: d.templates, log: d.opts.Log,
 	}.keep(ctx)()
 	d.opts.Log.Info("ready", "socket", d.opts.Paths.DaemonSocket(), "version", d.opts.Version)
 	d.tellManager("READY=1")
@@ -327,7 +333,7 @@ func (d *Daemon) await(ctx context.Context, served <-chan error) error {
 
 func (d *Daemon) idle() bool {
 	since := d.api.IdleSince()
-	timeout := time.Duration(d.opts.Config.IdleTimeout)
+	timeout := time.Duration(d.settings.get().IdleTimeout)
 	return d.sandboxes.Count() == 0 && !since.IsZero() && time.Since(since) > timeout && d.used.idle(timeout)
 }
 

@@ -28,7 +28,7 @@ const (
 // promisable is how much may be promised on this host. Where its memory is not known nothing could
 // be compared with a factor, so that a sandbox of any size is refused.
 func promisable(o config.Overcommit, log *slog.Logger) quota.Host {
-	var host quota.Host
+	host := quota.Host{OwnerPart: o.OwnerPart()}
 	if o.CPU > 0 {
 		host.CPU = o.CPU * float64(runtime.NumCPU())
 	}

@@ -24,12 +24,13 @@ func TestPromisable(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	for o, want := range map[config.Overcommit]quota.Host{
-		{}:                    {},
-		{Memory: 2, CPU: 1.5}: {MemoryBytes: 2 * memory.Total, CPU: 1.5 * float64(runtime.NumCPU())},
-		{Memory: 1e-12}:       {MemoryBytes: 1},
+		{}:                    {OwnerPart: 0.75},
+		{Memory: 2, CPU: 1.5}: {MemoryBytes: 2 * memory.Total, CPU: 1.5 * float64(runtime.NumCPU()), OwnerPart: 0.75},
+		{Memory: 1e-12}:       {MemoryBytes: 1, OwnerPart: 0.75},
+		{CPU: 1, Owner: 0.5}:  {CPU: float64(runtime.NumCPU()), OwnerPart: 0.5},
 	} {
 		got := promisable(o, log)
-		if math.Abs(float64(got.MemoryBytes-want.MemoryBytes)) > 1 || got.CPU != want.CPU {
+		if math.Abs(float64(got.MemoryBytes-want.MemoryBytes)) > 1 || got.CPU != want.CPU || got.OwnerPart != want.OwnerPart {
 			t.Errorf("%+v: %+v, want %+v", o, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ const poolLook = 15 * time.Second
 
 // poolTargets is what is held ready for clients.
 type poolTargets struct {
-	config    config.Config
+	config    func() config.Config // as it is now
 	sandboxes *sandbox.Manager
 	policies  *policies.Store
 	templates *template.Store
@@ -31,9 +31,6 @@ type poolTargets struct {
 // keep tells the manager what to hold ready, until ctx ends. A policy or
 // template that is not there is no reason to end: it may come.
 func (s poolTargets) keep(ctx context.Context) (stop func()) {
-	if len(s.config.Pool) == 0 {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	errand.Go(func() {
@@ -60,8 +57,9 @@ func (s poolTargets) keep(ctx context.Context) (stop func()) {
 // can't.
 func (s poolTargets) set(ctx context.Context) (first error) {
 	var targets []sandbox.PoolTarget
-	for _, p := range s.config.Pool {
-		request, err := s.request(ctx, p)
+	cfg := s.config()
+	for _, p := range cfg.Pool {
+		request, err := s.request(ctx, p, cfg.DefaultTemplate)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -77,12 +75,12 @@ func (s poolTargets) set(ctx context.Context) (first error) {
 }
 
 // request is what a client over the network would ask for.
-func (s poolTargets) request(ctx context.Context, p config.Pool) (sandbox.Request, error) {
+func (s poolTargets) request(ctx context.Context, p config.Pool, template string) (sandbox.Request, error) {
 	named, err := s.policies.Get(cmp.Or(p.Policy, policies.DefaultName))
 	if err != nil {
 		return sandbox.Request{}, err
 	}
-	t, err := s.templates.Get(ctx, cmp.Or(p.Template, s.config.DefaultTemplate))
+	t, err := s.templates.Get(ctx, cmp.Or(p.Template, template))
 	if err != nil {
 		return sandbox.Request{}, err
 	}

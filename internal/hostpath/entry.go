@@ -2,6 +2,7 @@ package hostpath
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -102,6 +103,17 @@ func (e Entry) Create(data []byte, mode fs.FileMode) error {
 	}
 	defer dir.Close()
 	return named(e.Name, wholefile.Create(filepath.Join(dir.Proc(), filepath.Base(e.Name)), data, mode))
+}
+
+// CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
+// returned as it is. Nothing is left of a file that was not written whole.
+func (e Entry) CreateFrom(mode fs.FileMode, write func(io.Writer) error) error {
+	dir, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return named(e.Name, wholefile.CreateFrom(filepath.Join(dir.Proc(), filepath.Base(e.Name)), mode, write))
 }
 
 // OpenFile opens the file with flags of os.OpenFile that say whether it is read or written, and

@@ -66,6 +66,7 @@ func (s *Server) routes() []route {
 		{"POST /v1/shutdown", admins, s.shutdown},
 		{"GET /v1/clock", admins, s.clock},
 		{"POST /v1/clock/accept", people, s.acceptClock},
+		{"POST /v1/config/reload", people, s.reloadConfig},
 
 		{"POST /v1/sandboxes", holders, sandboxes.createSandbox},
 		{"GET /v1/sandboxes", holders, sandboxes.listSandboxes},

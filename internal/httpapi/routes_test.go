@@ -77,6 +77,7 @@ func admitted() map[string]string {
 		"POST /v1/shutdown":              admin,
 		"GET /v1/clock":                  admin,
 		"POST /v1/clock/accept":          socket,
+		"POST /v1/config/reload":         socket,
 		"PUT /v1/advisories/{label}":     admin,
 		"POST /v1/templates/{name}":      admin,
 		"DELETE /v1/templates/{name}":    admin,

@@ -103,6 +103,8 @@ type Config struct {
 	PositionKey []byte
 	// Built is called after a template was built.
 	Built func(ctx context.Context)
+	// Reload reads the configuration file again, for somebody, and takes what can be taken.
+	Reload func(ctx context.Context, by string) (api.ConfigReload, error)
 	// Stop ends the daemon; force also destroys sandboxes.
 	Stop func(force bool) error
 	// HandOver ends the daemon, and leaves its sandboxes to the next one.

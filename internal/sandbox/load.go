@@ -26,6 +26,9 @@ func (m *Manager) Load() Load {
 	return l
 }
 
+// SetHost says anew how much may be promised together. Who was promised more keeps it.
+func SetHost(m *Manager, host quota.Host) { m.tracker.quotas.SetHost(host) }
+
 // Room tells whether another sandbox with the limits of a policy that says nothing would be
 // made: nil, or fault.ErrExhausted with what there is too little of.
 func (m *Manager) Room() error {

@@ -78,7 +78,7 @@ func (in *installation) start(ctx context.Context, releases map[string]*Release)
 // configure writes the drill's configuration: the user's way to isolate, and one
 // upstream.
 func (in *installation) configure() error {
-	own, err := config.Load(in.options.User.File())
+	own, _, err := in.options.User.Load()
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,26 @@ const (
 // format (text, json; "": text). How many lines there are is nobody else's to choose: see
 // package loglimit.
 func NewLogger(to io.Writer, level, format string) *slog.Logger {
-	var at slog.Level // info
-	_ = at.UnmarshalText([]byte(level))
-	options := &slog.HandlerOptions{Level: at}
+	return NewLeveledLogger(to, NewLevel(level), format)
+}
+
+// NewLevel is a level that may be set anew while loggers have it.
+func NewLevel(level string) *slog.LevelVar {
+	at := &slog.LevelVar{}
+	SetLevel(at, level)
+	return at
+}
+
+// SetLevel sets a level to what the configuration calls it; "" is info.
+func SetLevel(at *slog.LevelVar, level string) {
+	var to slog.Level // info
+	_ = to.UnmarshalText([]byte(level))
+	at.Set(to)
+}
+
+// NewLeveledLogger is NewLogger with a level that may be set anew.
+func NewLeveledLogger(to io.Writer, level slog.Leveler, format string) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if format == "json" {
 		return slog.New(loglimit.Limit(slog.NewJSONHandler(to, options)))
 	}

@@ -69,7 +69,7 @@ func (h *holder) empty() {
 	s := h.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.all != 0 || len(s.had) != 0 || len(s.last) != 0 || len(s.alone) != 0 || len(s.parties) != 0 {
+	if s.all != 0 || len(s.had) != 0 || len(s.last) != 0 || len(s.ones) != 0 || len(s.alone) != 0 || len(s.parties) != 0 {
 		h.t.Errorf("%d turns are taken, %v have some, %v are kept, %d wait", s.all, s.had, s.last, len(s.alone)+len(s.parties))
 	}
 }
@@ -125,6 +125,54 @@ func TestWhoWasGivenOneTheLongestAgoIsNext(t *testing.T) {
 		}
 		h.end("a")
 		h.empty()
+	})
+}
+
+// TestMembersOfAGuestTakeTurns: of one owner's sandboxes each has its turns, however many another waits for; and the
+// owner has no more for having many.
+func TestMembersOfAGuestTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Limits{All: 2, Each: 1})
+		var got []string
+		var mu sync.Mutex
+		leave := map[string]func(){}
+		ctx, cancel := context.WithCancel(t.Context())
+		ask := func(guest, member string) {
+			go func() {
+				_, done, err := s.Take(Within(ctx, guest, member))
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got, leave[guest] = append(got, guest+member), done
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			ask("a", "1")
+		}
+		for _, member := range []string{"2", "2", "3"} {
+			ask("a", member)
+		}
+		ask("b", "1")
+		for range 6 {
+			leave["a"]()
+			synctest.Wait()
+		}
+		if want := []string{"a1", "b1", "a2", "a3", "a1", "a2", "a1", "a1"}; !slices.Equal(got, want) {
+			t.Errorf("turns were given to %v, want %v", got, want)
+		}
+		ask("a", "2")
+		ask("a", "1")
+		leave["a"]()
+		synctest.Wait()
+		cancel() // who waits goes away, and had a turn before
+		synctest.Wait()
+		leave["a"]()
+		leave["b"]()
+		newHolder(t, s).empty()
 	})
 }
 
@@ -189,7 +237,7 @@ func TestALongLineIsNotLookedThrough(t *testing.T) {
 		h.ask(t.Context(), "b")
 		h.want("a", "b")
 		h.shares.mu.Lock()
-		if len(h.shares.alone) != 2 || len(h.shares.alone["a"]) != 499 || len(h.shares.parties) != 0 {
+		if len(h.shares.alone) != 2 || length(h.shares.alone["a"]) != 499 || len(h.shares.parties) != 0 {
 			t.Errorf("%d guests wait, and %d parties", len(h.shares.alone), len(h.shares.parties))
 		}
 		h.shares.mu.Unlock()

@@ -5,7 +5,8 @@
 // gateway's, an owner of sandboxes of the daemon's; "" is this program itself, or its own
 // user. A *party* are the guests for whom one thing is done; it may
 // grow while that goes on. A *turn* is the right to go on, taken out of *shares*
-// and counted for one guest of the party.
+// and counted for one guest of the party. A *member* is one of those for whom a guest asks, such as
+// a sandbox of an owner; "" is the guest as such.
 package turns
 
 import (
@@ -27,6 +28,8 @@ func (p *Party) Join(ctx context.Context) {
 	switch who := ctx.Value(partyKey{}).(type) {
 	case string:
 		p.add(who)
+	case one:
+		p.add(who.guest)
 	case *Party:
 		if who == p {
 			return
@@ -84,6 +87,14 @@ type partyKey struct{}
 func For(ctx context.Context, guest string) context.Context {
 	return context.WithValue(ctx, partyKey{}, guest)
 }
+
+// Within makes a context of what is done for one member of a guest.
+func Within(ctx context.Context, guest, member string) context.Context {
+	return context.WithValue(ctx, partyKey{}, one{guest, member})
+}
+
+// one is a member of a guest.
+type one struct{ guest, member string }
 
 // With makes a context of what is done for a party.
 func With(ctx context.Context, p *Party) context.Context {

@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -29,8 +30,9 @@ func Fair(all, line int) Limits {
 var ErrCrowded = errors.New("the line for a turn is full")
 
 // Shares give turns: next is the guest that has the fewest, among these the one that was
-// given one the longest ago, then who has waited for longest. So the many that one guest
-// waits for do not stand before another's few. Safe for concurrent use.
+// given one the longest ago, then who has waited for longest; and of a guest's members by the
+// same rule. So the many that one guest, or one member, waits for do not stand before another's few. Safe
+// for concurrent use.
 type Shares struct {
 	limits Limits
 
@@ -39,19 +41,27 @@ type Shares struct {
 	had   map[string]int    // by guest
 	given uint64            // how many turns there have been
 	last  map[string]uint64 // which of them was a guest's last; forgotten with the guest
+	ones  map[one]*turn     // of members; forgotten with each
 	came  uint64            // how many have waited
 	// Who waits, in the order in which they came: for one guest alone, and for parties. Only the
-	// first of each guest's is looked at, so that a long line takes no time of the others'.
-	alone   map[string][]*waiter
+	// first of each member's is looked at, so that a long line takes no time of the others'.
+	alone   map[string]map[string][]*waiter // by guest and member
 	parties []*waiter
+}
+
+// turn is what a member has.
+type turn struct {
+	had  int
+	last uint64
 }
 
 // waiter is somebody who waits for a turn. guest is set when it is given.
 type waiter struct {
-	party *Party // nil: it waits for guest alone
-	guest string
-	came  uint64 // how many had come before
-	given chan struct{}
+	party  *Party // nil: it waits for guest alone
+	guest  string
+	member string
+	came   uint64 // how many had come before
+	given  chan struct{}
 }
 
 func newWaiter(ctx context.Context) *waiter {
@@ -61,6 +71,8 @@ func newWaiter(ctx context.Context) *waiter {
 		w.party = who
 	case string:
 		w.guest = who
+	case one:
+		w.guest, w.member = who.guest, who.member
 	}
 	return w
 }
@@ -83,7 +95,7 @@ func (w *waiter) growth() <-chan struct{} {
 
 // New makes shares.
 func New(l Limits) *Shares {
-	return &Shares{limits: l, had: map[string]int{}, last: map[string]uint64{}, alone: map[string][]*waiter{}}
+	return &Shares{limits: l, had: map[string]int{}, last: map[string]uint64{}, ones: map[one]*turn{}, alone: map[string]map[string][]*waiter{}}
 }
 
 // Limits are those that the shares were made with.
@@ -101,8 +113,8 @@ func (s *Shares) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.parties)
-	for _, line := range s.alone {
-		n += len(line)
+	for _, lines := range s.alone {
+		n += length(lines)
 	}
 	return n
 }
@@ -122,7 +134,7 @@ func (s *Shares) Take(ctx context.Context) (guest string, release func(), err er
 	for {
 		select {
 		case <-w.given:
-			return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), nil
+			return w.guest, sync.OnceFunc(func() { s.release(w) }), nil
 		case <-grew:
 			grew = w.growth()
 			s.mu.Lock()
@@ -143,7 +155,7 @@ func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool
 	s.give()
 	left := s.drop(w)
 	s.mu.Unlock()
-	return w.guest, sync.OnceFunc(func() { s.release(w.guest) }), !left
+	return w.guest, sync.OnceFunc(func() { s.release(w) }), !left
 }
 
 // join puts a waiter into line; false: it is full for each guest of its party.
@@ -164,7 +176,10 @@ func (s *Shares) add(w *waiter) {
 	w.came = s.came
 	s.came++
 	if w.party == nil {
-		s.alone[w.guest] = append(s.alone[w.guest], w)
+		if s.alone[w.guest] == nil {
+			s.alone[w.guest] = map[string][]*waiter{}
+		}
+		s.alone[w.guest][w.member] = append(s.alone[w.guest][w.member], w)
 		return
 	}
 	s.parties = append(s.parties, w)
@@ -174,7 +189,7 @@ func (s *Shares) add(w *waiter) {
 func (s *Shares) drop(w *waiter) bool {
 	line := s.parties
 	if w.party == nil {
-		line = s.alone[w.guest]
+		line = s.alone[w.guest][w.member]
 	}
 	at := slices.Index(line, w)
 	if at < 0 {
@@ -184,18 +199,21 @@ func (s *Shares) drop(w *waiter) bool {
 	switch {
 	case w.party != nil:
 		s.parties = line
-	case len(line) == 0:
-		delete(s.alone, w.guest)
+	case len(line) > 0:
+		s.alone[w.guest][w.member] = line
+	case len(s.alone[w.guest]) > 1:
+		delete(s.alone[w.guest], w.member)
 	default:
-		s.alone[w.guest] = line
+		delete(s.alone, w.guest)
 	}
+	s.forgetOne(one{w.guest, w.member})
 	s.forget(w.guests()...)
 	return true
 }
 
 // waitFor is how many wait for a guest's turns. Needs mu.
 func (s *Shares) waitFor(guest string) int {
-	n := len(s.alone[guest])
+	n := length(s.alone[guest])
 	for _, w := range s.parties {
 		if slices.Contains(w.guests(), guest) {
 			n++
@@ -211,19 +229,29 @@ func (s *Shares) leave(w *waiter) {
 	left := s.drop(w)
 	s.mu.Unlock()
 	if !left {
-		s.release(w.guest)
+		s.release(w)
 	}
 }
 
-func (s *Shares) release(guest string) {
+func (s *Shares) release(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	guest, its := w.guest, one{w.guest, w.member}
 	s.all--
+	s.ones[its].had--
+	s.forgetOne(its)
 	if s.had[guest]--; s.had[guest] == 0 {
 		delete(s.had, guest)
 		s.forget(guest)
 	}
 	s.give()
+}
+
+// forgetOne drops what is kept of a member that has nothing and waits for nothing. Needs mu.
+func (s *Shares) forgetOne(its one) {
+	if has := s.ones[its]; has != nil && has.had == 0 && len(s.alone[its.guest][its.member]) == 0 {
+		delete(s.ones, its)
+	}
 }
 
 // forget drops what is kept of guests who have nothing and wait for nothing. Needs mu.
@@ -246,6 +274,12 @@ func (s *Shares) give() {
 		s.given++
 		s.had[guest]++
 		s.last[guest] = s.given
+		its := one{guest, w.member}
+		if s.ones[its] == nil {
+			s.ones[its] = &turn{}
+		}
+		s.ones[its].had++
+		s.ones[its].last = s.given
 		s.drop(w)
 		w.guest = guest
 		close(w.given)
@@ -262,8 +296,8 @@ func (s *Shares) next() (first *waiter, guest string) {
 			first, guest = w, g
 		}
 	}
-	for g, line := range s.alone {
-		look(line[0], g)
+	for g, lines := range s.alone {
+		look(s.firstOf(g, lines), g)
 	}
 	for _, w := range s.parties {
 		for _, g := range w.guests() {
@@ -271,6 +305,30 @@ func (s *Shares) next() (first *waiter, guest string) {
 		}
 	}
 	return first, guest
+}
+
+// firstOf is who is next of those who wait for one guest. Needs mu.
+func (s *Shares) firstOf(guest string, lines map[string][]*waiter) (first *waiter) {
+	var has turn
+	for member, line := range lines {
+		var its turn
+		if known := s.ones[one{guest, member}]; known != nil {
+			its = *known
+		}
+		order := cmp.Or(cmp.Compare(its.had, has.had), cmp.Compare(its.last, has.last))
+		if first == nil || order < 0 || order == 0 && line[0].came < first.came {
+			first, has = line[0], its
+		}
+	}
+	return first
+}
+
+// length is how many wait in the lines of one guest.
+func length(lines map[string][]*waiter) (n int) {
+	for _, line := range lines {
+		n += len(line)
+	}
+	return n
 }
 
 // before tells whether a turn is guest a's before it is guest b's. Needs mu.

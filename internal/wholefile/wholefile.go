@@ -19,6 +19,7 @@ package wholefile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,6 +55,17 @@ func ReplaceLike(path string, data []byte) error {
 // that alone.
 func Create(path string, data []byte, mode fs.FileMode) error {
 	return put(path, data, func(f *os.File) error { return f.Chmod(mode) }, claim, true)
+}
+
+// CreateFrom is Create of a file that is too large to be held: write writes it, and its error is
+// returned as it is.
+func CreateFrom(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	return put(path, nil, func(f *os.File) error {
+		if err := write(f); err != nil {
+			return err
+		}
+		return f.Chmod(mode)
+	}, claim, true)
 }
 
 // claim has a file take a name that nothing has. Some file systems can only do so by a

@@ -178,7 +178,7 @@ func (d *Desk) work(ctx context.Context, job Job, w *work) {
 }
 
 func (d *Desk) make(ctx context.Context, job Job) (Result, error) {
-	_, release, err := d.turns.Take(turns.For(ctx, job.Payer))
+	_, release, err := d.turns.Take(turns.Within(ctx, job.Payer, job.Sandbox))
 	if errors.Is(err, turns.ErrCrowded) {
 		return Result{}, fault.New(fault.ErrUnavailable, "too many builds wait already; try again later")
 	}

@@ -210,7 +210,7 @@ func (s *Rehearsals) rehearse(r *rehearsal) {
 func (s *Rehearsals) resolve(r *rehearsal) error {
 	ctx, cancel := context.WithTimeout(s.life, s.desk.Timeout)
 	defer cancel()
-	_, release, err := s.desk.turns.Take(turns.For(ctx, s.payer))
+	_, release, err := s.desk.turns.Take(turns.Within(ctx, s.payer, s.sandbox))
 	if err == nil {
 		defer release()
 		err = s.desk.Trees.Rehearse(ctx, s.sandbox, r.install, func(ctx context.Context, run string, choices []Choice, notes []string) error {

@@ -35,9 +35,8 @@ const MaxLockBytes = 128 << 20
 // Book has the shares of all sandboxes. Safe for concurrent use: a check and what
 // it admits are one step, so no number of requests at once gets past a quota.
 type Book struct {
-	host Host
-
 	mu      sync.Mutex // guards what follows
+	host    Host
 	shares  map[string]*held
 	buckets map[string]*bucket // by token
 }
@@ -57,11 +56,21 @@ type bucket struct {
 type Host struct {
 	CPU         float64
 	MemoryBytes int64
+	// OwnerPart is the part of it that the sandboxes of one token may be promised together; 0: all.
+	// Those of no token, which are the operator's own, have no such bound.
+	OwnerPart float64
 }
 
 // NewBook makes an empty one.
 func NewBook(host Host) *Book {
 	return &Book{host: host, shares: map[string]*held{}, buckets: map[string]*bucket{}}
+}
+
+// SetHost says anew how much may be promised.
+func (b *Book) SetHost(host Host) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.host = host
 }
 
 // Promised is what all sandboxes that are not at rest have, and how many shares there are.
@@ -106,12 +115,30 @@ func (b *Book) mayPromise(more Share, operator bool) error {
 	case b.host.CPU > 0 && has.CPU+more.CPU > b.host.CPU+1e-9: // sums of decimal fractions
 		what, have, want, most = "cpu", cores(has.CPU), cores(has.CPU+more.CPU), cores(b.host.CPU)
 	default:
-		return nil
+		return b.leavesPart(more)
 	}
 	if !operator {
 		return fault.Exhausted(whenFull, "this host is full: overcommit.%s allows no other sandbox now; end or pause one, or wait until one ends", what)
 	}
 	return fault.Exhausted(whenFull, full, have, want, what, most)
+}
+
+// leavesPart refuses what would leave less than a part of the host to the other owners. A token is told of its
+// own sandboxes and of the bound. Needs mu.
+func (b *Book) leavesPart(more Share) error {
+	if more.Token == "" || b.host.OwnerPart <= 0 || b.host.OwnerPart >= 1 {
+		return nil
+	}
+	has, _ := b.used(more.Token)
+	mostMemory, mostCPU := int64(b.host.OwnerPart*float64(b.host.MemoryBytes)), b.host.OwnerPart*b.host.CPU
+	const sorry = "the token's sandboxes are promised %s, with this one they would be %s, and overcommit.owner leaves one token %s of this host; end or pause one first"
+	switch {
+	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > mostMemory:
+		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), size(mostMemory, "memory"))
+	case b.host.CPU > 0 && has.CPU+more.CPU > mostCPU+1e-9: // sums of decimal fractions
+		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+more.CPU), cores(mostCPU))
+	}
+	return nil
 }
 
 // whenFull is when to ask a full host again. Nobody knows when a sandbox ends.

@@ -28,6 +28,9 @@ type Wanted struct {
 	// Through are packages that require it: where one of them gets an entry with
 	// WithDependencies, that admits this one too, and it needs no entry of its own.
 	Through []pkgref.Ref
+	// Lines, if there are any, are the entries that a Decision suggests (Decision.Suggest): these are added
+	// as they are, in place of what would be made of Package.
+	Lines string
 }
 
 // Suggest is SuggestWanted for packages alone.
@@ -45,7 +48,7 @@ func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff st
 // stays. diff is unified. What the document blocks, or what has no canonical
 // name and version, is left out; if nothing but that is asked for, that is an
 // error. A release that is refused for its kind or age stays refused: those
-// are keys of packages, and not this function's to loosen.
+// are keys of packages, and not this function's to loosen. Wanted.Lines are added as they are.
 func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff string, err error) {
 	p, err := Parse("policy", document)
 	if err != nil {
@@ -53,29 +56,99 @@ func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff s
 	}
 	wanted = slices.Clone(wanted)
 	slices.SortStableFunc(wanted, rootsFirst)
-	edited, added := document, 0
-	roots := map[packageKey]bool{} // that got an entry
-	var leftOut []string
+	g := growth{text: document, policy: p, roots: map[packageKey]bool{}}
 	for _, w := range wanted {
-		s, standing := p.suggestionFor(w)
-		if standing == standsAllowed || w.comesThrough(roots) {
-			continue
-		}
-		if standing == standsBeyond || added == maxSuggested {
-			leftOut = append(leftOut, plain(w.Package.String(), 80))
-			continue
-		}
-		if edited, p, err = addEntry(edited, p, s); err != nil {
+		if err := g.take(w); err != nil {
 			return nil, "", err
 		}
-		roots[packageKey{s.ecosystem, s.name}] = s.withDependencies
-		added++
 	}
-	if added == 0 && len(leftOut) > 0 {
+	if g.added == 0 && len(g.leftOut) > 0 {
 		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, or under a lockfile",
-			strings.Join(leftOut[:min(len(leftOut), 5)], ", "))
+			strings.Join(g.leftOut[:min(len(g.leftOut), 5)], ", "))
 	}
-	return edited, linediff.Unified("policy", "policy (suggested)", document, edited), nil
+	return g.text, linediff.Unified("policy", "policy (suggested)", document, g.text), nil
+}
+
+// growth is a document that gets entries, and what it says by now.
+type growth struct {
+	text    []byte
+	policy  *Policy
+	added   int
+	roots   map[packageKey]bool // that got an entry, and whether it has what they require come with them
+	leftOut []string
+}
+
+// take adds what lets in a package, unless something does.
+func (g *growth) take(w Wanted) error {
+	if w.Lines != "" {
+		return g.takeLines(w)
+	}
+	s, standing := g.policy.suggestionFor(w)
+	switch {
+	case standing == standsAllowed || w.comesThrough(g.roots):
+		return nil
+	case standing == standsBeyond || g.added == maxSuggested:
+		g.leaveOut(w)
+		return nil
+	}
+	return g.add(s)
+}
+
+// takeLines adds the entries of lines that are not there yet.
+func (g *growth) takeLines(w Wanted) error {
+	lines, ok := entriesOf(w.Lines)
+	if !ok || g.added+len(lines) > maxSuggested || g.policy.beyond(w.Package) {
+		g.leaveOut(w)
+		return nil
+	}
+	for _, s := range lines {
+		if err := g.takeLine(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeLine adds an entry, or to one with the same versions what it lacks.
+func (g *growth) takeLine(s suggestion) error {
+	key := packageKey{s.ecosystem, s.name}
+	same := func(e entry) bool {
+		return e.limitText == s.limit && e.versionText == s.version && slices.Equal(e.extras, s.extras)
+	}
+	at := slices.IndexFunc(g.policy.packages.allowed[key], same)
+	if at < 0 {
+		return g.add(s)
+	}
+	for _, missing := range []struct {
+		key    string
+		wanted bool
+		has    func(entry) bool
+	}{
+		{keyDependencies, s.withDependencies, func(e entry) bool { return e.withDependencies }},
+		{keyScripts, s.installScripts, func(e entry) bool { return e.installScripts }},
+	} {
+		if e := g.policy.packages.allowed[key][at]; missing.wanted && !missing.has(e) {
+			s.within, s.key = e.line, missing.key
+			if err := g.add(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *growth) add(s suggestion) (err error) {
+	if g.text, g.policy, err = addEntry(g.text, g.policy, s); err != nil {
+		return err
+	}
+	key := packageKey{s.ecosystem, s.name}
+	g.roots[key] = g.roots[key] || s.withDependencies
+	g.added++
+	return nil
+}
+
+func (g *growth) leaveOut(w Wanted) {
+	g.leftOut = append(g.leftOut, plain(w.Package.String(), 80))
 }
 
 // rootsFirst puts what comes with its dependencies first: others may come with it.
@@ -154,7 +227,7 @@ func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
 	}
 	return suggestion{
 		ecosystem: ref.Ecosystem, name: ref.Name, limit: by.limitText, version: by.versionText,
-		prereleases: by.prereleases, installScripts: by.installScripts, within: by.line,
+		prereleases: by.prereleases, installScripts: by.installScripts, within: by.line, key: keyDependencies,
 	}, standsRefused
 }
 

@@ -66,7 +66,7 @@ type ToolUse struct {
 	Calls   int    // that were made
 	Failed  int    // of these
 	Refused int    // calls that were not made
-	Reason  string // of the first that was refused or failed
+	Reason  string // of those that were refused or failed: see withReason
 }
 
 // Host is a host on the network that a run connected to, or was refused to.
@@ -75,7 +75,7 @@ type Host struct {
 	Port, Connections int
 	BytesOut, BytesIn int64  // of connections that have ended
 	Refused           int    // connections that were refused, or failed
-	Reason            string // of the first of these
+	Reason            string // of these: see withReason
 }
 
 // Summary says from the log what became of a run's packages, whether the run
@@ -315,6 +315,7 @@ func (s *summary) addName(r audit.Record) {
 		return
 	}
 	s.names[i].Count += max(1, r.Count)
+	s.names[i].Reason = withReason(s.names[i].Reason, r.Reason)
 }
 
 // refusePending counts a release as refused that waited and that nobody answered.

@@ -29,7 +29,7 @@ func TestHintsAreDoable(t *testing.T) {
 	root := filepath.Join("..", "..")
 	hints, pages := 0, 0
 	for _, dir := range []string{"internal", "cmd", "client", "api"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

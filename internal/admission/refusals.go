@@ -35,11 +35,11 @@ type Sought struct {
 // inherited is told of its source. fault.ErrNotFound if the log has nothing of the run,
 // or nothing was refused under the request's id.
 func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, error) {
-	list, err := c.refusalsSought(ctx, s)
+	list, err := soughtRefusals(ctx, c, s)
 	if err != nil || !s.Causes || len(list) == 0 {
 		return list, err
 	}
-	sum, err := c.summarize(ctx, list[0].Run)
+	sum, err := summarize(ctx, &c.config, list[0].Run)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 	return list, nil
 }
 
-func (c *Controller) refusalsSought(ctx context.Context, s Sought) ([]door.Refusal, error) {
+func soughtRefusals(ctx context.Context, c *Controller, s Sought) ([]door.Refusal, error) {
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}

@@ -83,7 +83,7 @@ type Host struct {
 // withheld, that is among the refused which may be why an install failed: see weight. What was
 // refused and had afterwards is not, and what pages lacked that clients read who ended well.
 func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error) {
-	s, err := c.summarize(ctx, run)
+	s, err := summarize(ctx, &c.config, run)
 	if err != nil {
 		return RunSummary{}, err
 	}
@@ -91,17 +91,17 @@ func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error
 }
 
 // summarize reads a run's records.
-func (c *Controller) summarize(ctx context.Context, run string) (*summary, error) {
+func summarize(ctx context.Context, config *Config, run string) (*summary, error) {
 	if run == "" {
 		return nil, fault.Invalid("a summary is of a run; give its id")
 	}
 	s := &summary{
 		causes:  newCauses(),
-		clients: c.config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: named{}, wanted: records.Paths{},
+		clients: config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: named{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
-	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
+	for r, err := range config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
 			return nil, err
 		}

@@ -39,8 +39,8 @@ func entriesOf(lines string) (found []suggestion, ok bool) {
 	return found, true
 }
 
-// beyond tells that no entry of the allowlist lets a package in, whatever its version.
-func (p *Policy) beyond(ref pkgref.Ref) bool {
+// isBeyond tells that no entry of the allowlist lets a package in, whatever its version.
+func isBeyond(p *Policy, ref pkgref.Ref) bool {
 	owner, _ := OwnerOf(p.namespaces, ref)
 	j := p.Judge(time.Time{}, Subject{Package: ref, Upstream: owner})
 	return j.always != nil || j.refusedName() != nil

@@ -23,15 +23,18 @@ func TestLinesAreAddedAsTheyAre(t *testing.T) {
 		"twice":            {"name: x\n", []policy.Wanted{scripts, scripts}, "name: x\n" + lines},
 		"it is there":      {lines, []policy.Wanted{scripts}, lines},
 		"the same versions without scripts": {
-			"allowed_packages:\n  node:\n    - { name: tool, max_version: \"0.x\" }\n", []policy.Wanted{scripts},
+			"allowed_packages:\n  node:\n    - { name: tool, max_version: \"0.x\" }\n",
+			[]policy.Wanted{scripts},
 			"allowed_packages:\n  node:\n    - { name: tool, max_version: \"0.x\", install_scripts: true }\n",
 		},
 		"a root": {
-			"name: x\n", []policy.Wanted{{Package: tool, WithDependencies: true}, scripts},
+			"name: x\n",
+			[]policy.Wanted{{Package: tool, WithDependencies: true}, scripts},
 			"name: x\nallowed_packages:\n  node:\n    - name: tool\n      max_version: \"0.x\"\n      with_dependencies: true\n      install_scripts: true\n",
 		},
 		"other versions": {
-			"allowed_packages:\n  node:\n    - name: tool\n      with_dependencies: true\n", []policy.Wanted{scripts},
+			"allowed_packages:\n  node:\n    - name: tool\n      with_dependencies: true\n",
+			[]policy.Wanted{scripts},
 			"allowed_packages:\n  node:\n    - name: tool\n      with_dependencies: true\n    - name: tool\n      max_version: \"0.x\"\n      install_scripts: true\n",
 		},
 	} {

@@ -357,6 +357,8 @@ type Suggestion struct {
 	// Left is what the plans were refused and what no entry of an allowlist lets in,
 	// such as a release that is too young: a sentence each.
 	Left []string `json:"left,omitempty"`
+	// Stays is what the run was refused and what is not suggested: a sentence each, which says why.
+	Stays []string `json:"stays,omitempty"`
 }
 
 // SuggestedRoot is a package that a run asked for.

@@ -27,12 +27,18 @@ type Refusal struct {
 	Alarm bool `json:"alarm,omitempty"`
 	// Approval is the request in the queue that it waits for.
 	Approval string `json:"approval,omitempty"`
+	// Cause tells, where that was asked for, that it may be why something failed: the others
+	// were withheld of projects that everybody could have all the same.
+	Cause bool `json:"cause,omitempty"`
 }
 
 // Refusals is GET /v1/refusals: what a run was refused, alarms first, then in the
 // order of time. The query is run, sandbox and request (the id that the client was
-// shown, or one of the approval queue); with none of them it is the last run.
+// shown, or one of the approval queue); with none of them it is the last run. With
+// causes=true those that may be why something failed are marked, and come before the others.
 type Refusals struct {
 	Run      string    `json:"run"`
 	Refusals []Refusal `json:"refusals"`
+	// Ended, with causes=true, is the last command of the run that did not end well, and how.
+	Ended string `json:"ended,omitempty"`
 }

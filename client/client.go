@@ -93,8 +93,12 @@ func (c *Client) RunSummary(ctx context.Context, run string) (api.RunSummary, er
 }
 
 // RefusalFilter says which refusals are meant: of a run, of one of its sandboxes, or
-// under the id that a client was shown. Its zero value is the last run.
-type RefusalFilter struct{ Run, Sandbox, Request string }
+// under the id that a client was shown; Causes marks those that may be why something failed.
+// Its zero value is the last run.
+type RefusalFilter struct {
+	Run, Sandbox, Request string
+	Causes                bool
+}
 
 // Refusals tells what a run was refused, and why.
 func (c *Client) Refusals(ctx context.Context, f RefusalFilter) (api.Refusals, error) {
@@ -103,6 +107,9 @@ func (c *Client) Refusals(ctx context.Context, f RefusalFilter) (api.Refusals, e
 		if value != "" {
 			q.Set(key, value)
 		}
+	}
+	if f.Causes {
+		q.Set("causes", "true")
 	}
 	path := "/v1/refusals"
 	if len(q) > 0 {

@@ -13,7 +13,7 @@ func TestObservedComesFirst(t *testing.T) {
 	t.Parallel()
 	many := api.RunSummary{
 		Run: "r1", Observes: true, Installed: []api.Package{{Ecosystem: "python", Name: "flask", Version: "3"}},
-		Would:      []api.Package{{Ecosystem: "python", Name: "flask", Version: "3", Rule: "packages.default", Reason: "no list has it\x1b[2J", Suggest: "x"}},
+		Would:      []api.Package{{Ecosystem: "python", Name: "flask", Version: "3", Rule: "packages.default", Reason: "no list has it\x1b[2J", Suggest: entryLines}},
 		WouldNames: []api.Name{{Name: "a.example:443", Reason: "nor this"}, {Name: "b.example"}},
 	}
 	for name, c := range map[string]struct {
@@ -28,7 +28,7 @@ func TestObservedComesFirst(t *testing.T) {
 		"each":        {api.RunSummary{Run: "r1", Would: many.Would, WouldNames: many.WouldNames, Findings: []api.Finding{{What: "jwt", Action: "would_redact"}}}, "cofferdam: run r1: THE POLICY ONLY OBSERVES (mode: observe): it would have refused 1 package file, 2 hosts and 1 finding, and let them through", nil},
 		"the control": {api.RunSummary{Run: "r1", Installed: many.Installed}, "cofferdam: run r1: 1 installed", nil},
 	} {
-		lines := summaryLines(c.s, 0)
+		lines := append(summaryLines(c.s, 0), suggestLines(c.s, nil)...)
 		if len(lines) == 0 || lines[0] != c.first {
 			t.Errorf("%s: %q", name, lines)
 		}
@@ -36,6 +36,31 @@ func TestObservedComesFirst(t *testing.T) {
 			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, text) }) {
 				t.Errorf("%s: no %q in %q", name, text, lines)
 			}
+		}
+	}
+}
+
+const entryLines = "allowed_packages:\n  python:\n    - name: flask\n"
+
+// TestASummaryPromisesWhatSuggestDoes: the end of a run names policy suggest only where that adds something,
+// with the run's own install where there is one.
+func TestASummaryPromisesWhatSuggestDoes(t *testing.T) {
+	t.Parallel()
+	refused := func(lines string) api.RunSummary {
+		return api.RunSummary{Run: "r1", Refused: []api.Package{{Name: "x", Suggest: lines}}}
+	}
+	for name, c := range map[string]struct {
+		s     api.RunSummary
+		words []string
+		want  string
+	}{
+		"an entry":      {refused(entryLines), nil, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run r1"},
+		"of a project":  {refused(entryLines), []string{"--mount", ".:/a b", "--", "npm", "install"}, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run r1 --mount '.:/a b' -- npm install"},
+		"another key":   {refused("packages:\n  sdist: allow\n"), nil, "cofferdam: lines of a policy that allow what was refused: cofferdam why --run r1"},
+		"nothing helps": {refused(""), nil, ""},
+	} {
+		if got := strings.Join(suggestLines(c.s, c.words), "\n"); got != c.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (p *planner) unresolved(ctx context.Context, exit api.Exit, out *heard) err
 	summary, err := askAgain(ctx, p.client, func(c *client.Client) (api.RunSummary, error) { return c.RunSummary(ctx, p.box.Run) })
 	if err == nil {
 		summary.Withheld = nil // the resolver passed over these; what it missed is among the refused
-		for _, line := range summaryLines(summary, p.stderr.Width()) {
+		for _, line := range append(summaryLines(summary, p.stderr.Width()), suggestLines(summary, nil)...) {
 			p.stderr.Line(line)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 
@@ -10,58 +11,137 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
+// suggestFlags are what was typed.
+type suggestFlags struct {
+	run, digest      string
+	write, noResolve bool
+	mounts           []string
+	workdir          string
+}
+
 func newPolicySuggest() *cobra.Command {
-	var run, digest string
-	var write, noResolve bool
+	var f suggestFlags
 	cmd := &cobra.Command{
-		Use:   "suggest --run ID",
+		Use:   "suggest --run ID [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Turn a run's refusals into a change of its policy",
 		Long: `Prints a diff of a run's policy that would allow what the run asked for and was
 refused: an entry for each package that a command named, with what it requires
-(with_dependencies) and its version as the cap. The new policy is tried in a separate
-sandbox, as "cofferdam plan" does it, so that the next run does not meet the next
-refusal; --no-resolve skips that. Read the diff before you agree: an agent chose these
-names. --write changes the file, if it is still the one that the run had: it shows the
-diff and asks. Where nobody can be asked, --digest names the new policy that somebody
-has read, as it was printed with the diff; the run may have asked for more since.`,
-		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --write --digest sha256:...\n  cofferdam policy suggest --run nightly-42 --no-resolve",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if run == "" {
-				return usage(cmd, "no run given; write --run ID, as the end of cofferdam run shows it")
-			}
-			if digest != "" && !write {
-				return usage(cmd, "--digest says what --write may write, which is not given")
-			}
-			c, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := suggestion(cmd.Context(), c, run, !noResolve)
-			if err != nil {
-				return err
-			}
-			again := "cofferdam policy suggest --run " + ui.Quoted(run) + " --write"
-			if noResolve {
-				again += " --no-resolve"
-			}
-			return suggest(s, write, digest, again)
-		},
+(with_dependencies) and its version as the cap, or the lines that "cofferdam why" prints.
+The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and mended
+until the same install goes through; one under which it still fails is not suggested.
+What is tried is the COMMAND, in the mounts that you name, as the end of "cofferdam run"
+prints it; without one, the packages are installed by name. --no-resolve tries nothing.
+Read the diff before you agree: an agent chose these names. --write changes the file, if
+it is still the one that the run had: it shows the diff and asks. Where nobody can be
+asked, --digest names the new policy that somebody has read, as it was printed with the
+diff; the run may have asked for more since.`,
+		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --mount .:/workspace -- npm install\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --write --digest sha256:...\n  cofferdam policy suggest --run nightly-42 --no-resolve",
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.suggest(cmd, args) },
 	}
-	cmd.Flags().StringVar(&run, "run", "", "the run")
-	cmd.Flags().BoolVar(&noResolve, "no-resolve", false, "go by what the run was refused, and resolve nothing")
-	cmd.Flags().BoolVar(&write, "write", false, "change the policy file")
-	cmd.Flags().StringVar(&digest, "digest", "", "write only the policy that has this digest, which somebody has read")
+	set := cmd.Flags()
+	set.SetInterspersed(false) // the command's own flags are the command's
+	set.StringVar(&f.run, "run", "", "the run")
+	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path to the COMMAND, read-only: SOURCE:DESTINATION")
+	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the COMMAND starts")
+	set.BoolVar(&f.noResolve, "no-resolve", false, "go by what the run was refused, and try nothing")
+	set.BoolVar(&f.write, "write", false, "change the policy file")
+	set.StringVar(&f.digest, "digest", "", "write only the policy that has this digest, which somebody has read")
 	register(cmd, "run", completeRuns)
-	incomplete(cmd, "digest")
+	incomplete(cmd, "digest", "workdir")
 	return cmd
 }
 
-// suggest shows a suggestion, and writes it once somebody has agreed to just that. again is the command that writes it.
-func suggest(s api.Suggestion, write bool, digest, again string) error {
+// check finds what is wrong with the flags themselves.
+func (f *suggestFlags) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case f.run == "":
+		return usage(cmd, "no run given; write --run ID, as the end of cofferdam run shows it")
+	case f.digest != "" && !f.write:
+		return usage(cmd, "--digest says what --write may write, which is not given")
+	case len(args) == 0 && (len(f.mounts) > 0 || f.workdir != ""):
+		return usage(cmd, "--mount and --workdir are for a command, which is not given; write it after --, as in: -- npm install")
+	case len(args) > 0 && f.noResolve:
+		return usage(cmd, "a command is given to be tried, and --no-resolve tries nothing; leave one of them out")
+	}
+	return nil
+}
+
+// suggest is the command once the flags are parsed.
+func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
+	if err := f.check(cmd, args); err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the current directory: %w", err)
+	}
+	of := projectInstall{argv: args}
+	if of.request, err = (runFlags{mounts: f.mounts, workdir: f.workdir}).sandboxRequest(cwd); err != nil {
+		return err
+	}
+	for i := range of.request.Mounts {
+		of.request.Mounts[i].ReadWrite = false
+	}
+	if len(args) > 0 {
+		if _, err := plan.Of(all.Installers(), args, projectOf(of.request)); err != nil {
+			return err
+		}
+	}
+	c, err := connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var s api.Suggestion
+	var still []string
+	if f.noResolve {
+		s, err = askSuggestion(cmd.Context(), c, f.run)
+	} else {
+		s, still, err = suggestion(cmd.Context(), c, f.run, of)
+	}
+	if err != nil {
+		return err
+	}
+	return f.offer(s, still, args)
+}
+
+// again is the command that writes just this suggestion.
+func (f *suggestFlags) again(args []string, digest string) string {
+	words := []string{"cofferdam", "policy", "suggest", "--run", f.run, "--write"}
+	if f.noResolve {
+		words = append(words, "--no-resolve")
+	}
+	if digest != "" {
+		words = append(words, "--digest", digest)
+	}
+	for _, m := range f.mounts {
+		words = append(words, "--mount", m)
+	}
+	if f.workdir != "" {
+		words = append(words, "--workdir", f.workdir)
+	}
+	if len(args) > 0 {
+		words = append(append(words, "--"), args...)
+	}
+	return ui.ShellLine(words)
+}
+
+// offer shows a suggestion, and writes it once somebody has agreed to just that. One under which the same
+// install fails is not offered: still says what it is refused.
+func (f *suggestFlags) offer(s api.Suggestion, still, args []string) error {
+	for _, line := range s.Stays {
+		fmt.Fprintf(os.Stderr, "cofferdam: stays refused: %s\n", ui.Printable(line))
+	}
+	if len(still) > 0 {
+		for _, line := range still {
+			fmt.Fprintf(os.Stderr, "cofferdam: not let in by any entry: %s\n", ui.Printable(line))
+		}
+		return &exitError{code: exitFailure, err: errors.New("nothing is suggested, since the same install would fail again; --no-resolve prints what entries would let in of it, untried")}
+	}
 	if bytes.Equal(s.Document, s.Suggested) {
 		_, err := fmt.Fprintln(os.Stderr, "cofferdam: the run was refused nothing that a change of its policy would allow")
 		return err
@@ -74,19 +154,17 @@ func suggest(s api.Suggestion, write bool, digest, again string) error {
 			fmt.Fprintf(os.Stderr, "cofferdam: no version of %s is known, so its entry has no cap\n", ui.Printable(root.Name))
 		}
 	}
-	for _, line := range s.Left {
-		fmt.Fprintf(os.Stderr, "cofferdam: not let in by this: %s\n", ui.Printable(line))
-	}
+	is := vouched.Digest(s.Suggested)
 	switch {
-	case s.Source == "" && write:
+	case s.Source == "" && f.write:
 		return rewrite(s) // which says why not
 	case s.Source == "":
 		return nil
-	case !write:
-		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s --digest %s\n", ui.Printable(again), vouched.Digest(s.Suggested))
+	case !f.write:
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: to write just this: %s\n", ui.Printable(f.again(args, is)))
 		return err
 	}
-	if agreed, err := agreesToSuggestion(s, digest, again); err != nil || !agreed {
+	if agreed, err := agreesToSuggestion(s, f.digest, f.again(args, is)); err != nil || !agreed {
 		return err
 	}
 	if err := rewrite(s); err != nil {
@@ -97,9 +175,9 @@ func suggest(s api.Suggestion, write bool, digest, again string) error {
 }
 
 // agreesToSuggestion tells whether somebody has read just this suggestion: by its digest, or they are asked.
+// again is the command that writes it.
 func agreesToSuggestion(s api.Suggestion, digest, again string) (bool, error) {
 	is := vouched.Digest(s.Suggested)
-	again += " --digest " + is
 	switch {
 	case digest != "" && digest != is:
 		return false, fault.New(fault.ErrConflict, "this is not the policy that you have read, whose digest was %s: the run has asked for something else since; read the diff, and say: %s", digest, again)

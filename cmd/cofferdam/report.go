@@ -11,6 +11,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -26,7 +29,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		return
 	}
 	colours := ui.Coloured(os.Stderr)
-	for _, line := range summaryLines(summary, ui.Width(os.Stderr)) {
+	for _, line := range append(summaryLines(summary, ui.Width(os.Stderr)), suggestLines(summary, r.installWords())...) {
 		if colours {
 			line = paint(line)
 		}
@@ -95,10 +98,46 @@ func summaryLines(s api.RunSummary, width int) []string {
 	if s.Unlisted != "" {
 		lines = append(lines, fmt.Sprintf("cofferdam: run %s: what it installed is not known: %s", ui.Printable(s.Run), ui.Printable(s.Unlisted)))
 	}
-	if slices.ContainsFunc(slices.Concat(s.Refused, s.Would), func(p api.Package) bool { return p.Suggest != "" }) {
-		lines = append(lines, "cofferdam: a policy that allows what was refused: cofferdam policy suggest --run "+ui.Printable(s.Run))
-	}
 	return lines
+}
+
+// suggestLines say how to get to a policy that allows what was refused, or to the lines that allow it; words
+// are what follows the run's id, by which the run's own install is tried.
+func suggestLines(s api.RunSummary, words []string) []string {
+	refused := slices.Concat(s.Refused, s.Would)
+	switch {
+	case slices.ContainsFunc(refused, func(p api.Package) bool { return policy.AreEntries(p.Suggest) }):
+		return []string{"cofferdam: a policy that allows what was refused: cofferdam policy suggest --run " + ui.Printable(ui.ShellLine(append([]string{s.Run}, words...)))}
+	case slices.ContainsFunc(refused, func(p api.Package) bool { return p.Suggest != "" }):
+		return []string{"cofferdam: lines of a policy that allow what was refused: cofferdam why --run " + ui.Printable(ui.Quoted(s.Run))}
+	}
+	return nil
+}
+
+// installWords are the mounts and the command of a run that installs what a project names, as policy suggest
+// takes them; none: it can't be planned, or installs by name alone.
+func (r *runner) installWords() []string {
+	request := r.request
+	if len(request.Mounts) == 0 {
+		return nil
+	}
+	if _, err := plan.Of(all.Installers(), r.argv, projectOf(request)); err != nil {
+		return nil
+	}
+	var words []string
+	for _, spec := range r.flags.mounts {
+		words = append(words, "--mount", strings.TrimSuffix(spec, ":rw"))
+	}
+	if r.flags.workspace == workspaceCopy {
+		words = append(words, "--mount", ".:"+request.Workdir)
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	if r.flags.workdir != "" {
+		words = append(words, "--workdir", r.flags.workdir)
+	}
+	return append(append(words, "--"), r.argv...)
 }
 
 // shortRange keeps a range of long versions from widening the whole table; the

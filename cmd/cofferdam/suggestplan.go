@@ -15,39 +15,111 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
+	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
-// suggestion asks for a run's suggestion and has it resolved: what the run asked for is
-// planned under it, and the versions and all that is still missing come from that.
-func suggestion(ctx context.Context, c *client.Client, run string, resolve bool) (api.Suggestion, error) {
-	short, cancel := quick(ctx)
-	defer cancel()
-	s, err := c.Suggest(short, run)
-	if err != nil || !resolve || len(s.Roots) == 0 || bytes.Equal(s.Document, s.Suggested) {
-		return s, err
+// maxTrials bounds how often a suggestion is tried and mended.
+const maxTrials = 4
+
+// projectInstall is an install as the run had it, with the mounts that it needs; without a command the packages
+// are installed by name that the run was refused.
+type projectInstall struct {
+	argv    []string
+	request api.CreateSandbox
+}
+
+// suggestion asks for a run's suggestion and has it tried: what the run asked for is planned under it, and
+// the versions and all that is still missing come from that, until nothing is. still are sentences about
+// what the last trial was refused: then the same install fails under the suggestion, too.
+func suggestion(ctx context.Context, c *client.Client, run string, of projectInstall) (s api.Suggestion, still []string, err error) {
+	if s, err = askSuggestion(ctx, c, run); err != nil {
+		return s, nil, err
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	var plans []string
-	for _, argv := range installsOf(s.Roots) {
-		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", ui.Printable(ui.ShellWords(argv)))
-		made, err := planSuggestion(ctx, run, s, argv)
+	for range maxTrials {
+		if len(of.argv) == 0 && len(s.Roots) == 0 && len(plans) == 0 && bytes.Equal(s.Document, s.Suggested) {
+			return s, nil, nil
+		}
+		t := tryUnder(ctx, c, run, s, of)
 		if ctx.Err() != nil {
-			return s, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the suggestion was given up")}
+			return s, nil, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the suggestion was given up")}
 		}
+		plans = append(plans, t.runs...)
+		next, err := askSuggestion(ctx, c, run, plans...)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "cofferdam: it could not be resolved, so that more may be refused next time: %s\n", ui.Printable(err.Error()))
-			continue
+			return s, nil, err
 		}
-		plans = append(plans, made.Run)
+		if len(t.still) == 0 || bytes.Equal(next.Suggested, s.Suggested) {
+			return next, t.still, nil
+		}
+		s, still = next, t.still
 	}
-	if len(plans) == 0 {
-		return s, nil
-	}
-	short, cancel = quick(ctx)
+	return s, still, nil
+}
+
+func askSuggestion(ctx context.Context, c *client.Client, run string, plans ...string) (api.Suggestion, error) {
+	short, cancel := quick(ctx)
 	defer cancel()
 	return c.Suggest(short, run, plans...)
+}
+
+// trial is what became of the installs that a suggestion was tried with.
+type trial struct {
+	runs  []string // of the plans, made or not
+	still []string // what they were refused, a sentence each
+}
+
+// tryUnder plans a run's installs under a suggestion.
+func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestion, of projectInstall) (t trial) {
+	installs := installsOf(s.Roots)
+	if len(of.argv) > 0 {
+		installs = [][]string{of.argv}
+	}
+	for _, argv := range installs {
+		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", ui.Printable(ui.ShellWords(argv)))
+		made, planned, err := planSuggestion(ctx, run, s, argv, of.request)
+		if planned != "" {
+			t.runs = append(t.runs, planned)
+		}
+		if err == nil {
+			t.still = append(t.still, refusedIn(made)...)
+			continue
+		}
+		refused := causesOf(ctx, c, planned)
+		if t.still = append(t.still, refused...); len(refused) == 0 {
+			fmt.Fprintf(os.Stderr, "cofferdam: it could not be resolved, so that more may be refused next time: %s\n", ui.Printable(err.Error()))
+		}
+	}
+	return t
+}
+
+// refusedIn are sentences about what a plan was refused.
+func refusedIn(made api.Plan) (refused []string) {
+	for _, r := range made.Releases {
+		if r.Effect != plan.EffectAllow && r.Effect != plan.EffectHold || r.Would != "" {
+			refused = append(refused, fmt.Sprintf("%s %s %s: %s", r.Ecosystem, r.Name, r.Version, r.Reason))
+		}
+	}
+	return refused
+}
+
+// causesOf are sentences about what a run was refused that may be why it failed.
+func causesOf(ctx context.Context, c *client.Client, run string) (refused []string) {
+	short, cancel := quick(ctx)
+	defer cancel()
+	all, err := c.Refusals(short, client.RefusalFilter{Run: run, Causes: true})
+	if run == "" || err != nil {
+		return nil // then the plan's own error is told
+	}
+	for _, r := range all.Refusals {
+		if r.Cause && r.Package.Name != "" {
+			refused = append(refused, refusal.Subject(refusal.Refusal(r))+": "+r.Reason)
+		}
+	}
+	return refused
 }
 
 // installsOf are commands that install what a run asked for, one for each ecosystem: in
@@ -71,21 +143,22 @@ func installsOf(roots []api.SuggestedRoot) [][]string {
 	return installs
 }
 
-// planSuggestion makes the plan of an install under a suggested policy.
-func planSuggestion(ctx context.Context, run string, s api.Suggestion, argv []string) (api.Plan, error) {
-	p := &planner{argv: argv, stderr: ui.NewStderr(io.Discard)}
-	p.request = api.CreateSandbox{
-		// The document is no file's: nobody has put it where the policy is.
-		Plan: true, Template: s.Template, Task: "cofferdam policy suggest --run " + run, Policy: api.Policy{Document: s.Suggested},
+// planSuggestion makes the plan of an install under a suggested policy. run is the plan's own, as soon as
+// there is one.
+func planSuggestion(ctx context.Context, of string, s api.Suggestion, argv []string, request api.CreateSandbox) (made api.Plan, run string, err error) {
+	p := &planner{argv: argv, stderr: ui.NewStderr(io.Discard), request: request}
+	// The document is no file's: nobody has put it where the policy is.
+	p.request.Plan, p.request.Policy, p.request.Task = true, api.Policy{Document: s.Suggested}, "cofferdam policy suggest --run "+of
+	if p.request.Template == "" {
+		p.request.Template = s.Template
 	}
-	var err error
-	if p.rewrite, err = plan.Of(all.Installers(), argv, installer.Project{}); err != nil {
-		return api.Plan{}, err
+	if p.rewrite, err = plan.Of(all.Installers(), argv, projectOf(p.request)); err != nil {
+		return api.Plan{}, "", err
 	}
 	if err := p.create(ctx); err != nil {
-		return api.Plan{}, err
+		return api.Plan{}, "", err
 	}
 	defer p.destroy(context.WithoutCancel(ctx))
-	made, _, _, err := p.weigh(ctx)
-	return made, err
+	made, _, _, err = p.weigh(ctx)
+	return made, p.box.Run, err
 }

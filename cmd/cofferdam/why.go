@@ -15,55 +15,73 @@ import (
 
 func newWhy() *cobra.Command {
 	var filter client.RefusalFilter
-	var asJSON bool
+	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:     "why [flags] [REQUEST]",
 		Short:   "Say what a run was refused, and why",
 		GroupID: groupReview,
 		Long: `Says which packages, names and commands a run was refused, by which rule, and which
-lines of a policy would allow them. "cofferdam why" inside the sandbox says the same.
+lines of a policy would allow them. It begins with what may be why something failed; --all
+adds what pages withheld of projects of which everybody could have another release.
 The run may be long over; without --run, --sandbox and REQUEST it is the last one.
 REQUEST is the id in a refusal ("request cvfkyk4n"), or one of the approval queue. A
 file that may have been tampered with comes first, as ALARM.`,
 		Example: "  cofferdam why\n  cofferdam why cvfkyk4n\n  cofferdam why --run nightly-42 --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			last := len(args) == 0 && filter == client.RefusalFilter{}
 			if len(args) == 1 {
 				filter.Request = args[0]
 			}
+			filter.Causes = filter.Request == ""
 			refused, err := askFor(cmd, (*client.Client).Refusals, filter)
 			if err != nil {
 				return err
 			}
-			return tellWhy(refused, filter == client.RefusalFilter{}, asJSON)
+			return tellWhy(refused, last, all || filter.Request != "", asJSON)
 		},
 		ValidArgsFunction: first(completeRefusals(&filter)),
 	}
 	set := cmd.Flags()
 	set.StringVar(&filter.Run, "run", "", "the run (default: the last one)")
 	set.StringVar(&filter.Sandbox, "sandbox", "", "only what this sandbox was refused")
+	set.BoolVar(&all, "all", false, "also what was withheld and missed by nobody, as far as is known")
 	set.BoolVar(&asJSON, "json", false, "write JSON")
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
 	return cmd
 }
 
-// tellWhy writes refusals as they are told inside. Which run it is about is said where
-// nobody named one.
-func tellWhy(refused api.Refusals, last, asJSON bool) error {
-	if asJSON {
-		return ui.WriteJSON(os.Stdout, refused.Refusals)
-	}
-	if last {
-		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", ui.Printable(refused.Run)); err != nil {
-			return err
+// tellWhy writes refusals as they are told inside, those that may be why something failed alone
+// unless all are asked for. Which run it is about is said where nobody named one.
+func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
+	var told []refusal.Refusal
+	for _, r := range refused.Refusals {
+		if all || r.Cause {
+			told = append(told, refusal.Refusal(r))
 		}
 	}
-	var refusals []refusal.Refusal
-	for _, r := range refused.Refusals {
-		refusals = append(refusals, refusal.Refusal(r))
+	if asJSON {
+		text, err := refusal.JSON(told)
+		if err == nil {
+			_, err = fmt.Print(text)
+		}
+		return err
 	}
-	_, err := fmt.Print(ui.PrintableText(refusal.Text(refusals)))
+	if last {
+		fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", ui.Printable(refused.Run))
+	}
+	if refused.Ended != "" && len(told) > 0 {
+		fmt.Fprintf(os.Stderr, "cofferdam: %s\n", ui.Printable(refused.Ended))
+	}
+	text := refusal.Text(told)
+	if rest := len(refused.Refusals) - len(told); rest > 0 {
+		if len(told) == 0 {
+			text = "Nothing was refused in this run that anything is known to have missed.\n"
+		}
+		text += fmt.Sprintf("Withheld beside that, and missed by nobody as far as is known: %d; cofferdam why --run %s --all\n", rest, ui.Quoted(refused.Run))
+	}
+	_, err := fmt.Print(ui.PrintableText(text))
 	return err
 }
 

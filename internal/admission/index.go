@@ -36,6 +36,7 @@ type indexVerdict struct {
 	page     *ledger.Page // the releases that it shows, and how
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
+	lacking  []policy.Edge   // requirements that no release which it shows satisfies, and one that it withholds does
 	shown    int             // files
 	bytes    int64           // that it takes, about
 }
@@ -71,7 +72,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return out, err
 	}
 	if len(v.withheld) > 0 {
-		r, err := t.book.Refuse(ctx, withheldRecord(ask, v))
+		r, err := t.book.Refuse(ctx, withheldRecord(ask, v, t.ledger.Pull(ask.Package, v.lacking)))
 		if err != nil {
 			return door.IndexAnswer{}, err
 		}
@@ -161,6 +162,7 @@ func (k knowledge) page(p *policy.Policy, now clock.Reading, key indexKey, about
 	}
 	v.calm(files)
 	v.withheld, v.refusal = withheldRanges(key.pkg.Ecosystem, files, v)
+	v.lacking = lacking(about.Edges, files, v)
 	v.epoch = v.name()
 	v.page = page.Page(key.index, v.epoch)
 	v.bytes = v.size()
@@ -173,6 +175,7 @@ func (v *indexVerdict) size() int64 {
 	for _, d := range v.verdicts {
 		size += int64(300 + len(d.Reason) + len(d.Rule) + len(d.Suggest) + 100*len(d.WantedBy))
 	}
+	size += int64(100 * len(v.lacking))
 	for _, w := range v.withheld {
 		size += int64(120 + len(w.Reason) + len(w.Rule) + len(w.From) + len(w.To))
 	}
@@ -267,8 +270,9 @@ func extent(w audit.WithheldRange) string {
 	return fmt.Sprintf(" (%d versions, %s)", w.Versions, between)
 }
 
-// withheldRecord is the record of what an index leaves out.
-func withheldRecord(ask door.IndexAsk, v *indexVerdict) audit.Record {
+// withheldRecord is the record of what an index leaves out of a project to which the run's
+// clients are led so.
+func withheldRecord(ask door.IndexAsk, v *indexVerdict, pull ledger.Pull) audit.Record {
 	what, reason := records.WhatPackage, v.refusal.Reason
 	if v.shown > 0 {
 		what = records.WhatIndex
@@ -281,6 +285,9 @@ func withheldRecord(ask door.IndexAsk, v *indexVerdict) audit.Record {
 		Detail:   map[string]string{records.DetailIndex: ask.IndexDigest, records.DetailWhat: what},
 	}
 	records.SetRef(&r, ask.Package)
+	if pull != ledger.PullUnknown {
+		r.Detail[records.DetailPull] = string(pull)
+	}
 	d := v.refusal
 	if v.shown > 0 && d.ResolvedBy != policy.ByLockfile {
 		d.Alarm = false // some old release of it is malware, and nobody gets that

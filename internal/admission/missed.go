@@ -29,8 +29,8 @@ func (w named) take(clients claims.Clients, argv []string) {
 
 // endings are what became of a run's commands.
 type endings struct {
-	started, well int
-	others        bool // some are no package client's, or not alone
+	started, well, badly int
+	others               bool // some are no package client's, or not alone
 }
 
 func (e *endings) take(clients claims.Clients, r audit.Record) {
@@ -41,6 +41,8 @@ func (e *endings) take(clients claims.Clients, r audit.Record) {
 		e.others = e.others || !clients.IsClient(r.Command)
 	case r.Outcome == audit.Finished && r.Exit != nil && *r.Exit == 0:
 		e.well++
+	case r.Outcome == audit.Finished && r.Exit != nil:
+		e.badly++
 	}
 }
 
@@ -53,10 +55,8 @@ func (e *endings) allWell() bool { return e.started > 0 && e.well == e.started &
 // that the record is about, a requirement.
 func (s *summary) missed(r audit.Record, at int) bool {
 	p := records.ProjectOf(r)
-	for _, specifier := range s.asked[p] {
-		if specifier != "" && !s.met(p, specifier) {
-			return true
-		}
+	if s.missedByCommand(p) {
+		return true
 	}
 	if wants := r.Detail[records.DetailWants]; wants != "" && at == len(r.Withheld)-1 {
 		for specifier := range strings.SplitSeq(wants, records.WantsBetween) {
@@ -66,6 +66,11 @@ func (s *summary) missed(r audit.Record, at int) bool {
 		}
 	}
 	return false
+}
+
+// missedByCommand tells whether a command asked for versions of a project and got none of them.
+func (s *summary) missedByCommand(p pkgref.Ref) bool {
+	return slices.ContainsFunc(s.asked[p], func(specifier string) bool { return specifier != "" && !s.met(p, specifier) })
 }
 
 // met tells whether a release that was had is one that a specifier asks for.

@@ -23,14 +23,37 @@ func (c *Controller) Refusals(_ context.Context, sandbox, request string, most i
 }
 
 // Sought says which refusals are meant: of a run, or of one of its sandboxes; with a
-// Request only those under that id.
-type Sought struct{ Run, Sandbox, Request string }
+// Request only those under that id. Causes has those marked that may be why something
+// failed, for which the run's records are read.
+type Sought struct {
+	Run, Sandbox, Request string
+	Causes                bool
+}
 
 // RefusalsOf are a run's refusals in the words of Refusals, whether it lives or is long over:
 // of a sandbox that lives what is known of it, of another what the log has. What a copy
 // inherited is told of its source. fault.ErrNotFound if the log has nothing of the run,
 // or nothing was refused under the request's id.
 func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, error) {
+	list, err := soughtRefusals(ctx, c, s)
+	if err != nil || !s.Causes || len(list) == 0 {
+		return list, err
+	}
+	sum, err := summarize(ctx, &c.config, list[0].Run)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range list {
+		list[i].Cause = r.Alarm || r.Package.Name == "" || r.Outcome == string(audit.WouldDeny) || r.Outcome == string(audit.WouldHold) ||
+			sum.causes.are[toldID{r.Sandbox, r.RequestID}]
+	}
+	slices.SortStableFunc(list, func(a, b door.Refusal) int {
+		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), records.AlarmFirst(a.Cause, b.Cause))
+	})
+	return list, nil
+}
+
+func soughtRefusals(ctx context.Context, c *Controller, s Sought) ([]door.Refusal, error) {
 	if s.Run == "" && s.Sandbox == "" {
 		return nil, fault.Invalid("refusals are of a run or of a sandbox; name one")
 	}

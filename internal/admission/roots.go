@@ -24,14 +24,28 @@ type Root struct {
 
 // Roots says from the log what a run asked for and was not let have, so that a policy can be
 // made of which the same install succeeds. Required are refused packages that only a root's
-// requirements ask for, each with these roots. Both leave out what no entry of an allowlist
-// would help, or nobody should be led to add one for: see policy.Decision.
+// requirements ask for, each with these roots. Both are of what was refused for want of an entry.
+// Of what was refused for something else, Lines has the entries that a decision suggests, and Stays
+// a sentence for each refusal that no entry lifts, or nobody should be led to add one for: see
+// policy.Decision.
 type Roots struct {
 	Template string // of the run's first sandbox
 	Roots    []Root
 	Required []policy.Wanted
 	// Asking are packages of which only an extra brings what was refused.
 	Asking []policy.Wanted
+	Lines  []policy.Wanted
+	Stays  []string
+}
+
+// Add takes the roots of another run of the same packages.
+func (r *Roots) Add(other Roots) {
+	for _, root := range other.Roots {
+		if !slices.ContainsFunc(r.Roots, func(have Root) bool { return have.Package.Project() == root.Package.Project() }) {
+			r.Roots = append(r.Roots, root)
+		}
+	}
+	r.Required, r.Asking, r.Lines = append(r.Required, other.Required...), append(r.Asking, other.Asking...), append(r.Lines, other.Lines...)
 }
 
 // Roots finds a run's roots.
@@ -87,10 +101,18 @@ func (s *rootsSearch) take(r audit.Record) {
 func (s *rootsSearch) find(refused []Line) Roots {
 	out := Roots{Template: s.template}
 	for _, p := range refused {
-		if p.Suggest == "" && !strings.HasPrefix(p.Rule, "blocked_packages.") {
+		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name}
+		switch {
+		case p.Suggest == "":
+			out.Stays = append(out.Stays, refusedLine(p)+"; no line of a policy that could be suggested allows it")
+			continue
+		case p.Name == "" || !policy.AreEntries(p.Suggest):
+			out.Stays = append(out.Stays, refusedLine(p)+"; the lines that allow it hold for more than this, so add them by hand: cofferdam why "+p.RequestID)
+			continue
+		case p.Rule != ruleDefault:
+			out.Lines = append(out.Lines, policy.Wanted{Package: ref, Lines: p.Suggest})
 			continue
 		}
-		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name}
 		tops := s.tops(ref)
 		if p.File != "" { // of a page the last version says nothing of what was wanted
 			ref.Version = p.Version
@@ -110,6 +132,18 @@ func (s *rootsSearch) find(refused []Line) Roots {
 		}
 	}
 	return out
+}
+
+// ruleDefault is policy's rule of what no list names.
+const ruleDefault = "packages.default"
+
+// refusedLine is a refusal in a sentence.
+func refusedLine(p Line) string {
+	ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(p.Ecosystem), Name: p.Name, Version: p.Version}
+	if p.Name == "" {
+		return p.File + ": " + p.Reason
+	}
+	return ref.String() + ": " + p.Reason
 }
 
 // tops are the projects that a refused one is wanted by in the end; none: by nobody.

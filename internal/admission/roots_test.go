@@ -39,12 +39,12 @@ func TestRootsAreWhatWasAskedFor(t *testing.T) {
 	must(t, err)
 	want := Roots{
 		Roots: []Root{
-			{Package: python("evil", "1.0"), Asked: "evil"},
 			{Package: python("numpy", "1.26.4"), Asked: "numpy", Had: true},
 			{Package: python("pandas", "")},
 			{Package: python("rich", "13.7.1"), Asked: "rich[jupyter]>=13", Extras: []string{"jupyter"}},
 		},
 		Required: []policy.Wanted{{Package: python("mkl", "2024.1.0"), Through: []pkgref.Ref{python("numpy", "")}}},
+		Stays:    []string{"python evil 1.0: evil is on the blocklist; no line of a policy that could be suggested allows it"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

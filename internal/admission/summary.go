@@ -66,7 +66,7 @@ type ToolUse struct {
 	Calls   int    // that were made
 	Failed  int    // of these
 	Refused int    // calls that were not made
-	Reason  string // of the first that was refused or failed
+	Reason  string // of those that were refused or failed: see withReason
 }
 
 // Host is a host on the network that a run connected to, or was refused to.
@@ -75,35 +75,44 @@ type Host struct {
 	Port, Connections int
 	BytesOut, BytesIn int64  // of connections that have ended
 	Refused           int    // connections that were refused, or failed
-	Reason            string // of the first of these
+	Reason            string // of these: see withReason
 }
 
 // Summary says from the log what became of a run's packages, whether the run
-// lives or is long over. fault.ErrNotFound if the log has nothing of it. What
-// an index withheld whole, or in part while nothing of the project was served,
-// no metadata of its releases was shown and none of them required anything, is
-// among the refused: it is why an install failed. What was refused and had
-// afterwards is not, and what pages lacked that clients read who ended well.
+// lives or is long over. fault.ErrNotFound if the log has nothing of it. Of what indexes
+// withheld, that is among the refused which may be why an install failed: see weight. What was
+// refused and had afterwards is not, and what pages lacked that clients read who ended well.
 func (c *Controller) Summary(ctx context.Context, run string) (RunSummary, error) {
-	if run == "" {
-		return RunSummary{}, fault.Invalid("a summary is of a run; give its id")
+	s, err := summarize(ctx, &c.config, run)
+	if err != nil {
+		return RunSummary{}, err
 	}
-	s := summary{
-		clients: c.config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: named{}, wanted: records.Paths{},
+	return s.out, nil
+}
+
+// summarize reads a run's records.
+func summarize(ctx context.Context, config *Config, run string) (*summary, error) {
+	if run == "" {
+		return nil, fault.Invalid("a summary is of a run; give its id")
+	}
+	s := &summary{
+		causes:  newCauses(),
+		clients: config.Clients, out: RunSummary{Run: run}, had: records.NewHad(), pages: map[pkgref.Ref]uint64{}, asked: named{}, wanted: records.Paths{},
 		blocked: map[pkgref.Ref]bool{}, releases: map[pkgref.Ref]bool{}, parents: map[pkgref.Ref]bool{},
 	}
 	found := false
-	for r, err := range c.config.Log.Records(ctx, audit.Filter{Run: run}) {
+	for r, err := range config.Log.Records(ctx, audit.Filter{Run: run}) {
 		if err != nil {
-			return RunSummary{}, err
+			return nil, err
 		}
 		found = true
 		s.add(r)
 	}
 	if !found {
-		return RunSummary{}, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
+		return nil, fault.New(fault.ErrNotFound, "there is no run %q on record", masking.Cut(run, 200))
 	}
-	return s.finish(), nil
+	s.finish()
+	return s, nil
 }
 
 // summary collects a run's lines; equal ones are one, with a count.
@@ -132,6 +141,7 @@ type summary struct {
 	endings   endings
 	findings  findingLines
 	alarms    lines
+	causes    causes
 }
 
 func (s *summary) add(r audit.Record) {
@@ -172,6 +182,7 @@ func (s *summary) add(r audit.Record) {
 	case audit.Installed:
 		s.installed.add(packageLine(r), 1)
 	case audit.Withheld:
+		s.causes.take(r, s.endings.started)
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
@@ -179,6 +190,7 @@ func (s *summary) add(r audit.Record) {
 	case audit.Pending:
 		switch r.Kind { //nolint:exhaustive // nothing else waits as its own
 		case audit.KindPackage:
+			s.causes.take(r, s.endings.started)
 			s.pending = append(s.pending, r)
 		case audit.KindNetwork:
 			s.hosts.add(r)
@@ -226,6 +238,9 @@ func (s *summary) withheldLines() []Line {
 		}
 		for i, w := range r.Withheld {
 			wanted := s.missed(r, i)
+			if !wanted && weigh(r, false) == passedOver {
+				continue
+			}
 			to, _ := pkgref.ParseVersion(pkgref.Ecosystem(r.Ecosystem), w.To)
 			below := had && to.Compare(best) <= 0
 			if w.Versions == 0 || had && w.Rule == ruleLockfile || (below || onlyPreReleases(r, w)) && !wanted {
@@ -242,31 +257,6 @@ func (s *summary) withheldLines() []Line {
 	return kept.sorted()
 }
 
-// refuseWithheld counts a project as refused if nothing of it was had or taken,
-// its page was not shown whole later, and no file of it was refused by itself; not
-// where it lacks pre-releases alone, which nobody asked for, or where clients that only
-// read a page ended well.
-func (s *summary) refuseWithheld() {
-	for _, r := range s.withheld {
-		p := records.ProjectOf(r)
-		inPart := r.Detail[records.DetailWhat] == records.WhatIndex
-		had := s.got(p, r.Seq) || inPart && s.endings.allWell()
-		if s.blocked[p] || r.Detail[records.DetailEvent] == records.EventRepeats || s.passedOver(r) || r.Detail[records.DetailAlarm] == "" && had {
-			continue
-		}
-		line := packageLine(r)
-		if inPart && len(r.Withheld) > 0 {
-			line.Version = r.Withheld[len(r.Withheld)-1].To
-		}
-		s.refused.add(line, 1)
-	}
-}
-
-// got tells whether a project of which something was withheld was had all the same.
-func (s *summary) got(p pkgref.Ref, withheld uint64) bool {
-	return s.had.Of(p) || s.parents[p] || s.pages[p] > withheld
-}
-
 func (s *summary) addRefused(r audit.Record) {
 	switch r.Kind {
 	case audit.KindNetwork:
@@ -278,6 +268,7 @@ func (s *summary) addRefused(r audit.Record) {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}
+		s.causes.take(r, s.endings.started)
 		s.failures = append(s.failures, r)
 	case audit.KindFinding:
 		s.findings.add(r)
@@ -303,6 +294,7 @@ func (s *summary) refuse() {
 
 func (s *summary) addWanted(r audit.Record) {
 	if r.OfUpstream() {
+		s.causes.are[toldID{r.Sandbox, r.RequestID}] = true
 		of := &s.missing
 		if r.Rule == audit.RuleFailed {
 			of = &s.failed
@@ -311,6 +303,7 @@ func (s *summary) addWanted(r audit.Record) {
 		return
 	}
 	s.blocked[records.ProjectOf(r)], s.releases[records.RefOf(r)] = true, true
+	s.causes.found(r)
 	s.refused.add(packageLine(r), max(1, r.Count))
 }
 
@@ -322,6 +315,7 @@ func (s *summary) addName(r audit.Record) {
 		return
 	}
 	s.names[i].Count += max(1, r.Count)
+	s.names[i].Reason = withReason(s.names[i].Reason, r.Reason)
 }
 
 // refusePending counts a release as refused that waited and that nobody answered.
@@ -329,6 +323,7 @@ func (s *summary) refusePending() {
 	for _, r := range s.pending {
 		if !s.releases[records.RefOf(r)] {
 			s.blocked[records.ProjectOf(r)] = true
+			s.causes.found(r)
 			s.refused.add(packageLine(r), max(1, r.Count))
 		}
 	}
@@ -352,7 +347,7 @@ func packageLine(r audit.Record) Line {
 	return p
 }
 
-func (s *summary) finish() RunSummary {
+func (s *summary) finish() {
 	s.refuse()
 	s.refusePending()
 	s.refuseWithheld()
@@ -364,5 +359,4 @@ func (s *summary) finish() RunSummary {
 	s.out.Findings, s.out.Alarms = s.findings, s.alarms.list
 	s.out.Names, s.out.Hosts = append([]RefusedName{}, s.names...), s.hosts.sorted()
 	s.out.Tools = s.tools.sorted()
-	return s.out
 }

@@ -34,13 +34,13 @@ func (l *hostLines) add(r audit.Record) bool {
 		h.BytesIn += bytesOf(r, records.DetailBytesIn)
 	case audit.Blocked, audit.Failed:
 		h.Refused += max(1, r.Count)
-		h.Reason = cmp.Or(h.Reason, r.Reason)
+		h.Reason = withReason(h.Reason, r.Reason)
 	case audit.Pending:
 		if waits, known := l.waits[r.Approval]; known && !waits {
 			break // it repeats what was answered since
 		}
 		h.Refused += max(1, r.Count)
-		h.Reason = cmp.Or(h.Reason, r.Reason+records.WaitedAs(r.Approval))
+		h.Reason = withReason(h.Reason, r.Reason+records.WaitedAs(r.Approval))
 		if l.waits == nil {
 			l.waits = map[string]bool{}
 		}

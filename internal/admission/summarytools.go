@@ -31,10 +31,10 @@ func (l *toolLines) add(r audit.Record) {
 		t.Calls++
 	case audit.Failed:
 		t.Failed++
-		t.Reason = cmp.Or(t.Reason, r.Reason)
+		t.Reason = withReason(t.Reason, r.Reason)
 	case audit.Blocked, audit.Exceeded:
 		t.Refused += max(1, r.Count)
-		t.Reason = cmp.Or(t.Reason, r.Reason)
+		t.Reason = withReason(t.Reason, r.Reason)
 	case audit.Pending:
 		l.wait(t, r)
 	}
@@ -52,7 +52,7 @@ func (l *toolLines) wait(t *ToolUse, r audit.Record) {
 	held.times, held.reason = held.times+max(1, r.Count), r.Reason+records.WaitedAs(r.Approval)
 	l.waits[r.Approval] = held
 	t.Refused += max(1, r.Count)
-	t.Reason = cmp.Or(t.Reason, held.reason)
+	t.Reason = withReason(t.Reason, held.reason)
 }
 
 // answer takes back that a call waits, since a record of it tells that it was answered.
@@ -63,9 +63,7 @@ func (l *toolLines) answer(t *ToolUse, request string) {
 	}
 	l.waits[request] = heldCall{}
 	t.Refused -= held.times
-	if t.Reason == held.reason {
-		t.Reason = ""
-	}
+	t.Reason = withoutReason(t.Reason, held.reason)
 }
 
 func (l *toolLines) tool(name string) *ToolUse {

@@ -322,6 +322,8 @@ type Requirement struct {
 	// that it asks of Name.
 	Under string `json:"under,omitempty"`
 	Asks  string `json:"asks,omitempty"`
+	// Optional tells that clients install the release without it where it can't be had.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // IndexRequirement is one requirement that releases of an index have in common:
@@ -330,6 +332,7 @@ type IndexRequirement struct {
 	Name      string   `json:"name"` // canonical
 	Specifier string   `json:"specifier,omitempty"`
 	Versions  []string `json:"versions"` // canonical, of the releases that require it
+	Optional  bool     `json:"optional,omitempty"`
 }
 
 // Refusal is what `cofferdam why` prints.

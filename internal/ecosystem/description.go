@@ -27,6 +27,8 @@ type Requirement struct {
 	// which each alone brings this requirement, the one that brings least first; "": it
 	// counts for everybody. Asks are those that it asks of Name.
 	Under, Asks string
+	// Optional tells that clients install the release without it where it can't be had.
+	Optional bool
 }
 
 // Inspection is what is in a file.

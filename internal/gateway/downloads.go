@@ -9,8 +9,12 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// ruleToolchains is the policy's key about such downloads.
-const ruleToolchains = "packages.toolchains"
+// ruleDownloads is on record of such downloads. It is no key of a policy: none lets them in, since nothing
+// says which bytes are the right ones.
+const ruleDownloads = "downloads"
+
+// elsewhere says what to do instead.
+const elsewhere = "outside the registries, and no policy lets that in; docs/templates.md#downloads says how to have them"
 
 // sideDownloads says in words what the kinds are, in the plural. The guest
 // (internal/guest) points clients to them.
@@ -36,12 +40,12 @@ func sideDownloads() map[string]string {
 func (g *Gateway) serveDownload(q *query) {
 	kind, _, _ := strings.Cut(strings.TrimPrefix(q.r.URL.EscapedPath(), "/"), "/")
 	what, known := sideDownloads()[kind]
-	reason := what + " are a side download, which " + ruleToolchains + " does not allow; build them into the template"
+	reason := what + " come from " + elsewhere
 	if !known {
 		kind = "other"
-		reason = "this is a download from outside the registries, which " + ruleToolchains + " does not allow; build it into the template"
+		reason = "this comes from " + elsewhere
 	}
-	r := ecosystem.Refusal{Cause: ecosystem.ByPolicy, Reason: reason, Rule: ruleToolchains}
+	r := ecosystem.Refusal{Cause: ecosystem.ByPolicy, Reason: reason, Rule: ruleDownloads}
 	r.RequestID = g.failed(q, door.Failure{
 		SourceURL: "https://" + DownloadsName + "/" + kind + "/", ResolvedBy: policy.ByToolchain, Rule: r.Rule, Reason: r.Reason,
 	})

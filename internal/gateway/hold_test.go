@@ -77,7 +77,7 @@ func TestAHoldIsRefusedWithItsRequest(t *testing.T) {
 	if await.SHA256 != foo.Digest() || await.Size != int64(len(foo.Bytes)) || len(await.Digests) != 2 || await.Evidence == nil || await.Evidence.Published.IsZero() {
 		t.Errorf("of the file: %+v", await)
 	}
-	if got := fmt.Sprint(b.door.edges["python foo 1.0"]); got != "[{bar >=2  }]" {
+	if got := fmt.Sprint(b.door.edges["python foo 1.0"]); got != "[{bar >=2   false}]" {
 		t.Errorf("its requirements: %s", got)
 	}
 }

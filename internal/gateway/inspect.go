@@ -67,7 +67,7 @@ func (d described) size() int64 {
 func (d *described) require(reqs []ecosystem.Requirement) {
 	for _, r := range reqs {
 		if !r.Direct {
-			d.Requirements = append(d.Requirements, door.Requirement{Name: r.Name, Specifier: r.Specifier, Under: r.Under, Asks: r.Asks})
+			d.Requirements = append(d.Requirements, door.Requirement{Name: r.Name, Specifier: r.Specifier, Under: r.Under, Asks: r.Asks, Optional: r.Optional})
 			continue
 		}
 		name := r.Name

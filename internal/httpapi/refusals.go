@@ -2,12 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/audit/index"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
@@ -17,10 +20,10 @@ const lookedAt = 1000
 // tellRefusals answers with what a run was refused, as `cofferdam why` tells it.
 func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if err := known(q, "run", "sandbox", "request"); err != nil {
+	if err := known(q, "run", "sandbox", "request", "causes"); err != nil {
 		return err
 	}
-	sought := admission.Sought{Run: q.Get("run"), Sandbox: q.Get("sandbox"), Request: q.Get("request")}
+	sought := admission.Sought{Run: q.Get("run"), Sandbox: q.Get("sandbox"), Request: q.Get("request"), Causes: q.Get("causes") == "true"}
 	run, err := s.soughtRun(r, &sought)
 	if err != nil {
 		return err
@@ -29,12 +32,34 @@ func (s runRoutes) tellRefusals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := api.Refusals{Run: run, Refusals: []api.Refusal{}}
+	ended := ""
+	if sought.Causes {
+		if ended, err = s.endedBadly(r.Context(), run); err != nil {
+			return err
+		}
+	}
+	answer := api.Refusals{Ended: ended, Run: run, Refusals: []api.Refusal{}}
 	for _, one := range all {
 		answer.Refusals = append(answer.Refusals, api.Refusal(one))
 	}
 	return writeJSON(w, r, http.StatusOK, answer)
 }
+
+// endedBadly is the last command of a run that did not end well, with its code; "": there is none.
+func (s runRoutes) endedBadly(ctx context.Context, run string) (ended string, err error) {
+	for rec, err := range s.cfg.Log.Records(ctx, audit.Filter{Run: run, Kinds: []audit.Kind{audit.KindCommand}, Outcomes: []audit.Outcome{audit.Finished}}) {
+		if err != nil {
+			return "", err
+		}
+		if rec.Exit != nil && *rec.Exit != 0 {
+			ended = fmt.Sprintf("%s ended with code %d", excerpt.Of(strings.Join(rec.Command, " "), maxEnded), *rec.Exit)
+		}
+	}
+	return ended, nil
+}
+
+// maxEnded bounds what is told of a command's words, in bytes.
+const maxEnded = 200
 
 // soughtRun finds the run that is meant, which must be the caller's.
 func (s runRoutes) soughtRun(r *http.Request, sought *admission.Sought) (run string, err error) {

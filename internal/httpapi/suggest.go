@@ -43,11 +43,11 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	releases, err := s.releasesOf(r, r.URL.Query()["plan"])
+	trials, err := s.trialsOf(r, r.URL.Query()["plan"])
 	if err != nil {
 		return err
 	}
-	wanted, left := wantedOf(&roots, releases)
+	wanted, left := wantedOf(&roots, trials)
 	suggested, diff, err := policy.SuggestWanted(text, wanted)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	if filepath.IsAbs(source) {
 		diff = strings.Replace(diff, "--- policy\n+++ policy (suggested)\n", "--- "+source+"\n+++ "+source+"\n", 1)
 	}
-	out := api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff, Template: roots.Template, Left: left, Roots: []api.SuggestedRoot{}}
+	out := api.Suggestion{Source: source, Document: text, Suggested: suggested, Diff: diff, Template: roots.Template, Left: left, Stays: roots.Stays, Roots: []api.SuggestedRoot{}}
 	for _, root := range roots.Roots {
 		p := root.Package
 		out.Roots = append(out.Roots, api.SuggestedRoot{Ecosystem: string(p.Ecosystem), Name: p.Name, Version: p.Version, Asked: root.Asked, Served: root.Had})
@@ -63,33 +63,56 @@ func (s runRoutes) suggest(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, r, http.StatusOK, out)
 }
 
-// releasesOf are the releases of the caller's plans; nil: none was named.
-func (s runRoutes) releasesOf(r *http.Request, runs []string) ([]api.PlanRelease, error) {
+// trial is one attempt to plan what a run asked for: what the plan chose, or else what it was refused.
+type trial struct {
+	releases []api.PlanRelease
+	refused  *admission.Roots
+}
+
+// trialsOf are the caller's plans that these runs made, or could not make.
+func (s runRoutes) trialsOf(r *http.Request, runs []string) ([]trial, error) {
 	if len(runs) > maxKeptPlans {
 		return nil, fault.Invalid("%d plans are named; at most %d", len(runs), maxKeptPlans)
 	}
-	var all []api.PlanRelease
+	var all []trial
 	for _, run := range slices.Compact(slices.Sorted(slices.Values(runs))) {
 		if err := s.ownRun(r, run); err != nil {
 			return nil, err
 		}
 		answer := s.plans.get(run)
 		if answer == nil {
-			return nil, fault.New(fault.ErrNotFound, "no plan of run %q is kept", run)
+			refused, err := s.cfg.Door.Roots(r.Context(), run)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, trial{refused: &refused})
+			continue
 		}
 		var made api.Plan
 		if err := json.Unmarshal(answer, &made); err != nil {
 			return nil, err
 		}
-		all = append(all, made.Releases...)
+		all = append(all, trial{releases: made.Releases})
 	}
 	return all, nil
 }
 
 // wantedOf are what a policy should admit: the roots with all that they require, each in
-// the version of the plan, and what the plan was refused all the same. What no entry of
+// the version of the plan, and what the plans were refused all the same. What no entry of
 // an allowlist lets in is left, a sentence each.
-func wantedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []policy.Wanted, left []string) {
+func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, left []string) {
+	var releases []api.PlanRelease
+	whole := len(trials) > 0
+	for _, t := range trials {
+		releases = append(releases, t.releases...)
+		if t.refused != nil {
+			whole = false
+			roots.Add(*t.refused)
+		}
+		for _, r := range asked(t.releases) {
+			roots.Add(admission.Roots{Roots: []admission.Root{{Package: refOf(r)}}})
+		}
+	}
 	for i := range roots.Roots {
 		p := &roots.Roots[i].Package
 		depth := -1
@@ -100,12 +123,39 @@ func wantedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []poli
 		}
 		wanted = append(wanted, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
 	}
-	wanted = append(wanted, roots.Asking...)
-	if releases == nil {
-		return append(wanted, roots.Required...), nil
+	wanted = slices.Concat(wanted, roots.Asking, roots.Lines)
+	if !whole {
+		wanted = append(wanted, roots.Required...)
 	}
+	for _, t := range trials {
+		if len(asked(t.releases)) > 0 {
+			continue // what these require is refused as long as they are
+		}
+		more, stays := refusedOf(roots, t.releases)
+		wanted, left = append(wanted, more...), append(left, stays...)
+	}
+	return wanted, left
+}
+
+// asked are the releases of a plan that nothing in it requires, and that are refused for want of
+// an entry.
+func asked(releases []api.PlanRelease) (refused []api.PlanRelease) {
 	for _, r := range releases {
-		ref := pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
+		if r.Depth == 0 && r.Effect == plan.EffectDeny && r.Rule == "packages.default" {
+			refused = append(refused, r)
+		}
+	}
+	return refused
+}
+
+func refOf(r api.PlanRelease) pkgref.Ref {
+	return pkgref.Ref{Ecosystem: pkgref.Ecosystem(r.Ecosystem), Name: r.Name, Version: r.Version}
+}
+
+// refusedOf are what an entry lets in of what a plan was refused, and sentences about the rest.
+func refusedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []policy.Wanted, left []string) {
+	for _, r := range releases {
+		ref := refOf(r)
 		isRoot := slices.ContainsFunc(roots.Roots, func(root admission.Root) bool { return root.Package == ref })
 		switch {
 		case r.Effect == plan.EffectAllow && r.Would == "" || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):

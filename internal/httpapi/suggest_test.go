@@ -33,10 +33,10 @@ func TestWhatAPlanWants(t *testing.T) {
 		return api.PlanRelease{Ecosystem: "node", Name: name, Version: version, Effect: effect, Rule: rule, Depth: depth, Reason: "why " + name}
 	}
 	roots := of()
-	wanted, left = wantedOf(roots, []api.PlanRelease{
+	wanted, left = wantedOf(roots, []trial{{releases: []api.PlanRelease{
 		release("express", "4.0.0", "allow", "", 1), release("express", "5.1.0", "allow", "", 0), release("ms", "2.1.3", "allow", "", 1),
 		release("odd", "1.0.0", "deny", "packages.default", 1), release("young", "1.0.0", "deny", "packages.min_release_age", 1), release("lie", "1.0.0", "error", "", 0),
-	})
+	}}})
 	root.Package.Version = "5.1.0"
 	if diff := cmp.Diff([]policy.Wanted{root, {Package: node("odd", "1.0.0")}}, wanted); diff != "" {
 		t.Error(diff)

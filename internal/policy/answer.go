@@ -190,9 +190,9 @@ func (j *Judge) toolchainDecision(wanted []*judgedEdge) Decision {
 		d.Effect = Hold
 		d.Reason = short(j.name) + " is a toolchain and waits for approval; packages.toolchains is hold"
 	case Deny:
-		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is deny; use the one that the sandbox has"
+		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is deny; only that key or an entry with its name lets it in"
 	default:
-		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is not set; use the one that the sandbox has"
+		d.Reason = short(j.name) + " is a toolchain, and packages.toolchains is not set; only that key or an entry with its name lets it in"
 	}
 	return d
 }

@@ -71,6 +71,8 @@ type Edge struct {
 	// Unasked are the extras of Parent of which each alone brings Name, with commas
 	// between, where nothing asks for one of them: then the edge admits nothing.
 	Unasked string `json:"unasked,omitempty"`
+	// Optional tells that clients install Parent without Name where it can't be had.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Input is one question about one file of one release.

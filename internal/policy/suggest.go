@@ -28,6 +28,9 @@ type Wanted struct {
 	// Through are packages that require it: where one of them gets an entry with
 	// WithDependencies, that admits this one too, and it needs no entry of its own.
 	Through []pkgref.Ref
+	// Lines, if there are any, are the entries that a Decision suggests (Decision.Suggest): these are added
+	// as they are, in place of what would be made of Package.
+	Lines string
 }
 
 // Suggest is SuggestWanted for packages alone.
@@ -45,7 +48,7 @@ func Suggest(document []byte, refused []pkgref.Ref) (newDocument []byte, diff st
 // stays. diff is unified. What the document blocks, or what has no canonical
 // name and version, is left out; if nothing but that is asked for, that is an
 // error. A release that is refused for its kind or age stays refused: those
-// are keys of packages, and not this function's to loosen.
+// are keys of packages, and not this function's to loosen. Wanted.Lines are added as they are.
 func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff string, err error) {
 	p, err := Parse("policy", document)
 	if err != nil {
@@ -53,29 +56,17 @@ func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff s
 	}
 	wanted = slices.Clone(wanted)
 	slices.SortStableFunc(wanted, rootsFirst)
-	edited, added := document, 0
-	roots := map[packageKey]bool{} // that got an entry
-	var leftOut []string
+	g := growth{text: document, policy: p, roots: map[packageKey]bool{}}
 	for _, w := range wanted {
-		s, standing := p.suggestionFor(w)
-		if standing == standsAllowed || w.comesThrough(roots) {
-			continue
-		}
-		if standing == standsBeyond || added == maxSuggested {
-			leftOut = append(leftOut, plain(w.Package.String(), 80))
-			continue
-		}
-		if edited, p, err = addEntry(edited, p, s); err != nil {
+		if err := g.take(w); err != nil {
 			return nil, "", err
 		}
-		roots[packageKey{s.ecosystem, s.name}] = s.withDependencies
-		added++
 	}
-	if added == 0 && len(leftOut) > 0 {
+	if g.added == 0 && len(g.leftOut) > 0 {
 		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, or under a lockfile",
-			strings.Join(leftOut[:min(len(leftOut), 5)], ", "))
+			strings.Join(g.leftOut[:min(len(g.leftOut), 5)], ", "))
 	}
-	return edited, linediff.Unified("policy", "policy (suggested)", document, edited), nil
+	return g.text, linediff.Unified("policy", "policy (suggested)", document, g.text), nil
 }
 
 // rootsFirst puts what comes with its dependencies first: others may come with it.
@@ -154,7 +145,7 @@ func (p *Policy) withDependencies(ref pkgref.Ref) (suggestion, standing) {
 	}
 	return suggestion{
 		ecosystem: ref.Ecosystem, name: ref.Name, limit: by.limitText, version: by.versionText,
-		prereleases: by.prereleases, installScripts: by.installScripts, within: by.line,
+		prereleases: by.prereleases, installScripts: by.installScripts, within: by.line, key: keyDependencies,
 	}, standsRefused
 }
 

@@ -19,9 +19,16 @@ type suggestion struct {
 	installScripts   bool
 	withDependencies bool
 	extras           []string
-	// within is the line of the entry that gets with_dependencies; 0: it is a new entry.
+	// within is the line of the entry that gets key; 0: it is a new entry.
 	within int
+	key    string
 }
+
+// The keys that an entry can get.
+const (
+	keyDependencies = "with_dependencies"
+	keyScripts      = "install_scripts"
+)
 
 // addition is for a name on no list: up to the release's own major version.
 func addition(ecosystem pkgref.Ecosystem, name string, r pkgref.Version) suggestion {

@@ -9,10 +9,10 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
-// widenings are the insertions that may add with_dependencies to the entry of s, the
-// nicest first. Which of them means that is for addEntry to find out.
+// widenings are the insertions that may add a key (s.key) to the entry of s, the nicest
+// first. Which of them means that is for addEntry to find out.
 func widenings(document []byte, root *yaml.Node, s suggestion) []insertion {
-	const key = "with_dependencies: true"
+	key := s.key + ": true"
 	var tries []insertion
 	for _, n := range child(child(root, "allowed_packages"), string(s.ecosystem)).Content {
 		if n.Line != s.within || !names(n, s) {
@@ -56,8 +56,8 @@ func names(element *yaml.Node, s suggestion) bool {
 	return err == nil && ref.Name == s.name
 }
 
-// sameEntries reports whether the allowlists differ in nothing but in that the entry of
-// s admits what its package requires.
+// sameEntries reports whether the allowlists differ in nothing but in the key that the entry
+// of s gets.
 func (p *Policy) sameEntries(before *Policy, s suggestion) bool {
 	for key, entries := range p.packages.allowed {
 		old := before.packages.allowed[key]
@@ -66,7 +66,9 @@ func (p *Policy) sameEntries(before *Policy, s suggestion) bool {
 		}
 		for i, e := range entries {
 			o := old[i]
-			o.withDependencies = o.withDependencies || key == packageKey{s.ecosystem, s.name} && o.versionText == s.version && o.limitText == s.limit
+			widened := key == packageKey{s.ecosystem, s.name} && o.line == s.within && o.versionText == s.version && o.limitText == s.limit
+			o.withDependencies = o.withDependencies || widened && s.key == keyDependencies
+			o.installScripts = o.installScripts || widened && s.key == keyScripts
 			if e.versionText != o.versionText || e.limitText != o.limitText || e.withDependencies != o.withDependencies ||
 				e.prereleases != o.prereleases || e.installScripts != o.installScripts || !slices.Equal(e.extras, o.extras) {
 				return false

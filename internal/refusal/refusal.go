@@ -32,6 +32,9 @@ type Refusal struct {
 	Alarm bool `json:"alarm,omitempty"`
 	// Approval is the request in the queue that it waits for.
 	Approval string `json:"approval,omitempty"`
+	// Cause tells, where that was asked for, that it may be why something failed: the others
+	// were withheld of projects that everybody could have all the same.
+	Cause bool `json:"cause,omitempty"`
 }
 
 // WhatTool is What of a call of a tool of the host.

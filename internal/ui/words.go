@@ -67,11 +67,16 @@ func JoinWords(words []string) string {
 // ShellWords shows a command on one line, not too long.
 func ShellWords(argv []string) string {
 	const most = 80
+	return excerpt.Of(ShellLine(argv), most)
+}
+
+// ShellLine is a command as a POSIX shell reads it back.
+func ShellLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
 		words[i] = Quoted(word)
 	}
-	return excerpt.Of(strings.Join(words, " "), most)
+	return strings.Join(words, " ")
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

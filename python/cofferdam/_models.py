@@ -491,6 +491,7 @@ class Suggestion:
     diff: str
     template: str = ""
     left: list[str] = field(default_factory=list)
+    stays: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from cofferdam import (
 )
 from cofferdam._decode import decode
 from cofferdam._models import Approval, SandboxEvent, Version
+from cofferdam._sync.client import Approvals as SyncApprovals
 from cofferdam.errors import APIError, DaemonNotFound, from_problem
 
 NASTY = "<script>alert(1)</script>\x1b[31m\u202e\u2066&\"'\x00"
@@ -221,6 +222,19 @@ def test_a_refused_install_says_what_a_person_does() -> None:
     assert (e.rule, e.request_id, e.approval_id) == ("packages.default", "q1", "ap-k3m7qx")
     with_console = ApprovalRequired(["pip"], result, [waits], "https://console.example/")
     assert with_console.approve_url == "https://console.example/approvals/ap-k3m7qx"
+
+
+def test_an_answer_says_in_our_words_what_it_takes() -> None:
+    approvals = SyncApprovals(None)  # type: ignore[arg-type]
+    for wrong, error, says in [
+        ("ap-k3m7qx", ValueError, "approvals.get"),
+        (["ap-k3m7qx@2"], TypeError, r"approve\(\*requests\)"),
+        (7, TypeError, "an Approval or its answer_id"),
+    ]:
+        with pytest.raises(error, match=says):
+            approvals.approve(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"deny\(\*requests\)"):
+        approvals.deny(["ap-k3m7qx"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

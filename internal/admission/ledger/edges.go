@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -49,7 +50,7 @@ func (s edgeSet) add(b *batch) {
 func compareEdges(a, b policy.Edge) int {
 	return cmp.Or(
 		cmp.Compare(a.Parent.Name, b.Parent.Name), cmp.Compare(a.Parent.Version, b.Parent.Version),
-		cmp.Compare(a.Specifier, b.Specifier), cmp.Compare(a.Through, b.Through), cmp.Compare(a.Unasked, b.Unasked),
+		cmp.Compare(a.Specifier, b.Specifier), cmp.Compare(a.Through, b.Through), cmp.Compare(a.Unasked, b.Unasked), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)),
 	)
 }
 
@@ -57,7 +58,7 @@ func compareEdges(a, b policy.Edge) int {
 func EpochOf(edges []policy.Edge) string {
 	h := sha256.New()
 	for _, e := range edges {
-		for _, field := range []string{e.Parent.Name, e.Parent.Version, e.Specifier, e.Through, e.Unasked, "\n"} {
+		for _, field := range []string{e.Parent.Name, e.Parent.Version, e.Specifier, e.Through, e.Unasked, strconv.FormatBool(e.Optional), "\n"} {
 			h.Write([]byte(field))
 			h.Write([]byte{0})
 		}

@@ -113,7 +113,7 @@ func (r *requirements) page() []door.IndexRequirement {
 	}
 	page := make([]door.IndexRequirement, len(r.list))
 	for i, q := range r.list {
-		page[i] = door.IndexRequirement{Name: q.Name, Specifier: q.Specifier}
+		page[i] = door.IndexRequirement{Name: q.Name, Specifier: q.Specifier, Optional: q.Optional}
 	}
 	for _, version := range r.versions {
 		for _, i := range r.places[version] {

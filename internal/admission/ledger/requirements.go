@@ -151,7 +151,7 @@ func (l *Ledger) setPage(project pkgref.Ref, epoch string, reqs []door.IndexRequ
 	r.epoch, r.list, r.places = epoch, make([]door.Requirement, len(reqs)), map[string][]int{}
 	r.made = map[string]string{} // what is new becomes edges
 	for i, q := range reqs {
-		r.list[i] = door.Requirement{Name: q.Name, Specifier: q.Specifier}
+		r.list[i] = door.Requirement{Name: q.Name, Specifier: q.Specifier, Optional: q.Optional}
 		for _, v := range q.Versions {
 			r.meet(v)
 			r.places[v] = append(r.places[v], i)

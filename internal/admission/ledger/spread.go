@@ -104,7 +104,7 @@ type batch struct {
 // refusal is left out when there are many; one that admits is never left out.
 func (b *batch) take(parent pkgref.Ref, through string, reqs []door.Requirement) error {
 	for _, q := range reqs {
-		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier}
+		e := policy.Edge{Parent: parent, Through: through, Name: q.Name, Specifier: q.Specifier, Optional: q.Optional}
 		if !b.l.counts(parent.Project(), q) {
 			e.Through, e.Unasked = "", q.Under
 		}

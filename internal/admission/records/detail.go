@@ -31,6 +31,7 @@ const (
 	DetailParents   = "parents"   // the projects of those, canonical names with spaces between
 	DetailExtras    = "extras"    // what only extras bring that nothing asks for: "rich[jupyter]", with spaces between
 	DetailWhat      = "what"      // of a withheld record: package or index
+	DetailPull      = "pull"      // of a withheld record: a ledger.Pull
 	DetailIndex     = "index_digest"
 	DetailName      = "name"       // of a network record
 	DetailTool      = "tool"       // of a tool's records: its name, or the guest's word for it

@@ -55,7 +55,7 @@ func TestInspect(t *testing.T) {
 	}
 	want := ecosystem.Inspection{
 		Description: ecosystem.Description{Name: "foo", Version: "1.0.0", Requirements: []ecosystem.Requirement{
-			{Name: "a", Specifier: "^1.0.0"}, {Name: "real", Specifier: "2"}, {Name: "c", Specifier: "3"}, {Name: "d", Specifier: ">=4"},
+			{Name: "a", Specifier: "^1.0.0"}, {Name: "real", Specifier: "2"}, {Name: "c", Specifier: "3", Optional: true}, {Name: "d", Specifier: ">=4"},
 		}},
 		Scripts:  []string{"postinstall", "binding.gyp"},
 		Bundled:  []ecosystem.Bundled{{Name: "x", Version: "1.2.3"}, {Name: "@s/y"}, {Name: "alias", Version: "1.0.0"}, {Name: "real", Version: "1.0.0"}, {Name: "z"}},

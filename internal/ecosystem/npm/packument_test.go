@@ -285,13 +285,13 @@ func TestListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ecosystem.Requirement{
-		{Name: "a", Specifier: "^1.0.0 || >=2"},
+		{Name: "a", Specifier: "^1.0.0 || >=2", Optional: true},
 		{Name: "b"},
 		{Name: "c", Specifier: "latest"},
 		{Name: "real", Specifier: "~1.2"},
 		{Name: "@s/real"},
 		{Name: "g"},
-		{Name: "h", Specifier: "1.x - 2"},
+		{Name: "h", Specifier: "1.x - 2", Optional: true},
 		{Name: "i", Specifier: ">= 1.0.0 < 3"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -29,6 +29,7 @@ func (c *claims) requirements() []ecosystem.Requirement {
 		if kind == specDirect && r.Name == "" {
 			r.Name = name
 		}
+		_, r.Optional = c.optional[name] // it goes before the same name in dependencies
 		if !slices.Contains(out, r) {
 			out = append(out, r)
 		}

@@ -58,7 +58,7 @@ func (ps *Pages) listRequirements(ctx context.Context, lister ecosystem.Lister, 
 			if r.Direct {
 				continue // Inspect's to refuse
 			}
-			required := door.Requirement{Name: r.Name, Specifier: r.Specifier}
+			required := door.Requirement{Name: r.Name, Specifier: r.Specifier, Optional: r.Optional}
 			place, known := at[required]
 			if !known {
 				place = len(all.list)
@@ -92,7 +92,7 @@ func (r *requirements) of(j Judged) []door.IndexRequirement {
 			versions = append(versions, version)
 		}
 		if len(versions) > begin {
-			out = append(out, door.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)]})
+			out = append(out, door.IndexRequirement{Name: required.Name, Specifier: required.Specifier, Versions: versions[begin:len(versions):len(versions)], Optional: required.Optional})
 		}
 	}
 	return out

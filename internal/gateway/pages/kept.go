@@ -18,7 +18,7 @@ import (
 // index or any protocol's rows change their meaning, or what it lists of them, or what is masked in them:
 // what was kept under another number is fetched again, and only its files' times
 // are taken over.
-const keptFormat = 4
+const keptFormat = 5
 
 // writeKept writes an index as it is kept: the index without its files as one
 // JSON line, then each file as another, so that neither side needs all of the

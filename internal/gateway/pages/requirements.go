@@ -51,6 +51,7 @@ type keptRequirement struct {
 	Name      string  `json:"n"`
 	Specifier string  `json:"s,omitempty"`
 	Files     []int32 `json:"f"`
+	Optional  bool    `json:"o,omitempty"`
 }
 
 func requirementsFormat() kept.Format[requiredKey, *requirements] {
@@ -68,7 +69,7 @@ func (r *requirements) packed() ([]byte, error) {
 	}
 	lines := json.NewEncoder(z)
 	for i, required := range r.list {
-		err = errors.Join(err, lines.Encode(keptRequirement{required.Name, required.Specifier, r.files[i]}))
+		err = errors.Join(err, lines.Encode(keptRequirement{required.Name, required.Specifier, r.files[i], required.Optional}))
 	}
 	err = errors.Join(err, z.Close())
 	return packed.Bytes(), err
@@ -93,7 +94,7 @@ func readRequirements(data []byte, files int) (*requirements, error) {
 		if slices.ContainsFunc(line.Files, func(i int32) bool { return i < 0 || int(i) >= files }) {
 			return nil, fault.Invalid("the kept requirements are of another page")
 		}
-		all.list = append(all.list, door.Requirement{Name: line.Name, Specifier: line.Specifier})
+		all.list = append(all.list, door.Requirement{Name: line.Name, Specifier: line.Specifier, Optional: line.Optional})
 		all.files = append(all.files, slices.Clip(line.Files))
 	}
 }

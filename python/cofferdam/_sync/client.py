@@ -337,7 +337,7 @@ class Approvals:
         digests: Mapping[str, Sequence[str]] | None,
     ) -> ApprovalList:
         body: dict[str, Any] = {
-            "ids": [one if isinstance(one, str) else one.answer_id for one in requests],
+            "ids": [_answer_id(one, state) for one in requests],
             "state": state,
             "scope": scope,
             "reason": reason,
@@ -347,6 +347,24 @@ class Approvals:
             body["digests"] = {k: [*v] for k, v in digests.items()}
         answer = self._transport.call("POST", "/v1/approvals/answer", body=body)
         return [_approval(one) for one in answer.get("approvals") or []]
+
+
+def _answer_id(request: Any, state: str) -> str:
+    """By what the daemon knows what was looked at, or an error in the words of this package."""
+    if isinstance(request, Approval):
+        return request.answer_id
+    word = "approve" if state == "approved" else "deny"
+    if not isinstance(request, str):
+        raise TypeError(
+            f"{word}() takes requests one by one, each an Approval or its answer_id, not a {type(request).__name__};"
+            f" write {word}(*requests) for a list"
+        )
+    if state == "approved" and "@" not in request:
+        raise ValueError(
+            f"{request!r} does not say what was looked at: give approve() the Approval that approvals.get() or"
+            " approvals.list() returned, or its answer_id (ID@REVISION)"
+        )
+    return request
 
 
 class Audit:

@@ -1,0 +1,85 @@
+package policy
+
+import "slices"
+
+// growth is a document that gets entries, and what it says by now.
+type growth struct {
+	text    []byte
+	policy  *Policy
+	added   int
+	roots   map[packageKey]bool // that got an entry, and whether it has what they require come with them
+	leftOut []string
+}
+
+// take adds what lets in a package, unless something does.
+func (g *growth) take(w Wanted) error {
+	if w.Lines != "" {
+		return g.takeLines(w)
+	}
+	s, standing := g.policy.suggestionFor(w)
+	switch {
+	case standing == standsAllowed || w.comesThrough(g.roots):
+		return nil
+	case standing == standsBeyond || g.added == maxSuggested:
+		g.leaveOut(w)
+		return nil
+	}
+	return g.add(s)
+}
+
+// takeLines adds the entries of lines that are not there yet.
+func (g *growth) takeLines(w Wanted) error {
+	lines, ok := entriesOf(w.Lines)
+	if !ok || g.added+len(lines) > maxSuggested || isBeyond(g.policy, w.Package) {
+		g.leaveOut(w)
+		return nil
+	}
+	for _, s := range lines {
+		if err := g.takeLine(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeLine adds an entry, or to one with the same versions what it lacks.
+func (g *growth) takeLine(s suggestion) error {
+	key := packageKey{s.ecosystem, s.name}
+	same := func(e entry) bool {
+		return e.limitText == s.limit && e.versionText == s.version && slices.Equal(e.extras, s.extras)
+	}
+	at := slices.IndexFunc(g.policy.packages.allowed[key], same)
+	if at < 0 {
+		return g.add(s)
+	}
+	for _, missing := range []struct {
+		key    string
+		wanted bool
+		has    func(entry) bool
+	}{
+		{keyDependencies, s.withDependencies, func(e entry) bool { return e.withDependencies }},
+		{keyScripts, s.installScripts, func(e entry) bool { return e.installScripts }},
+	} {
+		if e := g.policy.packages.allowed[key][at]; missing.wanted && !missing.has(e) {
+			s.within, s.key = e.line, missing.key
+			if err := g.add(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *growth) add(s suggestion) (err error) {
+	if g.text, g.policy, err = addEntry(g.text, g.policy, s); err != nil {
+		return err
+	}
+	key := packageKey{s.ecosystem, s.name}
+	g.roots[key] = g.roots[key] || s.withDependencies
+	g.added++
+	return nil
+}
+
+func (g *growth) leaveOut(w Wanted) {
+	g.leftOut = append(g.leftOut, plain(w.Package.String(), 80))
+}

@@ -11,14 +11,14 @@
 //  2. policies, which tokens and snapshots name;
 //  3. templates, then snapshots, each a set: one that is removed meanwhile is left out;
 //  4. all else, file by file, with the policies that came meanwhile; the daemon replaces each of
-//     these whole;
+//     these whole; and homes, each as far as it can be read;
 //  5. the audit log, a set, up to its last whole record.
 //
 // So the log in an archive has every record that the rest knows of, and a daemon that is started
 // on it finds neither a log that was rolled back nor a token or a snapshot without its policy.
 //
-// Not guaranteed: that a home which a sandbox writes to meanwhile is of one moment. The holes of
-// images are written as zeros.
+// Not guaranteed: that a home which a sandbox writes to meanwhile is of one moment, or that all of it can be
+// copied; the report says of which home something lacks. The holes of files are written as zeros.
 package backup
 
 import (
@@ -64,8 +64,11 @@ type Report struct {
 	Files     int
 	Templates []string // generations, as NAME/GENERATION
 	Snapshots []string // ids
-	// LeftOut are the directories in the state directory of which it has nothing, sorted.
+	// LeftOut are the directories in the state directory of which it has nothing, and the links that lead
+	// out of that, sorted.
 	LeftOut []string
+	// NotWhole are the homes of which something is left out, each with why.
+	NotWhole []string
 }
 
 // Write writes an archive of the state directory. What it has is relative to that. The error
@@ -123,6 +126,7 @@ type writer struct {
 	options Options
 	out     []string        // directories of which the content is left out
 	seen    map[string]bool // paths that the archive has
+	home    *home           // the one that is being copied; nil: none is
 	read    int64           // bytes of files
 	report  Report
 }
@@ -146,6 +150,7 @@ func (b *writer) all(ctx context.Context) error {
 		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) },
 		func(ctx context.Context) error { return b.sets(ctx, Snapshots, 1, &b.report.Snapshots) },
 		func(ctx context.Context) error { return b.files(ctx, ".") },
+		b.homes,
 		b.log,
 		func(context.Context) error { return b.tar.Close() },
 	} {
@@ -198,6 +203,9 @@ func (b *writer) database(ctx context.Context, name, at string) error {
 // isPassed tells whether something is not to be copied as it lies there: a database and what SQLite has
 // beside it, and what is being written.
 func (b *writer) isPassed(name string) bool {
+	if b.home != nil {
+		return false // names in it mean nothing here
+	}
 	base := path.Base(name)
 	if strings.HasPrefix(base, ".") && strings.Contains(base, ".new-") {
 		return true
@@ -206,6 +214,9 @@ func (b *writer) isPassed(name string) bool {
 		if strings.HasPrefix(filepath.Join(b.options.Paths.State, name), db) {
 			return true
 		}
+	}
+	if name == Homes {
+		return !slices.Contains(b.out, Homes)
 	}
 	return slices.Contains([]string{Templates, Snapshots, filepath.Base(b.options.Paths.Audit())}, name)
 }

@@ -138,6 +138,17 @@ func TestContents(t *testing.T) {
 		t.Error("the link to the snapshots is not restored")
 	}
 
+	elsewhere = filepath.Join(t.TempDir(), "homes")
+	must(t, os.Rename(i.paths.Homes(), elsewhere))
+	must(t, os.Symlink(elsewhere, i.paths.Homes()))
+	must(t, os.Rename(filepath.Join(i.paths.State, "ca"), elsewhere+"-ca"))
+	must(t, os.Symlink(elsewhere+"-ca", filepath.Join(i.paths.State, "ca")))
+	linked, err = backup.Write(t.Context(), io.Discard, backup.Options{Paths: i.paths})
+	must(t, err)
+	if !slices.Contains(linked.LeftOut, "homes") || !slices.Contains(linked.LeftOut, "ca") {
+		t.Errorf("homes and the CA lie elsewhere, and it does not say that they are left out: %v", linked.LeftOut)
+	}
+
 	without, err := backup.Write(t.Context(), io.Discard, backup.Options{Paths: i.paths, Without: backup.Parts()})
 	must(t, err)
 	if len(without.Templates)+len(without.Snapshots) != 0 || without.Bytes > 1<<20 || !slices.Contains(without.LeftOut, "homes") {

@@ -9,7 +9,8 @@
 //
 //  1. the databases, each as of one moment;
 //  2. policies, which tokens and snapshots name;
-//  3. templates, then snapshots, each a set: one that is removed meanwhile is left out;
+//  3. templates, then snapshots, and templates that came meanwhile, each a set: one that is removed
+//     meanwhile is left out;
 //  4. all else, file by file, with the policies that came meanwhile; the daemon replaces each of
 //     these whole; and homes, each as far as it can be read;
 //  5. the audit log, a set, up to its last whole record.
@@ -149,6 +150,7 @@ func (b *writer) all(ctx context.Context) error {
 		func(ctx context.Context) error { return b.files(ctx, "policies") },
 		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) },
 		func(ctx context.Context) error { return b.sets(ctx, Snapshots, 1, &b.report.Snapshots) },
+		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) }, // those that came meanwhile, which a snapshot may need
 		func(ctx context.Context) error { return b.files(ctx, ".") },
 		b.homes,
 		b.log,

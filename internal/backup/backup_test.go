@@ -292,6 +292,32 @@ func check(t *testing.T, n int, archive io.Reader) {
 	}
 }
 
+// TestASnapshotHasItsTemplate: also one that is built and used while templates are copied, of which the older is copied
+// once, with the link to it.
+func TestASnapshotHasItsTemplate(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	done := false
+	var to bytes.Buffer
+	_, err := backup.Write(t.Context(), met{&to, func(written []byte) {
+		if done || !bytes.Contains(written, []byte("templates/debian/0123/template.json")) {
+			return
+		}
+		done = true
+		for _, dir := range []string{i.paths.Templates() + "/debian/4567", i.paths.Snapshots() + "/s1"} {
+			must(t, os.Mkdir(dir, 0o700))
+			must(t, os.WriteFile(dir+"/manifest.json", []byte("{}"), 0o600))
+		}
+	}}, backup.Options{Paths: i.paths})
+	must(t, err)
+	_, names := restored(t, &to)
+	for _, want := range []string{"snapshots/s1/manifest.json", "templates/debian/4567/manifest.json", "templates/debian/current"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is not in the archive", want)
+		}
+	}
+}
+
 // full is a disk that is full after so many bytes.
 type full struct{ left int }
 

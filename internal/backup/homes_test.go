@@ -52,8 +52,8 @@ func TestNoAgentDecidesWhetherThereIsABackup(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(i.paths.Homes(), "1", "other"), 0o700))
 			must(t, os.WriteFile(filepath.Join(i.paths.Homes(), "1", "other", "file"), []byte("yes"), 0o600))
 			var to bytes.Buffer
-			report, err := backup.Write(t.Context(), met{&to, func() {
-				if c.meet != nil {
+			report, err := backup.Write(t.Context(), met{&to, func(written []byte) {
+				if c.meet != nil && bytes.Contains(written, []byte("homes/0/default/big")) {
 					c.meet(home)
 				}
 			}}, backup.Options{Paths: i.paths})
@@ -81,17 +81,15 @@ func TestNoAgentDecidesWhetherThereIsABackup(t *testing.T) {
 	}
 }
 
-// met calls do when the entry of a home's file "big" is written.
+// met tells what is written before it is.
 type met struct {
 	io.Writer
 
-	do func()
+	tell func(written []byte)
 }
 
 func (m met) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("homes/0/default/big")) {
-		m.do()
-	}
+	m.tell(p)
 	return m.Writer.Write(p)
 }
 

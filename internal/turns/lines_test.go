@@ -225,6 +225,39 @@ func TestNobodyIsPassedForEver(t *testing.T) {
 	}
 }
 
+// TestAMemberLeavesAPartOfTheLine: one sandbox of an owner that asks for more than there are places does not keep the
+// others of that owner out.
+func TestAMemberLeavesAPartOfTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Fair(2, 8))
+		ctx, cancel := context.WithCancel(t.Context())
+		crowded := map[string]int{}
+		var mu sync.Mutex
+		ask := func(member string) {
+			go func() {
+				if _, _, err := s.Take(Within(ctx, "owner", member)); errors.Is(err, ErrCrowded) {
+					mu.Lock()
+					defer mu.Unlock()
+					crowded[member]++
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 10 { // one has the turn
+			ask("many")
+		}
+		for range 3 {
+			ask("few")
+		}
+		if crowded["many"] != 3 || crowded["few"] != 1 {
+			t.Errorf("the line was full for %v", crowded)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestLines: a line has an end, and who leaves it leaves no hole.
 func TestLines(t *testing.T) {
 	t.Parallel()

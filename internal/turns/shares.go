@@ -15,9 +15,13 @@ type Limits struct {
 	// Sure are those that each guest may have, whatever the others have; Most is
 	// the end even of these. 0: none is sure.
 	Sure, Most int
-	// Line is how many may wait for one guest's turns; 0: as many as do.
+	// Line is how many may wait for one guest's turns, of which a quarter is out of any one member's reach; 0: as
+	// many as do.
 	Line int
 }
+
+// LineOfOne is how many may wait for one member of a guest.
+func (l Limits) LineOfOne() int { return l.Line - l.Line/4 }
 
 // Fair makes limits of so many turns, of which a quarter (at least one, if there are two)
 // is out of any one guest's reach. line bounds how many wait for one guest; 0: nothing does.
@@ -26,7 +30,7 @@ func Fair(all, line int) Limits {
 	return Limits{All: all, Each: max(all-(all+3)/4, 1), Line: line}
 }
 
-// ErrCrowded tells that as many wait for each guest of the party as may.
+// ErrCrowded tells that as many wait for each guest of the party, or for the member, as may.
 var ErrCrowded = errors.New("the line for a turn is full")
 
 // Shares give turns: next is the guest that has the fewest, among these the one that was
@@ -163,7 +167,10 @@ func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool
 func (s *Shares) join(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := func(guest string) bool { return s.limits.Line > 0 && s.waitFor(guest) >= s.limits.Line }
+	full := func(guest string) bool {
+		ofOne := w.member != "" && len(s.alone[guest][w.member]) >= s.limits.LineOfOne()
+		return s.limits.Line > 0 && (ofOne || s.waitFor(guest) >= s.limits.Line)
+	}
 	if !slices.ContainsFunc(w.guests(), func(guest string) bool { return !full(guest) }) {
 		return false
 	}

@@ -163,43 +163,52 @@ func (b *writer) all(ctx context.Context) error {
 	return nil
 }
 
-// databases copies each database as it is at one moment, by way of a directory of its own.
-func (b *writer) databases(ctx context.Context) (err error) {
-	beside, err := os.MkdirTemp("", "cofferdam-backup-")
+// databases copies each database as it is at one moment.
+func (b *writer) databases(ctx context.Context) error {
+	copies, err := b.copies(ctx)
+	defer set{copies}.close()
 	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "there is no place for the copies of the databases")
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
-	p := b.options.Paths
-	for _, db := range []string{p.Tokens(), p.Sandboxes(), p.Approvals()} {
-		name, err := filepath.Rel(p.State, db)
-		if err != nil {
+	for _, c := range copies {
+		if err := b.above(c.name); err != nil {
 			return err
 		}
-		if _, err := os.Lstat(db); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		at := filepath.Join(beside, filepath.Base(db))
-		if err := store.Copy(ctx, db, at); err != nil {
-			return err
-		}
-		if err := b.database(ctx, name, at); err != nil {
+		if err := b.file(ctx, c.name, c.file, -1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *writer) database(ctx context.Context, name, at string) error {
-	if err := b.above(name); err != nil {
-		return err
-	}
-	file, err := os.Open(filepath.Clean(at))
+// copies makes copies of the databases, which have no names any more: a pipe that breaks ends this program
+// while it writes. What it returns is to be closed, also with an error.
+func (b *writer) copies(ctx context.Context) (all []member, err error) {
+	beside, err := os.MkdirTemp("", "cofferdam-backup-")
 	if err != nil {
-		return err
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "there is no place for the copies of the databases")
 	}
-	defer func() { _ = file.Close() }() // nothing was written to it
-	return b.file(ctx, name, file, -1)
+	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
+	p := b.options.Paths
+	for _, db := range []string{p.Tokens(), p.Sandboxes(), p.Approvals()} {
+		name, err := filepath.Rel(p.State, db)
+		if err != nil {
+			return all, err
+		}
+		if _, err := os.Lstat(db); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		at := filepath.Join(beside, filepath.Base(db))
+		if err := store.Copy(ctx, db, at); err != nil {
+			return all, err
+		}
+		file, err := os.Open(filepath.Clean(at))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, member{name: name, file: file})
+	}
+	return all, nil
 }
 
 // isPassed tells whether something is not to be copied as it lies there: a database and what SQLite has

@@ -318,6 +318,19 @@ func TestASnapshotHasItsTemplate(t *testing.T) {
 	}
 }
 
+// TestNoCopyOfADatabaseHasAName while anything is written, since a pipe that breaks ends the program.
+func TestNoCopyOfADatabaseHasAName(t *testing.T) {
+	i := newInstallation(t)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	_, err := backup.Write(t.Context(), met{io.Discard, func([]byte) {
+		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+			t.Fatalf("while the archive is written there is %v, %v", left, err)
+		}
+	}}, backup.Options{Paths: i.paths})
+	must(t, err)
+}
+
 // full is a disk that is full after so many bytes.
 type full struct{ left int }
 

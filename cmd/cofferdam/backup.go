@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,9 @@ docs/operations.md says how to restore it, on another path or machine.`,
 			if err := onThisHost(cmd.Context(), "backup"); err != nil {
 				return err
 			}
-			return flags.run(cmd, args[0])
+			ctx, stop := interrupted(cmd.Context()) // nothing must be left of what it began
+			defer stop()
+			return flags.run(ctx, cmd, args[0])
 		},
 	}
 	set := cmd.Flags()
@@ -78,7 +81,7 @@ docs/operations.md says how to restore it, on another path or machine.`,
 	return cmd
 }
 
-func (f backupFlags) run(cmd *cobra.Command, to string) error {
+func (f backupFlags) run(ctx context.Context, cmd *cobra.Command, to string) error {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (f backupFlags) run(cmd *cobra.Command, to string) error {
 	options.Progress = func(bytes int64) { show(bytes, bytes) }
 	var report backup.Report
 	write := func(w io.Writer) (err error) {
-		report, err = backup.Write(cmd.Context(), w, options)
+		report, err = backup.Write(ctx, w, options)
 		return err
 	}
 	if to == "-" {

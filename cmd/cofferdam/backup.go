@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,8 @@ type backupMade struct {
 	Files     int      `json:"files"`
 	Templates []string `json:"templates"`
 	Snapshots []string `json:"snapshots"`
-	LeftOut   []string `json:"left_out"` // directories in the state directory
+	LeftOut   []string `json:"left_out"`  // directories in the state directory, and links out of it
+	NotWhole  []string `json:"not_whole"` // homes, each with why
 }
 
 // backupFlags are those of `backup`.
@@ -51,7 +53,8 @@ standard output.
 
 It leaves out what can be fetched or made again (the files of packages, the index of the
 log, engines' programs), and what runs: sandboxes, and the images of paused ones. With
---without it leaves out more. What it left out, it says.
+--without it leaves out more. What it left out, it says (with "-", on the standard error),
+and of which home it could not copy all.
 
 The archive has private keys and, with the homes, logins: it is for its owner alone (mode
 0600), and no file is replaced. It is refused in the state directory, and in a directory
@@ -60,13 +63,15 @@ that a sandbox could ever write to. Nothing is left of an archive that fails.
 docs/operations.md says how to restore it, on another path or machine.`,
 		Example: `  cofferdam backup /root/cofferdam.tar
   cofferdam backup --without templates,homes /var/backups
-  cofferdam backup - | zstd > /var/backups/cofferdam.tar.zst`,
+  (umask 077; cofferdam backup - | zstd > /var/backups/cofferdam.tar.zst)`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := onThisHost(cmd.Context(), "backup"); err != nil {
 				return err
 			}
-			return flags.run(cmd, args[0])
+			ctx, stop := interrupted(cmd.Context()) // nothing must be left of what it began
+			defer stop()
+			return flags.run(ctx, cmd, args[0])
 		},
 	}
 	set := cmd.Flags()
@@ -76,7 +81,7 @@ docs/operations.md says how to restore it, on another path or machine.`,
 	return cmd
 }
 
-func (f backupFlags) run(cmd *cobra.Command, to string) error {
+func (f backupFlags) run(ctx context.Context, cmd *cobra.Command, to string) error {
 	paths, err := config.DefaultPaths()
 	if err != nil {
 		return err
@@ -88,11 +93,15 @@ func (f backupFlags) run(cmd *cobra.Command, to string) error {
 	options.Progress = func(bytes int64) { show(bytes, bytes) }
 	var report backup.Report
 	write := func(w io.Writer) (err error) {
-		report, err = backup.Write(cmd.Context(), w, options)
+		report, err = backup.Write(ctx, w, options)
 		return err
 	}
 	if to == "-" {
-		return f.stream(cmd, write)
+		if err := f.stream(cmd, write); err != nil {
+			return err
+		}
+		line.Clear()
+		return madeOf("-", report).lacks(os.Stderr)
 	}
 	at, err := backupPlace(to, paths, time.Now())
 	if err != nil {
@@ -102,8 +111,11 @@ func (f backupFlags) run(cmd *cobra.Command, to string) error {
 		return unwrittenBackup(err, at.Name)
 	}
 	line.Clear()
-	made := backupMade{at.Name, report.Bytes, report.Files, orNone(report.Templates), orNone(report.Snapshots), report.LeftOut}
-	return made.tell(f.json)
+	return madeOf(at.Name, report).tell(f.json)
+}
+
+func madeOf(name string, r backup.Report) backupMade {
+	return backupMade{name, r.Bytes, r.Files, orNone(r.Templates), orNone(r.Snapshots), r.LeftOut, orNone(r.NotWhole)}
 }
 
 // stream writes an archive to the standard output, and nothing else.
@@ -185,9 +197,19 @@ func orNone(names []string) []string {
 // tell says what was made.
 func (b backupMade) tell(asJSON bool) error {
 	return write(b, asJSON, func(w io.Writer, m backupMade) error {
-		_, err := fmt.Fprintf(w, "%s: %s, %s; with %s and %s.\nIt has private keys: keep it where only you can read it.\nLeft out: %s\n",
+		_, err := fmt.Fprintf(w, "%s: %s, %s; with %s and %s.\nIt has private keys: keep it where only you can read it.\n",
 			ui.PrintableName(m.File), ui.Size(m.Bytes), ui.Plural(m.Files, "file", "files"),
-			ui.Plural(len(m.Templates), "template", "templates"), ui.Plural(len(m.Snapshots), "snapshot", "snapshots"), strings.Join(m.LeftOut, ", "))
-		return err
+			ui.Plural(len(m.Templates), "template", "templates"), ui.Plural(len(m.Snapshots), "snapshot", "snapshots"))
+		return errors.Join(err, m.lacks(w))
 	})
+}
+
+// lacks says what is not in the archive.
+func (b backupMade) lacks(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "Left out: %s\n", strings.Join(b.LeftOut, ", "))
+	for _, home := range b.NotWhole {
+		_, more := fmt.Fprintf(w, "Not whole: %s\n", ui.PrintableName(home))
+		err = errors.Join(err, more)
+	}
+	return err
 }

@@ -15,7 +15,7 @@ import (
 const (
 	mostUnqueued = 32 << 10 // bytes that are judged at once
 	judgedAtOnce = 2
-	mostQueued   = 64 // of each owner
+	mostQueued   = 64 // of each owner, and of one sandbox three quarters of them
 	judgingTime  = 20 * time.Second
 )
 
@@ -30,7 +30,7 @@ func (j *judgement) judge(ctx context.Context, t *tenant, size int, read func() 
 	if size > mostUnqueued {
 		_, leave, err := j.long.Take(turns.Within(ctx, t.run.payer(), t.run.Sandbox))
 		if errors.Is(err, turns.ErrCrowded) {
-			return policy.Decision{}, fault.Exhausted(time.Second, "%d long texts of the same owner wait already to be judged", mostQueued)
+			return policy.Decision{}, fault.Exhausted(time.Second, "too many long texts of the same sandbox or owner wait already to be judged")
 		}
 		if err != nil {
 			return policy.Decision{}, err

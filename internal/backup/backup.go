@@ -9,16 +9,17 @@
 //
 //  1. the databases, each as of one moment;
 //  2. policies, which tokens and snapshots name;
-//  3. templates, then snapshots, each a set: one that is removed meanwhile is left out;
+//  3. templates, then snapshots, and templates that came meanwhile, each a set: one that is removed
+//     meanwhile is left out;
 //  4. all else, file by file, with the policies that came meanwhile; the daemon replaces each of
-//     these whole;
+//     these whole; and homes, each as far as it can be read;
 //  5. the audit log, a set, up to its last whole record.
 //
 // So the log in an archive has every record that the rest knows of, and a daemon that is started
 // on it finds neither a log that was rolled back nor a token or a snapshot without its policy.
 //
-// Not guaranteed: that a home which a sandbox writes to meanwhile is of one moment. The holes of
-// images are written as zeros.
+// Not guaranteed: that a home which a sandbox writes to meanwhile is of one moment, or that all of it can be
+// copied; the report says of which home something lacks. The holes of files are written as zeros.
 package backup
 
 import (
@@ -64,8 +65,11 @@ type Report struct {
 	Files     int
 	Templates []string // generations, as NAME/GENERATION
 	Snapshots []string // ids
-	// LeftOut are the directories in the state directory of which it has nothing, sorted.
+	// LeftOut are the directories in the state directory of which it has nothing, and the links that lead
+	// out of that, sorted.
 	LeftOut []string
+	// NotWhole are the homes of which something is left out, each with why.
+	NotWhole []string
 }
 
 // Write writes an archive of the state directory. What it has is relative to that. The error
@@ -123,6 +127,7 @@ type writer struct {
 	options Options
 	out     []string        // directories of which the content is left out
 	seen    map[string]bool // paths that the archive has
+	home    *home           // the one that is being copied; nil: none is
 	read    int64           // bytes of files
 	report  Report
 }
@@ -145,7 +150,9 @@ func (b *writer) all(ctx context.Context) error {
 		func(ctx context.Context) error { return b.files(ctx, "policies") },
 		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) },
 		func(ctx context.Context) error { return b.sets(ctx, Snapshots, 1, &b.report.Snapshots) },
+		func(ctx context.Context) error { return b.sets(ctx, Templates, 2, &b.report.Templates) }, // those that came meanwhile, which a snapshot may need
 		func(ctx context.Context) error { return b.files(ctx, ".") },
+		b.homes,
 		b.log,
 		func(context.Context) error { return b.tar.Close() },
 	} {
@@ -156,48 +163,60 @@ func (b *writer) all(ctx context.Context) error {
 	return nil
 }
 
-// databases copies each database as it is at one moment, by way of a directory of its own.
-func (b *writer) databases(ctx context.Context) (err error) {
-	beside, err := os.MkdirTemp("", "cofferdam-backup-")
+// databases copies each database as it is at one moment.
+func (b *writer) databases(ctx context.Context) error {
+	copies, err := b.copies(ctx)
+	defer set{copies}.close()
 	if err != nil {
-		return fault.Wrap(fault.ErrUnavailable, err, "there is no place for the copies of the databases")
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
-	p := b.options.Paths
-	for _, db := range []string{p.Tokens(), p.Sandboxes(), p.Approvals()} {
-		name, err := filepath.Rel(p.State, db)
-		if err != nil {
+	for _, c := range copies {
+		if err := b.above(c.name); err != nil {
 			return err
 		}
-		if _, err := os.Lstat(db); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		at := filepath.Join(beside, filepath.Base(db))
-		if err := store.Copy(ctx, db, at); err != nil {
-			return err
-		}
-		if err := b.database(ctx, name, at); err != nil {
+		if err := b.file(ctx, c.name, c.file, -1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *writer) database(ctx context.Context, name, at string) error {
-	if err := b.above(name); err != nil {
-		return err
-	}
-	file, err := os.Open(filepath.Clean(at))
+// copies makes copies of the databases, which have no names any more: a pipe that breaks ends this program
+// while it writes. What it returns is to be closed, also with an error.
+func (b *writer) copies(ctx context.Context) (all []member, err error) {
+	beside, err := os.MkdirTemp("", "cofferdam-backup-")
 	if err != nil {
-		return err
+		return nil, fault.Wrap(fault.ErrUnavailable, err, "there is no place for the copies of the databases")
 	}
-	defer func() { _ = file.Close() }() // nothing was written to it
-	return b.file(ctx, name, file, -1)
+	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
+	p := b.options.Paths
+	for _, db := range []string{p.Tokens(), p.Sandboxes(), p.Approvals()} {
+		name, err := filepath.Rel(p.State, db)
+		if err != nil {
+			return all, err
+		}
+		if _, err := os.Lstat(db); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		at := filepath.Join(beside, filepath.Base(db))
+		if err := store.Copy(ctx, db, at); err != nil {
+			return all, err
+		}
+		file, err := os.Open(filepath.Clean(at))
+		if err != nil {
+			return all, err
+		}
+		all = append(all, member{name: name, file: file})
+	}
+	return all, nil
 }
 
 // isPassed tells whether something is not to be copied as it lies there: a database and what SQLite has
 // beside it, and what is being written.
 func (b *writer) isPassed(name string) bool {
+	if b.home != nil {
+		return false // names in it mean nothing here
+	}
 	base := path.Base(name)
 	if strings.HasPrefix(base, ".") && strings.Contains(base, ".new-") {
 		return true
@@ -206,6 +225,9 @@ func (b *writer) isPassed(name string) bool {
 		if strings.HasPrefix(filepath.Join(b.options.Paths.State, name), db) {
 			return true
 		}
+	}
+	if name == Homes {
+		return !slices.Contains(b.out, Homes)
 	}
 	return slices.Contains([]string{Templates, Snapshots, filepath.Base(b.options.Paths.Audit())}, name)
 }

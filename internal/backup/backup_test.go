@@ -138,6 +138,17 @@ func TestContents(t *testing.T) {
 		t.Error("the link to the snapshots is not restored")
 	}
 
+	elsewhere = filepath.Join(t.TempDir(), "homes")
+	must(t, os.Rename(i.paths.Homes(), elsewhere))
+	must(t, os.Symlink(elsewhere, i.paths.Homes()))
+	must(t, os.Rename(filepath.Join(i.paths.State, "ca"), elsewhere+"-ca"))
+	must(t, os.Symlink(elsewhere+"-ca", filepath.Join(i.paths.State, "ca")))
+	linked, err = backup.Write(t.Context(), io.Discard, backup.Options{Paths: i.paths})
+	must(t, err)
+	if !slices.Contains(linked.LeftOut, "homes") || !slices.Contains(linked.LeftOut, "ca") {
+		t.Errorf("homes and the CA lie elsewhere, and it does not say that they are left out: %v", linked.LeftOut)
+	}
+
 	without, err := backup.Write(t.Context(), io.Discard, backup.Options{Paths: i.paths, Without: backup.Parts()})
 	must(t, err)
 	if len(without.Templates)+len(without.Snapshots) != 0 || without.Bytes > 1<<20 || !slices.Contains(without.LeftOut, "homes") {
@@ -279,6 +290,45 @@ func check(t *testing.T, n int, archive io.Reader) {
 			t.Errorf("backup %d: %s is not whole", n, id)
 		}
 	}
+}
+
+// TestASnapshotHasItsTemplate: also one that is built and used while templates are copied, of which the older is copied
+// once, with the link to it.
+func TestASnapshotHasItsTemplate(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	done := false
+	var to bytes.Buffer
+	_, err := backup.Write(t.Context(), met{&to, func(written []byte) {
+		if done || !bytes.Contains(written, []byte("templates/debian/0123/template.json")) {
+			return
+		}
+		done = true
+		for _, dir := range []string{i.paths.Templates() + "/debian/4567", i.paths.Snapshots() + "/s1"} {
+			must(t, os.Mkdir(dir, 0o700))
+			must(t, os.WriteFile(dir+"/manifest.json", []byte("{}"), 0o600))
+		}
+	}}, backup.Options{Paths: i.paths})
+	must(t, err)
+	_, names := restored(t, &to)
+	for _, want := range []string{"snapshots/s1/manifest.json", "templates/debian/4567/manifest.json", "templates/debian/current"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is not in the archive", want)
+		}
+	}
+}
+
+// TestNoCopyOfADatabaseHasAName while anything is written, since a pipe that breaks ends the program.
+func TestNoCopyOfADatabaseHasAName(t *testing.T) {
+	i := newInstallation(t)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	_, err := backup.Write(t.Context(), met{io.Discard, func([]byte) {
+		if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+			t.Fatalf("while the archive is written there is %v, %v", left, err)
+		}
+	}}, backup.Options{Paths: i.paths})
+	must(t, err)
 }
 
 // full is a disk that is full after so many bytes.

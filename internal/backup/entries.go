@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,7 +41,7 @@ func (b *writer) files(ctx context.Context, at string) error {
 		case gone(err):
 			return nil
 		case err != nil:
-			return unread(name, err)
+			return b.unread(name, err)
 		case name == ".":
 			return nil
 		case b.isPassed(name):
@@ -67,8 +68,19 @@ func unread(name string, err error) error {
 	return fault.Wrap(fault.ErrUnavailable, err, "%s in the state directory can't be read", name)
 }
 
+// unread is nil of what is in a home, which is not whole then.
+func (b *writer) unread(name string, err error) error {
+	if b.home.lacks("has files that can't be read, which are left out") {
+		return nil
+	}
+	return unread(name, err)
+}
+
 func (b *writer) walked(at string, err error) error {
 	if bound, ok := errors.AsType[*treewalk.BoundError](err); ok {
+		if b.home.lacks(bound.Has + ", so that some are left out") {
+			return nil
+		}
 		return fault.Wrap(fault.ErrExhausted, bound, "%s in the state directory %s, so that it can't be backed up", at, bound.Has)
 	}
 	return err
@@ -81,13 +93,16 @@ func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		return nil
 	}
 	if err != nil {
-		return unread(name, err)
+		return b.unread(name, err)
+	}
+	if d.IsDir() != info.IsDir() {
+		return skip(d) // another thing has its name since: an entry must not be below a link
 	}
 	switch {
 	case info.IsDir():
 		return b.header(name, info, "", 0)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return b.link(name, info)
+		return b.pointing(name, info)
 	case !info.Mode().IsRegular():
 		return nil // a socket, or what an agent made
 	}
@@ -96,7 +111,7 @@ func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
 		return nil
 	}
 	if err != nil {
-		return unread(name, err)
+		return b.unread(name, err)
 	}
 	defer func() { _ = file.Close() }() // nothing was written to it
 	return b.file(ctx, name, file, -1)
@@ -121,6 +136,18 @@ func (b *writer) link(name string, info fs.FileInfo) error {
 	return b.header(name, info, to, 0)
 }
 
+// pointing copies a link as that, and tells if it leads out of the state directory, to what the archive lacks.
+func (b *writer) pointing(name string, info fs.FileInfo) error {
+	to, err := b.target(name)
+	if err != nil || to == "" {
+		return err
+	}
+	if b.home == nil && (path.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to))) {
+		b.out = append(b.out, name)
+	}
+	return b.header(name, info, to, 0)
+}
+
 // target is what a link says; "": it is none any more.
 func (b *writer) target(name string) (string, error) {
 	dir, err := b.state.Below(path.Dir(name), hostpath.Identity{})
@@ -128,7 +155,7 @@ func (b *writer) target(name string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", unread(name, err)
+		return "", b.unread(name, err)
 	}
 	defer dir.Close()
 	to := make([]byte, unix.PathMax)
@@ -137,7 +164,7 @@ func (b *writer) target(name string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", unread(name, err)
+		return "", b.unread(name, err)
 	}
 	return string(to[:n]), nil
 }
@@ -146,7 +173,13 @@ func (b *writer) target(name string) (string, error) {
 func (b *writer) file(ctx context.Context, name string, file *os.File, size int64) error {
 	info, err := file.Stat()
 	if err != nil {
-		return unread(name, err)
+		return b.unread(name, err)
+	}
+	if first := b.home.link(info); first != "" {
+		return b.header(name, info, first, 0)
+	}
+	if b.home.isHollow(file, info) {
+		return nil
 	}
 	if size < 0 {
 		size = info.Size()
@@ -155,7 +188,7 @@ func (b *writer) file(ctx context.Context, name string, file *os.File, size int6
 	if size <= mostHeld {
 		whole, err := io.ReadAll(from)
 		if err != nil {
-			return unread(name, err)
+			return b.unread(name, err)
 		}
 		size, from = int64(len(whole)), bytes.NewReader(whole)
 	}
@@ -163,6 +196,7 @@ func (b *writer) file(ctx context.Context, name string, file *os.File, size int6
 		return err
 	}
 	b.report.Files++
+	b.home.has(name, info)
 	return b.content(ctx, name, from, size)
 }
 
@@ -174,6 +208,10 @@ func (b *writer) content(ctx context.Context, name string, from io.Reader, size 
 			return err
 		}
 		n, err := io.ReadFull(from, chunk[:min(left, int64(len(chunk)))])
+		if err != nil && b.home.lacks("has files that became shorter, or could be read no more, while they were copied: zeros stand for the rest") {
+			clear(chunk[n:])
+			from, n, err = zeros{}, int(min(left, int64(len(chunk)))), nil
+		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fault.New(fault.ErrConflict, "%s in the state directory became shorter while it was copied; begin the backup again", name)
 		}
@@ -190,6 +228,14 @@ func (b *writer) content(ctx context.Context, name string, from io.Reader, size 
 		}
 	}
 	return nil
+}
+
+// zeros are as many as are read.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // above copies the directories that a path lies in.
@@ -225,6 +271,8 @@ func (b *writer) header(name string, info fs.FileInfo, to string, size int64) er
 	switch {
 	case info.IsDir():
 		h.Typeflag, h.Name = tar.TypeDir, strings.TrimSuffix(name, "/")+"/"
+	case info.Mode().IsRegular() && to != "":
+		h.Typeflag, h.Linkname = tar.TypeLink, to
 	case to != "":
 		h.Typeflag, h.Linkname = tar.TypeSymlink, to
 	}

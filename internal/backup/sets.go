@@ -143,8 +143,8 @@ func openOnce(ctx context.Context, state *hostpath.Path, at string, unwanted fun
 
 // sets copies each directory that lies so deep below a part as a set.
 func (b *writer) sets(ctx context.Context, part string, depth int, copied *[]string) error {
-	if slices.Contains(b.options.Without, part) {
-		return nil
+	if slices.Contains(b.out, part) {
+		return nil // it is not wanted, or a link
 	}
 	if to, err := b.target(part); err != nil || to != "" {
 		return errors.Join(err, b.elsewhere(part, to))
@@ -167,6 +167,9 @@ func (b *writer) sets(ctx context.Context, part string, depth int, copied *[]str
 	if err != nil && !gone(err) {
 		return b.walked(part, err)
 	}
+	has := func(name string) bool { return b.seen[name] }
+	found = slices.DeleteFunc(found, has)
+	links = slices.DeleteFunc(links, func(l member) bool { return has(l.name) })
 	for _, at := range found {
 		if err := b.set(ctx, at, copied); err != nil {
 			return err

@@ -176,6 +176,88 @@ func TestMembersOfAGuestTakeTurns(t *testing.T) {
 	})
 }
 
+// TestNobodyIsPassedForEver: who waits has a turn though others, of the same guest or guests themselves, ask again
+// and again, each for one at a time.
+func TestNobodyIsPassedForEver(t *testing.T) {
+	t.Parallel()
+	for name, as := range map[string]func(ctx context.Context, who string) context.Context{
+		"guests":  For,
+		"members": func(ctx context.Context, who string) context.Context { return Within(ctx, "owner", who) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := New(Limits{All: 1, Each: 1})
+				var got []string
+				turn := make(chan func())
+				ask := func(who string) {
+					go func() {
+						_, leave, err := s.Take(as(t.Context(), who))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						got = append(got, who) // one at a time has the turn
+						turn <- leave
+					}()
+					synctest.Wait()
+				}
+				for _, who := range []string{"many", "many", "one", "other"} {
+					ask(who)
+				}
+				(<-turn)()
+				synctest.Wait()
+				for range 6 {
+					again := got[len(got)-1]
+					(<-turn)()
+					synctest.Wait()
+					ask(again)
+				}
+				if !slices.Contains(got[1:], "many") {
+					t.Errorf("turns were given to %v, and many waits for ever", got)
+				}
+				for s.Held() > 0 {
+					(<-turn)()
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}
+
+// TestAMemberLeavesAPartOfTheLine: one sandbox of an owner that asks for more than there are places does not keep the
+// others of that owner out.
+func TestAMemberLeavesAPartOfTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Fair(2, 8))
+		ctx, cancel := context.WithCancel(t.Context())
+		crowded := map[string]int{}
+		var mu sync.Mutex
+		ask := func(member string) {
+			go func() {
+				if _, _, err := s.Take(Within(ctx, "owner", member)); errors.Is(err, ErrCrowded) {
+					mu.Lock()
+					defer mu.Unlock()
+					crowded[member]++
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 10 { // one has the turn
+			ask("many")
+		}
+		for range 3 {
+			ask("few")
+		}
+		if crowded["many"] != 3 || crowded["few"] != 1 {
+			t.Errorf("the line was full for %v", crowded)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // TestLines: a line has an end, and who leaves it leaves no hole.
 func TestLines(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,13 @@ type Limits struct {
 	// Sure are those that each guest may have, whatever the others have; Most is
 	// the end even of these. 0: none is sure.
 	Sure, Most int
-	// Line is how many may wait for one guest's turns; 0: as many as do.
+	// Line is how many may wait for one guest's turns, of which a quarter is out of any one member's reach; 0: as
+	// many as do.
 	Line int
 }
+
+// LineOfOne is how many may wait for one member of a guest.
+func (l Limits) LineOfOne() int { return l.Line - l.Line/4 }
 
 // Fair makes limits of so many turns, of which a quarter (at least one, if there are two)
 // is out of any one guest's reach. line bounds how many wait for one guest; 0: nothing does.
@@ -26,12 +30,12 @@ func Fair(all, line int) Limits {
 	return Limits{All: all, Each: max(all-(all+3)/4, 1), Line: line}
 }
 
-// ErrCrowded tells that as many wait for each guest of the party as may.
+// ErrCrowded tells that as many wait for each guest of the party, or for the member, as may.
 var ErrCrowded = errors.New("the line for a turn is full")
 
 // Shares give turns: next is the guest that has the fewest, among these the one that was
-// given one the longest ago, then who has waited for longest; and of a guest's members by the
-// same rule. So the many that one guest, or one member, waits for do not stand before another's few. Safe
+// given one the longest ago (or came, if it had none and waited for none since), then who has waited for longest; and of a guest's
+// members by the same rule. So the many that one guest, or one member, waits for do not stand before another's few. Safe
 // for concurrent use.
 type Shares struct {
 	limits Limits
@@ -39,7 +43,7 @@ type Shares struct {
 	mu    sync.Mutex // guards what follows
 	all   int
 	had   map[string]int    // by guest
-	given uint64            // how many turns there have been
+	given uint64            // twice the number of turns there have been
 	last  map[string]uint64 // which of them was a guest's last; forgotten with the guest
 	ones  map[one]*turn     // of members; forgotten with each
 	came  uint64            // how many have waited
@@ -61,6 +65,7 @@ type waiter struct {
 	guest  string
 	member string
 	came   uint64 // how many had come before
+	since  uint64 // stands for the last turn of who has had none, or is forgotten
 	given  chan struct{}
 }
 
@@ -162,7 +167,10 @@ func (s *Shares) Try(ctx context.Context) (guest string, release func(), ok bool
 func (s *Shares) join(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	full := func(guest string) bool { return s.limits.Line > 0 && s.waitFor(guest) >= s.limits.Line }
+	full := func(guest string) bool {
+		ofOne := w.member != "" && len(s.alone[guest][w.member]) >= s.limits.LineOfOne()
+		return s.limits.Line > 0 && (ofOne || s.waitFor(guest) >= s.limits.Line)
+	}
 	if !slices.ContainsFunc(w.guests(), func(guest string) bool { return !full(guest) }) {
 		return false
 	}
@@ -175,6 +183,7 @@ func (s *Shares) join(w *waiter) bool {
 func (s *Shares) add(w *waiter) {
 	w.came = s.came
 	s.came++
+	w.since = s.given - min(s.given, 1)
 	if w.party == nil {
 		if s.alone[w.guest] == nil {
 			s.alone[w.guest] = map[string][]*waiter{}
@@ -271,7 +280,7 @@ func (s *Shares) give() {
 			return
 		}
 		s.all++
-		s.given++
+		s.given += 2
 		s.had[guest]++
 		s.last[guest] = s.given
 		its := one{guest, w.member}
@@ -292,7 +301,7 @@ func (s *Shares) next() (first *waiter, guest string) {
 		return nil, ""
 	}
 	look := func(w *waiter, g string) {
-		if s.may(s.had[g]) && (first == nil || s.before(g, guest) || !s.before(guest, g) && w.came < first.came) {
+		if s.may(s.had[g]) && (first == nil || s.before(w, g, first, guest)) {
 			first, guest = w, g
 		}
 	}
@@ -311,12 +320,11 @@ func (s *Shares) next() (first *waiter, guest string) {
 func (s *Shares) firstOf(guest string, lines map[string][]*waiter) (first *waiter) {
 	var has turn
 	for member, line := range lines {
-		var its turn
+		its := turn{last: line[0].since}
 		if known := s.ones[one{guest, member}]; known != nil {
 			its = *known
 		}
-		order := cmp.Or(cmp.Compare(its.had, has.had), cmp.Compare(its.last, has.last))
-		if first == nil || order < 0 || order == 0 && line[0].came < first.came {
+		if first == nil || cmp.Or(cmp.Compare(its.had, has.had), cmp.Compare(its.last, has.last), cmp.Compare(line[0].came, first.came)) < 0 {
 			first, has = line[0], its
 		}
 	}
@@ -331,12 +339,18 @@ func length(lines map[string][]*waiter) (n int) {
 	return n
 }
 
-// before tells whether a turn is guest a's before it is guest b's. Needs mu.
-func (s *Shares) before(a, b string) bool {
-	if s.had[a] != s.had[b] {
-		return s.had[a] < s.had[b]
+// before tells whether a turn is guest a's, for whom v waits, before it is guest b's, for whom w does. Needs mu.
+func (s *Shares) before(v *waiter, a string, w *waiter, b string) bool {
+	return cmp.Or(cmp.Compare(s.had[a], s.had[b]), cmp.Compare(s.lastOf(v, a), s.lastOf(w, b)), cmp.Compare(v.came, w.came)) < 0
+}
+
+// lastOf is when a guest for whom w waits had its last turn. One that is forgotten has waited since it came, and not for
+// ever: it would go before those who are known because they wait, again and again. Needs mu.
+func (s *Shares) lastOf(w *waiter, guest string) uint64 {
+	if last, known := s.last[guest]; known {
+		return last
 	}
-	return s.last[a] < s.last[b]
+	return w.since
 }
 
 // may tells whether a guest that has so many turns may have another. Needs mu.

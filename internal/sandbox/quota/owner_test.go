@@ -23,7 +23,8 @@ func TestOneOwnerLeavesAPart(t *testing.T) {
 		"all of it":       {quota.Host{CPU: 8, OwnerPart: 1}, "t", 8, []string{"this host is full"}},
 		"not set":         {quota.Host{CPU: 8}, "t", 8, []string{"this host is full"}},
 		"the operator":    {quota.Host{CPU: 8, OwnerPart: 0.25}, "", 8, []string{"this host is full"}},
-		"less than one":   {quota.Host{CPU: 1, OwnerPart: 0.75}, "t", 0, []string{"0 CPU", "1 CPU", "0.75 CPU"}},
+		"less than one":   {quota.Host{CPU: 1, OwnerPart: 0.75}, "t", 0, []string{"the sandbox asks for 1 CPU, and overcommit.owner leaves one token 0.75 CPU"}},
+		"less memory":     {quota.Host{MemoryBytes: 1 << 30, OwnerPart: 0.75}, "t", 0, []string{"the sandbox asks for 1024 MiB of memory, and overcommit.owner leaves one token 768 MiB"}},
 		"nothing bounded": {quota.Host{OwnerPart: 0.1}, "t", 50, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,12 @@ func (b *Book) leavesPart(more Share) error {
 	has, _ := b.used(more.Token)
 	mostMemory, mostCPU := int64(b.host.OwnerPart*float64(b.host.MemoryBytes)), b.host.OwnerPart*b.host.CPU
 	const sorry = "the token's sandboxes are promised %s, with this one they would be %s, and overcommit.owner leaves one token %s of this host; end or pause one first"
+	const alone = "the sandbox asks for %s, and overcommit.owner leaves one token %s of this host"
 	switch {
+	case b.host.MemoryBytes > 0 && more.MemoryBytes > mostMemory:
+		return fault.Exhausted(0, alone, size(more.MemoryBytes, "memory"), size(mostMemory, "memory"))
+	case b.host.CPU > 0 && more.CPU > mostCPU+1e-9:
+		return fault.Exhausted(0, alone, cores(more.CPU), cores(mostCPU))
 	case b.host.MemoryBytes > 0 && has.MemoryBytes+more.MemoryBytes > mostMemory:
 		return fault.Exhausted(0, sorry, size(has.MemoryBytes, "memory"), size(has.MemoryBytes+more.MemoryBytes, "memory"), size(mostMemory, "memory"))
 	case b.host.CPU > 0 && has.CPU+more.CPU > mostCPU+1e-9: // sums of decimal fractions

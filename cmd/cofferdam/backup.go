@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,7 +72,11 @@ docs/operations.md says how to restore it, on another path or machine.`,
 			}
 			ctx, stop := interrupted(cmd.Context()) // nothing must be left of what it began
 			defer stop()
-			return flags.run(ctx, cmd, args[0])
+			err := flags.run(ctx, cmd, args[0])
+			if err != nil && ctx.Err() != nil {
+				return &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the backup was given up, and no archive is there")}
+			}
+			return err
 		},
 	}
 	set := cmd.Flags()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,5 +49,29 @@ func TestAnArchiveIsPutWhereOnlyItsOwnerReaches(t *testing.T) {
 	fine(t, os.Mkdir(paths.Written(), 0o700)) // it can't be read
 	if _, err := backupPlace(filepath.Join(mine, "b.tar"), paths, at); !errors.Is(err, fault.ErrForbidden) {
 		t.Errorf("where sandboxes could write is not known: %v", err)
+	}
+}
+
+// TestABackupThatIsGivenUpLeavesNothing: neither its file, nor one by a hidden name, and its code is an interrupt's.
+func TestABackupThatIsGivenUpLeavesNothing(t *testing.T) {
+	_, mine, _ := grounds(t)
+	for _, given := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		want := 0
+		if given {
+			cancel()
+			want = exitSignalBase + int(syscall.SIGINT)
+		}
+		to := filepath.Join(mine, "b.tar")
+		if code := execute(ctx, []string{"backup", to}); code != want {
+			t.Errorf("given up: %t: exit code %d, want %d", given, code, want)
+		}
+		cancel()
+		left, err := os.ReadDir(mine)
+		fine(t, err)
+		if given == (len(left) > 0) {
+			t.Errorf("given up: %t: there are %v", given, left)
+		}
+		fine(t, os.RemoveAll(to))
 	}
 }

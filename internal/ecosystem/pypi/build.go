@@ -15,8 +15,8 @@ import (
 
 // Bounds of what is kept of a source distribution to tell what its build runs.
 const (
-	maxProjectFile = 1 << 20 // bytes of a pyproject.toml
-	maxCodeFiles   = 24      // of which lines are looked at
+	maxProjectFile = 64 << 10 // bytes of a pyproject.toml: its reader looks through all keys for each of them
+	maxCodeFiles   = 24       // of which lines are looked at
 )
 
 // The files at the top by which a distribution is built.
@@ -44,20 +44,44 @@ type project struct {
 	paths    []string // backend-path: folders of the distribution itself, in which the backend is
 }
 
-// readProject reads one. What can't be read is not taken for empty.
+// readProject reads one. What can't be read is not taken for empty, and a key in other letters is another key, as it
+// is for who builds: for a struct of Go's, the library takes both for one.
 func readProject(text []byte) project {
-	var document struct {
-		BuildSystem struct {
-			Backend  string   `toml:"build-backend"`
-			Requires []string `toml:"requires"`
-			Paths    []string `toml:"backend-path"`
-		} `toml:"build-system"`
-	}
+	var document map[string]any
 	if len(text) > maxProjectFile || toml.Unmarshal(text, &document) != nil {
 		return project{unread: true}
 	}
-	system := document.BuildSystem
-	return project{backend: system.Backend, requires: system.Requires, paths: system.Paths}
+	table, there := document["build-system"]
+	if !there {
+		return project{}
+	}
+	system, isTable := table.(map[string]any)
+	backend, isText := textOf(system["build-backend"])
+	requires, areTexts := textsOf(system["requires"])
+	paths, arePaths := textsOf(system["backend-path"])
+	if !isTable || !isText || !areTexts || !arePaths {
+		return project{unread: true}
+	}
+	return project{backend: backend, requires: requires, paths: paths}
+}
+
+// textOf is a value that is a text or is not there.
+func textOf(value any) (text string, is bool) {
+	text, is = value.(string)
+	return text, is || value == nil
+}
+
+// textsOf is a value that is a list of texts or is not there.
+func textsOf(value any) (texts []string, are bool) {
+	list, is := value.([]any)
+	for _, v := range list {
+		text, is := v.(string)
+		if !is {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, is || value == nil
 }
 
 // inTree tells a file of the backend that the distribution brings itself.

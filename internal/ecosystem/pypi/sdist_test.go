@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
@@ -72,6 +73,21 @@ func inspectFoo(t *testing.T, ending string, more ...string) ecosystem.Inspectio
 	return found
 }
 
+// TestALongProjectFile: its keys would be looked through for each of them, which takes the gateway half a minute for a
+// megabyte of them. It is not read, and that is told.
+func TestALongProjectFile(t *testing.T) {
+	t.Parallel()
+	var keys strings.Builder
+	for i := 0; keys.Len() < 1<<20-20; i++ {
+		fmt.Fprintf(&keys, "%x=1\n", i)
+	}
+	began := time.Now()
+	in := inspectFoo(t, ".tar.gz", "pyproject.toml", keys.String()).Inside
+	if took := time.Since(began); took > 5*time.Second || len(in.Builds) != 1 || !strings.Contains(in.Builds[0], "can't be read") {
+		t.Errorf("%q, after %s", in.Builds, took)
+	}
+}
+
 // TestWhatBuildingRuns: a source distribution is told with the programs that run where it is built, the
 // lines of them to read, and the code that is compiled.
 func TestWhatBuildingRuns(t *testing.T) {
@@ -84,6 +100,11 @@ func TestWhatBuildingRuns(t *testing.T) {
 		"a backend":         {[]string{"pyproject.toml", "[build-system]\nrequires = ['flit_core >=3']\nbuild-backend = 'flit_core.buildapi'\n"}, "build backend: flit_core.buildapi|requires to build: flit_core >=3", "", ""},
 		"neither":           {nil, "build backend: setuptools, since it names none", "", ""},
 		"no TOML":           {[]string{"pyproject.toml", "[build-system\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
+		"keys in other letters": {
+			[]string{"own.py", "", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n[Build-System]\nbuild-backend = 'setuptools.build_meta'\nbackend-path = []\n"},
+			"build backend: own, A PROGRAM THAT IT BRINGS ITSELF, in backend-path .|own.py (0 bytes), of its own build backend", "", "",
+		},
+		"no list of paths":  {[]string{"pyproject.toml", "[build-system]\nbackend-path = '.'\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
 		"a linked project":  {[]string{"x.toml", "", "pyproject.toml", "-> x.toml"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
 		"a linked setup.py": {[]string{"x.py", "", "setup.py", "-> x.py"}, "setup.py (0 bytes), which is a program|build backend: setuptools, since it names none", "setup.py is a link to x.py, which was not looked at", ""},
 		"what it imports":   {[]string{"helper.py", "import subprocess\n", "setup.py", "import helper\n"}, "setup.py (14 bytes), which is a program|build backend: setuptools, since it names none", "helper.py:1 runs programs: import subprocess", ""},

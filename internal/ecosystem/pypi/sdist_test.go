@@ -96,10 +96,10 @@ func TestWhatBuildingRuns(t *testing.T) {
 		files                    []string
 		builds, suspect, sources string
 	}{
-		"a setup.py":        {[]string{"setup.py", "import os\nos.system('make')\n"}, "setup.py (28 bytes), which is a program|build backend: setuptools, since it names none", "setup.py:2 runs programs: os.system('make')", ""},
-		"a backend":         {[]string{"pyproject.toml", "[build-system]\nrequires = ['flit_core >=3']\nbuild-backend = 'flit_core.buildapi'\n"}, "build backend: flit_core.buildapi|requires to build: flit_core >=3", "", ""},
-		"neither":           {nil, "build backend: setuptools, since it names none", "", ""},
-		"no TOML":           {[]string{"pyproject.toml", "[build-system\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
+		"a setup.py": {[]string{"setup.py", "import os\nos.system('make')\n"}, "setup.py (28 bytes), which is a program|build backend: setuptools, since it names none", "setup.py:2 runs programs: os.system('make')", ""},
+		"a backend":  {[]string{"pyproject.toml", "[build-system]\nrequires = ['flit_core >=3']\nbuild-backend = 'flit_core.buildapi'\n"}, "build backend: flit_core.buildapi|requires to build: flit_core >=3", "", ""},
+		"neither":    {nil, "build backend: setuptools, since it names none", "", ""},
+		"no TOML":    {[]string{"pyproject.toml", "[build-system\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
 		"keys in other letters": {
 			[]string{"own.py", "", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n[Build-System]\nbuild-backend = 'setuptools.build_meta'\nbackend-path = []\n"},
 			"build backend: own, A PROGRAM THAT IT BRINGS ITSELF, in backend-path .|own.py (0 bytes), of its own build backend", "", "",
@@ -138,7 +138,7 @@ func TestWhatASourceDistributionSays(t *testing.T) {
 	for _, ending := range []string{".tar.gz", ".zip"} {
 		found := inspectFoo(t, ending, "foo.egg-info/PKG-INFO", strings.ReplaceAll(fooInfo, "Ann", "Eve"), "foo/data", "\x7fELF and more", "LICENSE", "ask me")
 		said := found.Said
-		if said.Maintainer != "Ann" || said.Summary != "does things" || said.Homepage != "https://foo.example" || said.License != "MIT" {
+		if said.Maintainer != "Ann" || said.Summary != "does things" || said.Homepage != "https://foo.example" || said.License != "MIT by its classifiers, not recognised in LICENSE" {
 			t.Errorf("%s: %+v", ending, said)
 		}
 		if fmt.Sprint(found.Inside.Native) != "[foo/data]" || found.Inside.Files != 4 {

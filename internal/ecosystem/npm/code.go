@@ -39,7 +39,11 @@ func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection)
 	for _, script := range scriptsIn(p.packageJSON) {
 		name, command, _ := strings.Cut(script, ": ")
 		found.Inside.AddSuspect(code.Lines(name, []byte(command))...)
-		for _, f := range p.named(command) {
+		files := p.named(command)
+		if len(files) == maxCodeFiles {
+			found.Inside.AddSuspect(name + " names more files than are looked at")
+		}
+		for _, f := range files {
 			named[f] = true
 		}
 	}

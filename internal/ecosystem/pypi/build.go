@@ -33,10 +33,16 @@ func (Protocol) Starts(name string) string {
 	switch base := path.Base(name); {
 	case name == setupFile, name == projectFile, name == "setup.cfg", name == "meson.build", name == "CMakeLists.txt", base == "build.rs":
 		return "when it is built"
-	case !strings.Contains(name, "/") && startsWith(name):
+	case startsWith(first(strings.TrimPrefix(strings.TrimPrefix(name, "data/purelib/"), "data/platlib/"))):
 		return "at each start of Python"
 	}
 	return ""
+}
+
+// first is the first name of a path.
+func first(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return top
 }
 
 // project is what a pyproject.toml says of the build.
@@ -47,7 +53,7 @@ type project struct {
 	paths    []string // backend-path: folders of the distribution itself, in which the backend is
 }
 
-// readProject reads one. What can't be read is not taken for empty, and a key in other letters is another key, as it
+// readProject reads one. One that can't be read is not taken for empty, and a key in other letters is another key, as it
 // is for who builds: for a struct of Go's, the library takes both for one.
 func readProject(text []byte) project {
 	var document map[string]any

@@ -13,8 +13,8 @@ import (
 )
 
 // TestCommandsThatShowPrintsAreTaken: whoever enters a command that "approvals show" prints is not refused, whether the
-// run goes on or has ended, for a release, a tree, a host, a push and a call. What can't be approved
-// yet has no command for it. Either way the request can be denied.
+// run goes on or has ended, for a release, a tree, a host, a push and a call. For a request that can't be
+// approved yet there is none. Either way the request can be denied.
 func TestCommandsThatShowPrintsAreTaken(t *testing.T) {
 	t.Parallel()
 	unbound := askShown("unbound", evidence.Evidence{})

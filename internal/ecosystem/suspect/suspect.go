@@ -70,8 +70,8 @@ type found struct {
 type Reader struct{ read int }
 
 // Lines are the lines to read of a text, the worst first, each as "FILE:LINE DOES THIS: TEXT", at most
-// eight and how many there are besides. file and the text are the publisher's. What is not looked at,
-// since there is too much, is told as well.
+// eight and how many there are besides. file and the text are the publisher's. They tell as well how
+// much was not looked at, since there is too much.
 func (r *Reader) Lines(file string, text []byte) (out []string) {
 	file = masking.Cut(strings.ToValidUTF8(file, "\ufffd"), maxQuote)
 	looked := text[:max(0, min(len(text), MaxText, maxAll-r.read))]

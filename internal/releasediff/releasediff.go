@@ -206,7 +206,7 @@ func within(r Release, name string) string {
 			}
 		}
 		return name
-	case r.Ecosystem == pkgref.Go:
+	case r.Ecosystem.Traits().NamesArePaths: // the folders above are those of its name, with its version behind
 		_, versioned, _ := strings.Cut(name, "@")
 		_, rest, below = strings.Cut(versioned, "/")
 	}

@@ -135,7 +135,8 @@ func TestWhatBuildingRuns(t *testing.T) {
 		"code to compile": {[]string{"foo/a.c", "int x;", "foo/b.c", "int y;", "foo/c.pyx", "", "rust/Cargo.toml", ""}, "build backend: setuptools, since it names none", "", ".c: 2 files, such as foo/a.c|.pyx: 1 file, such as foo/c.pyx|Cargo.toml: 1 file, such as rust/Cargo.toml"},
 	} {
 		in := inspectFoo(t, ".tar.gz", c.files...).Inside
-		if got := strings.Join(in.Builds, "|"); got != c.builds && !(strings.HasSuffix(c.builds, ": ") && strings.HasPrefix(got, c.builds)) {
+		begins := strings.HasSuffix(c.builds, ": ")
+		if got := strings.Join(in.Builds, "|"); got != c.builds && (!begins || !strings.HasPrefix(got, c.builds)) {
 			t.Errorf("%s: builds %q, want %q", name, got, c.builds)
 		}
 		if got := strings.Join(in.Suspect, "|"); got != c.suspect {

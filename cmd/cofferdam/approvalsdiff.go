@@ -30,7 +30,7 @@ first that run by themselves as far as their names tell. With PATH it shows how 
 differs or, where there is nothing to compare with, all that is in it.
 
 The files are those that the gateway has verified and keeps; nothing is fetched, and nothing
-of them runs. What is binary is named and not shown. Of a text of more than 1 MiB the beginning
+of them runs. Binary files are named and not shown. Of a text of more than 1 MiB the beginning
 is compared, and of more than 2,000 files the first are listed. Their publishers wrote the text in
 it; characters that a terminal would take for instructions are shown as escapes.`,
 		Example: "  cofferdam approvals diff ap-k3m7qx\n  cofferdam approvals diff ap-k3m7qx setup.py",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 // TestCommandsThatShowPrintsAreTaken: whoever enters a command that "approvals show" prints is not refused, whether the
-// run goes on or has ended, for a release, a tree, a host, a push and a call. What can't be approved
-// yet has no command for it. Either way the request can be denied.
+// run goes on or has ended, for a release, a tree, a host, a push and a call. For a request that can't be
+// approved yet there is none. Either way the request can be denied.
 func TestCommandsThatShowPrintsAreTaken(t *testing.T) {
 	t.Parallel()
 	unbound := askShown("unbound", evidence.Evidence{})
@@ -38,6 +39,30 @@ func TestCommandsThatShowPrintsAreTaken(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWhatWasNotLookedAtIsNotAbsent: of a file that was looked into before lines of code were, nothing is said of
+// lines; and where a request has more files than one, it is said that not all of them may have been looked into.
+func TestWhatWasNotLookedAtIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	show := func(read, files int) string {
+		ask := askShown("foo", evidence.Evidence{Inside: &evidence.Inside{Files: 1, Read: read}})
+		ask.Files[0].Kind = "sdist"
+		for i := 1; i < files; i++ {
+			ask.Files = append(ask.Files, approval.File{Name: fmt.Sprint("other-", i), Kind: "wheel", Digests: []string{"sha256:" + strings.Repeat("c", 64)}})
+		}
+		return shownOf(t, newShownQueue(t), "a release", ask)
+	}
+	const line, several = "no line that plainly sends, starts or hides something in 1 text looked at", "whether each of its 2 files was looked into"
+	if text := show(1, 1); !strings.Contains(text, line) || strings.Contains(text, several) {
+		t.Error(text)
+	}
+	if text := show(0, 1); strings.Contains(text, "no line") {
+		t.Error(text)
+	}
+	if text := show(1, 2); !strings.Contains(text, several) {
+		t.Error(text)
 	}
 }
 

@@ -58,12 +58,16 @@ func showAbsent(s *ui.Sheet, r approval.Request) {
 		s.Line("NOT CHECKED", "%s", "what is inside: no file of it was looked into yet")
 		return
 	}
+	if n := len(r.Files); n > 1 {
+		s.Line("NOT CHECKED", "whether each of its %d files was looked into: what is said here is of those that were", n)
+	}
 	var absent []string
 	if !built && runsAtInstallation(r) == "" {
 		absent = append(absent, "nothing that runs when it is installed")
 	}
-	if runs := built || runsAtInstallation(r) != ""; runs && e.Count("inside.suspect") == 0 {
-		absent = append(absent, "no line of what runs that plainly sends, starts or hides something")
+	if runs := built || runsAtInstallation(r) != ""; runs && e.Count("inside.suspect") == 0 && e.Inside.Read > 0 {
+		absent = append(absent, "no line that plainly sends, starts or hides something in "+
+			ui.Plural(e.Inside.Read, "text", "texts")+" looked at (what those load was not)")
 	}
 	if e.Count("inside.starts") == 0 && !built && slices.ContainsFunc(r.Files, isWheel) { // what a build makes is not known
 		absent = append(absent, "nothing that runs at each start")

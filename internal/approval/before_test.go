@@ -31,15 +31,17 @@ func TestWhatIsNewInside(t *testing.T) {
 		}
 		return r
 	}
-	first := ask("1.0", evidence.Inside{Suspect: []string{"setup.py:3 runs programs: make"}, Starts: []string{"a.pth"}, Native: []string{"a.so"}})
+	first := ask("1.0", evidence.Inside{Builds: []string{"setup.py (1 bytes), which is a program", "build backend: setuptools, since it names none"}, Suspect: []string{"setup.py:3 runs programs: make"}, Starts: []string{"a.pth"}, Native: []string{"a.so"}})
 	if _, err := q.Answer(t.Context(), "bob", approval.Verdict{IDs: []string{first.AnswerID}, State: approval.Approved}); err != nil {
 		t.Fatal(err)
 	}
 	next := ask("1.1", evidence.Inside{
 		Suspect: []string{"setup.py:1 uses the network: curl", "setup.py:9 runs programs: make"}, Starts: []string{"a.pth", "b.pth"}, Native: []string{"a.so", "b.so"},
+		Builds: []string{"setup.py (2 bytes), which is a program", "A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path ."},
 	})
 	want := []string{
 		"has a line to read that it did not have before: setup.py:1 uses the network: curl",
+		"is built by something that it was not before: A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path .",
 		"runs something at each start that it did not before: b.pth", "has machine code that it did not have before: b.so",
 	}
 	if diff := cmp.Diff(want, next.Evidence.Changes); diff != "" {

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -92,27 +93,33 @@ func newInside(was, now *evidence.Inside) (changes []string) {
 	if was == nil || now == nil {
 		return nil
 	}
-	known := map[string]bool{}
-	for _, line := range was.Suspect {
-		known[withoutPlace(line)] = true
-	}
-	for _, line := range now.Suspect {
-		if !known[withoutPlace(line)] {
-			changes = append(changes, "has a line to read that it did not have before: "+line)
+	same := func(name string) string { return name }
+	withoutSizes := func(what string) string { return sizes.ReplaceAllString(what, "") }
+	for _, l := range []struct {
+		says     string
+		was, now []string
+		core     func(string) string // of an entry, by which it is the same one
+	}{
+		{"has a line to read that it did not have before: ", was.Suspect, now.Suspect, withoutPlace},
+		{"is built by something that it was not before: ", was.Builds, now.Builds, withoutSizes},
+		{"runs something at each start that it did not before: ", was.Starts, now.Starts, same},
+		{"has machine code that it did not have before: ", was.Native, now.Native, same},
+	} {
+		known := map[string]bool{}
+		for _, entry := range l.was {
+			known[l.core(entry)] = true
 		}
-	}
-	for _, name := range now.Starts {
-		if !slices.Contains(was.Starts, name) {
-			changes = append(changes, "runs something at each start that it did not before: "+name)
-		}
-	}
-	for _, name := range now.Native {
-		if !slices.Contains(was.Native, name) {
-			changes = append(changes, "has machine code that it did not have before: "+name)
+		for _, entry := range l.now {
+			if !known[l.core(entry)] {
+				changes = append(changes, l.says+entry)
+			}
 		}
 	}
 	return changes
 }
+
+// sizes are those of the programs that build a release, which change with each of them.
+var sizes = regexp.MustCompile(` \(\d+ bytes\)`)
 
 // withoutPlace is a line to read without its file's and its own number, which change with each release.
 func withoutPlace(line string) string {

@@ -91,11 +91,20 @@ func (l limited) explain(err error) error {
 	if l.group == nil {
 		return err
 	}
-	switch now := l.group.Counters(); {
+	return l.met(l.group.Counters(), err)
+}
+
+// met is explain with the group's counters as they are now.
+func (l limited) met(now cgroup.Met, err error) error {
+	key := l.name
+	if key == "reader" { // its limits are the gateway's
+		key = "gateway"
+	}
+	switch {
 	case now.OOMKills > l.before.OOMKills:
-		return fault.Wrap(fault.ErrUnavailable, err, "the %s reached its limit of memory, processes.%s.memory (%d bytes), and was ended", l.name, l.name, l.limits.MemoryBytes)
+		return fault.Wrap(fault.ErrUnavailable, err, "the %s reached its limit of memory, processes.%s.memory (%d bytes), and was ended", l.name, key, l.limits.MemoryBytes)
 	case now.PidsRefused > l.before.PidsRefused:
-		return fault.Wrap(fault.ErrUnavailable, err, "the %s reached its limit of tasks, processes.%s.tasks (%d), and ended", l.name, l.name, l.limits.Pids)
+		return fault.Wrap(fault.ErrUnavailable, err, "the %s reached its limit of tasks, processes.%s.tasks (%d), and ended", l.name, key, l.limits.Pids)
 	}
 	return err
 }

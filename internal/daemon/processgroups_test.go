@@ -36,3 +36,16 @@ func TestWithoutGroups(t *testing.T) {
 		t.Errorf("it says more: %s", said.String())
 	}
 }
+
+// TestALimitIsNamedAsItIsSet: whoever reads which limit was met finds that key in the configuration.
+func TestALimitIsNamedAsItIsSet(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{"gateway": "gateway", "keeper": "keeper", "reader": "gateway"} {
+		in := limited{name: name}
+		for end, now := range map[string]cgroup.Met{".memory (": {OOMKills: 1}, ".tasks (": {PidsRefused: 1}} {
+			if got := in.met(now, errors.New("ended")); !strings.Contains(got.Error(), "the "+name+" reached") || !strings.Contains(got.Error(), " processes."+key+end) {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+}

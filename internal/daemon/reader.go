@@ -214,13 +214,13 @@ func RunReader(boot io.Reader, log *slog.Logger) error {
 }
 
 func lookInto(b readerDocument, after, before *os.File) (readerAnswer, error) {
-	is, err := keptFile(b.After, after)
+	is, err := keptFile(b.Ecosystem, b.After, after)
 	if err != nil {
 		return readerAnswer{}, err
 	}
 	var was *releasediff.Release
 	if before != nil {
-		kept, err := keptFile(b.Before, before)
+		kept, err := keptFile(b.Ecosystem, b.Before, before)
 		if err != nil {
 			return readerAnswer{}, err
 		}
@@ -236,7 +236,7 @@ func lookInto(b readerDocument, after, before *os.File) (readerAnswer, error) {
 }
 
 // keptFile is a file whose bytes are those that were asked about.
-func keptFile(k httpapi.KeptRelease, f *os.File) (releasediff.Release, error) {
+func keptFile(of pkgref.Ecosystem, k httpapi.KeptRelease, f *os.File) (releasediff.Release, error) {
 	h := sha256.New()
 	size, err := io.Copy(h, f)
 	if err != nil {
@@ -245,5 +245,5 @@ func keptFile(k httpapi.KeptRelease, f *os.File) (releasediff.Release, error) {
 	if hex.EncodeToString(h.Sum(nil)) != k.SHA256 {
 		return releasediff.Release{}, fault.Invalid("what the cache has as %s is not the file that was asked about: its sha256 is another", k.Name)
 	}
-	return releasediff.Release{Name: k.Name, Content: io.NewSectionReader(f, 0, size)}, nil
+	return releasediff.Release{Ecosystem: of, Name: k.Name, Content: io.NewSectionReader(f, 0, size)}, nil
 }

@@ -30,6 +30,8 @@ type Inside struct {
 	// Suspect are lines to read of the code that runs when it is installed, as package suspect
 	// tells them, the worst of each file first.
 	Suspect []string `json:"suspect,omitempty"`
+	// Read counts the texts of that code that were looked at for such lines; 0: nothing is known of it.
+	Read int `json:"read,omitempty"`
 	// Sources are files of code that is compiled, by kind: ".pyx: 2 files, such as a.pyx".
 	Sources []string `json:"sources,omitempty"`
 	// Paths are those of its files, and Files how many there are, which may be more.
@@ -67,9 +69,18 @@ func (in *Inside) AddStart(name string) { add(&in.Starts, name) }
 // AddBuild is AddModule for what runs where it is built.
 func (in *Inside) AddBuild(text string) { add(&in.Builds, text) }
 
-// AddSuspect takes lines as package suspect tells them.
+// moreSuspect is in the place of the lines for which there was no room.
+const moreSuspect = "there are more lines to read than are told"
+
+// AddSuspect takes the lines of one text that was looked at, as package suspect tells them. That
+// there was no room for all is the last one.
 func (in *Inside) AddSuspect(lines ...string) {
-	in.Suspect = append(in.Suspect, lines[:max(0, min(len(lines), maxInside-len(in.Suspect)))]...)
+	in.Read++
+	room := max(0, maxInside-1-len(in.Suspect))
+	in.Suspect = append(in.Suspect, lines[:min(len(lines), room)]...)
+	if len(lines) > room && len(in.Suspect) < maxInside {
+		in.Suspect = append(in.Suspect, moreSuspect)
+	}
 }
 
 // Sources counts files of code that is compiled, by kind. The zero value is empty.

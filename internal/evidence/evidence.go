@@ -95,6 +95,7 @@ type Inside struct {
 	Builds  []string `json:"builds,omitempty"`
 	Suspect []string `json:"suspect,omitempty"`
 	Sources []string `json:"sources,omitempty"`
+	Read    int      `json:"read,omitempty"` // texts of that code that were looked at for such lines; 0: it is not known
 }
 
 // Count is how many entries of a list are known of at least: those that are here, and those

@@ -59,7 +59,7 @@ func WithInside(e evidence.Evidence, scripts, findings []string, in *ecosystem.I
 	if in != nil {
 		e.Inside = &evidence.Inside{
 			Modules: in.Modules, EntryPoints: in.EntryPoints, Starts: in.Starts, Native: in.Native, Files: in.Files,
-			Builds: in.Builds, Suspect: in.Suspect, Sources: in.Sources,
+			Builds: in.Builds, Suspect: in.Suspect, Sources: in.Sources, Read: in.Read,
 		}
 	}
 	return e

@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/linediff"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Bounds of what is told.
@@ -31,8 +32,9 @@ const (
 
 // Release is one file of a release.
 type Release struct {
-	Name    string // as its index has it
-	Content ecosystem.Content
+	Ecosystem pkgref.Ecosystem
+	Name      string // as its index has it
+	Content   ecosystem.Content
 }
 
 // Change is a file that is not the same in both.
@@ -71,8 +73,9 @@ func List(before *Release, after Release, known Known) (Listing, error) {
 		}
 	}
 	var l Listing
+	named := known.named()
 	add := func(name string, wasSize, isSize int64, native bool) {
-		l.Changes = append(l.Changes, Change{Path: name, Was: wasSize, Is: isSize, Runs: known.runs(name), Native: native})
+		l.Changes = append(l.Changes, Change{Path: name, Was: wasSize, Is: isSize, Runs: known.runs(name, named), Native: native})
 	}
 	for name, m := range now {
 		old, there := was[name]
@@ -112,20 +115,29 @@ type Known struct {
 	Scripts []string          // the commands that run when it is installed
 }
 
+// named are the words of the scripts that may be a file's path, as the shell and node find it: looked through
+// once, since a publisher may have many scripts, and many files.
+func (k Known) named() map[string]bool {
+	words := map[string]bool{}
+	for _, script := range k.Scripts {
+		for word := range strings.FieldsFuncSeq(script, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=,", r) }) {
+			words[strings.TrimPrefix(path.Clean("/"+word), "/")] = true
+		}
+	}
+	delete(words, "")
+	return words
+}
+
 // runs says when a file runs by itself, as far as its name tells.
-func (k Known) runs(name string) string {
+func (k Known) runs(name string, named map[string]bool) string {
 	if k.Starter != nil {
 		if when := k.Starter.Starts(name); when != "" {
 			return when
 		}
 	}
-	for _, script := range k.Scripts {
-		for _, word := range strings.FieldsFunc(script, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=,", r) }) {
-			word = strings.TrimPrefix(path.Clean("/"+word), "/")
-			if word != "" && (word == name || word == strings.TrimSuffix(name, path.Ext(name)) || path.Join(word, "index.js") == name) {
-				return "when it is installed"
-			}
-		}
+	folder, isIndex := strings.CutSuffix(name, "/index.js")
+	if named[name] || named[strings.TrimSuffix(name, path.Ext(name))] || isIndex && named[folder] {
+		return "when it is installed"
 	}
 	return ""
 }
@@ -155,13 +167,18 @@ func members(r Release) (map[string]member, error) {
 	return found, err
 }
 
-// visit visits the files of a release.
+// visit visits the files of a release. A link is one with a text of ours: a file that became a link is no file that is
+// gone.
 func visit(r Release, visit func(name string, m archive.Member, content io.Reader) error) error {
 	each := func(m archive.Member, content io.Reader) error {
-		if !m.Mode.IsRegular() || m.Link != "" {
+		if m.Mode.IsDir() {
 			return nil
 		}
-		return visit(within(r.Name, m.Path), m, content)
+		if m.Link != "" {
+			text := "This is a link to " + m.Link + "\n"
+			m.Size, content = int64(len(text)), strings.NewReader(text)
+		}
+		return visit(within(r, m.Path), m, content)
 	}
 	name := strings.ToLower(r.Name)
 	switch {
@@ -177,24 +194,23 @@ func visit(r Release, visit func(name string, m archive.Member, content io.Reade
 	return fault.Invalid("%s is no archive that is looked into here", ecosystem.Line(r.Name))
 }
 
-// within is a member's path within its release: a wheel has folders with its version in their
-// names, and all else lies below one folder (of a Go module, below its path and version).
-func within(file, name string) string {
-	if strings.HasSuffix(strings.ToLower(file), ".whl") {
-		top, rest, below := strings.Cut(name, "/")
+// within is a member's path within its release: a wheel has folders with its version in their names, a Go module
+// lies below its path and version, and all else below one folder.
+func within(r Release, name string) string {
+	top, rest, below := strings.Cut(name, "/")
+	switch {
+	case strings.HasSuffix(strings.ToLower(r.Name), ".whl"):
 		for _, end := range []string{".dist-info", ".data"} {
 			if below && strings.HasSuffix(top, end) {
 				return end[1:] + "/" + rest
 			}
 		}
 		return name
+	case r.Ecosystem.Traits().NamesArePaths: // the folders above are those of its name, with its version behind
+		_, versioned, _ := strings.Cut(name, "@")
+		_, rest, below = strings.Cut(versioned, "/")
 	}
-	if before, rest, is := strings.Cut(name, "@"); is && strings.HasSuffix(file, ".zip") && strings.Contains(before, ".") {
-		if _, below, ok := strings.Cut(rest, "/"); ok {
-			return below
-		}
-	}
-	if _, rest, below := strings.Cut(name, "/"); below {
+	if below {
 		return rest
 	}
 	return name

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/releasediff"
 )
 
@@ -23,8 +25,12 @@ func tarball(t *testing.T, name, top string, files ...string) releasediff.Releas
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for i := 0; i < len(files); i += 2 {
-		err := w.WriteHeader(&tar.Header{Name: top + "/" + files[i], Mode: 0o644, Size: int64(len(files[i+1])), Format: tar.FormatPAX})
-		if err == nil {
+		h := &tar.Header{Name: top + "/" + files[i], Mode: 0o644, Size: int64(len(files[i+1])), Format: tar.FormatPAX}
+		if to, is := strings.CutPrefix(files[i+1], "-> "); is {
+			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, to, 0
+		}
+		err := w.WriteHeader(h)
+		if err == nil && h.Size > 0 {
 			_, err = w.Write([]byte(files[i+1]))
 		}
 		if err != nil {
@@ -34,7 +40,15 @@ func tarball(t *testing.T, name, top string, files ...string) releasediff.Releas
 	if err := errors.Join(w.Close(), z.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return releasediff.Release{Name: name, Content: bytes.NewReader(b.Bytes())}
+	return releasediff.Release{Ecosystem: ecosystemOf(name), Name: name, Content: bytes.NewReader(b.Bytes())}
+}
+
+// ecosystemOf is Go for the name of a zip that is a version alone.
+func ecosystemOf(name string) pkgref.Ecosystem {
+	if strings.HasPrefix(name, "v") {
+		return pkgref.Go
+	}
+	return pkgref.Python
 }
 
 func zipped(t *testing.T, name string, files ...string) releasediff.Release {
@@ -53,7 +67,7 @@ func zipped(t *testing.T, name string, files ...string) releasediff.Release {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return releasediff.Release{Name: name, Content: bytes.NewReader(b.Bytes())}
+	return releasediff.Release{Ecosystem: ecosystemOf(name), Name: name, Content: bytes.NewReader(b.Bytes())}
 }
 
 // told is a listing in words.
@@ -95,6 +109,21 @@ func TestList(t *testing.T) {
 			releasediff.Known{},
 			"b/c.go -1>1 false|1, 1 the same",
 		},
+		"a file that is a link now": {
+			tarball(t, "a-1.0.tar.gz", "a-1.0", "setup.py", "x", "b.txt", "1"), tarball(t, "a-1.1.tar.gz", "a-1.1", "b.txt", "1", "setup.py", "-> b.txt"),
+			releasediff.Known{Starter: pypi.New()},
+			"setup.py 1>24 false when it is built|1, 1 the same",
+		},
+		"a source distribution in a zip": {
+			zipped(t, "a-1.0.zip", "a-1.0/x@1/setup.py", "x"), zipped(t, "a-1.1.zip", "a-1.1/x@1/setup.py", "y"),
+			releasediff.Known{Starter: pypi.New()},
+			"x@1/setup.py 1>1 false|1, 0 the same",
+		},
+		"elsewhere in a wheel": {
+			zipped(t, "a-1.0-py3-none-any.whl", "a-1.0.data/purelib/a.pth", "x"), zipped(t, "a-1.1-py3-none-any.whl", "a-1.1.data/purelib/a.pth", "import a", "sitecustomize/__init__.py", ""),
+			releasediff.Known{Starter: pypi.New()},
+			"data/purelib/a.pth 1>8 false at each start of Python|sitecustomize/__init__.py -1>0 false at each start of Python|2, 0 the same",
+		},
 	} {
 		l, err := releasediff.List(&c.before, c.after, c.known)
 		if got := strings.Join(told(l), "|"); err != nil || got != c.want {
@@ -131,6 +160,23 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := releasediff.File(&before, after, "nosuch"); !errors.Is(err, fault.ErrNotFound) {
 		t.Error(err)
+	}
+}
+
+// TestManyScripts: with as many files and scripts as are told, a look still ends.
+func TestManyScripts(t *testing.T) {
+	t.Parallel()
+	var many, scripts []string
+	for i := range 20_000 {
+		many = append(many, fmt.Sprint("f", i), "")
+	}
+	for range 100 {
+		scripts = append(scripts, strings.Repeat("x ", 150))
+	}
+	began := time.Now()
+	_, err := releasediff.List(nil, tarball(t, "a-1.tgz", "package", many...), releasediff.Known{Scripts: scripts})
+	if took := time.Since(began); err != nil || took > 20*time.Second {
+		t.Errorf("%v, after %s", err, took)
 	}
 }
 

@@ -31,9 +31,11 @@ type Text struct {
 
 // Bounds of what is read: the longest usual licence has 35 kB.
 const (
-	MaxText  = 128 << 10 // bytes of a file that are looked at
-	MaxFiles = 4
-	maxField = 120 // bytes of a text that is told as it is
+	MaxText        = 128 << 10 // bytes of a file that are looked at
+	MaxFiles       = 4
+	maxField       = 120 // bytes of a text that is told as it is
+	maxExpression  = 300 // bytes of an expression; what is longer is a text of any form
+	maxClassifiers = 20
 )
 
 // Collect keeps a file that IsFile tells of, if there is room; read gives at most so many bytes.
@@ -74,7 +76,8 @@ type said struct {
 }
 
 // String is the licence in SPDX's names where they are known: "MIT"; "MIT by its metadata,
-// GPL-3.0 by LICENSE", where they contradict; "" where nothing says.
+// GPL-3.0 by LICENSE", where they contradict, or where a file has another text than is known; ""
+// where nothing says.
 func (c Claims) String() string {
 	all, unread := c.said()
 	switch {
@@ -82,7 +85,7 @@ func (c Claims) String() string {
 		return "not recognised: it is in " + unread
 	case len(all) == 0:
 		return ""
-	case agree(all):
+	case agree(all) && unread == "":
 		return mostExact(all)
 	}
 	var parts []string
@@ -90,6 +93,9 @@ func (c Claims) String() string {
 		if part := s.text + " by " + s.by; !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
+	}
+	if unread != "" {
+		parts = append(parts, "not recognised in "+unread)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -101,12 +107,15 @@ func (c Claims) said() (all []said, unread string) {
 			all = append(all, said{by, text, ids})
 		}
 	}
-	if expression := strings.TrimSpace(c.Expression); expression != "" {
-		if file, elsewhere := elsewhere(expression); elsewhere {
-			unread = file
-		} else {
-			add("its metadata", oneName(expression), names(expression))
-		}
+	expression := strings.TrimSpace(c.Expression)
+	file, isElsewhere := elsewhere(expression)
+	switch {
+	case expression == "":
+	case len(expression) > maxExpression:
+		text, ids := field(expression)
+		add("its metadata", text, ids)
+	case !isElsewhere:
+		add("its metadata", oneName(expression), names(expression))
 	}
 	text, ids := field(c.Field)
 	add("its metadata", text, ids)
@@ -119,6 +128,9 @@ func (c Claims) said() (all []said, unread string) {
 			unread = f.Name
 		}
 		add(f.Name, strings.Join(ids, " AND "), ids)
+	}
+	if isElsewhere && unread == "" && !slices.ContainsFunc(all, func(s said) bool { return path.Base(s.by) == path.Base(file) }) {
+		unread = file
 	}
 	return all, unread
 }

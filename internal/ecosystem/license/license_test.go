@@ -1,10 +1,12 @@
 package license_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/license"
 )
@@ -59,11 +61,29 @@ func TestLicences(t *testing.T) {
 		"metadata against the file":     {license.Claims{Field: "MIT", Files: text("LICENSE", string(own))}, "MIT by its metadata, Apache-2.0 by LICENSE"},
 		"metadata against classifiers":  {license.Claims{Field: "MIT", Classifiers: []string{"License :: OSI Approved :: GNU General Public License v3 (GPLv3)"}}, "MIT by its metadata, GPL-3.0-only by its classifiers"},
 		"a file that has more":          {license.Claims{Expression: "MIT", Files: text("LICENSE", mit+"\n\n"+string(own))}, "MIT by its metadata, MIT AND Apache-2.0 by LICENSE"},
+		"a text that is not known":      {license.Claims{Expression: "MIT", Files: text("LICENSE", "Pay a million a day.")}, "MIT by its metadata, not recognised in LICENSE"},
+		"a known text elsewhere":        {license.Claims{Expression: "SEE LICENSE IN ./LICENSE", Files: text("LICENSE", mit)}, "MIT"},
+		"another text than is named":    {license.Claims{Expression: "SEE LICENSE IN EULA.pdf", Files: text("LICENSE", mit)}, "MIT by LICENSE, not recognised in EULA.pdf"},
+		"a text for an expression":      {license.Claims{Expression: mit}, "MIT"},
 		"later versions are no quarrel": {license.Claims{Field: "GPL-3.0", Classifiers: []string{"License :: OSI Approved :: GNU General Public License v3 or later (GPLv3+)"}}, "GPL-3.0"},
 	} {
 		if got := c.claims.String(); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestALotOfClaims: however much a release says, it takes no time that grows with the square of it.
+func TestALotOfClaims(t *testing.T) {
+	t.Parallel()
+	var words, classifiers []string
+	for i := range 200_000 {
+		words, classifiers = append(words, fmt.Sprint("l", i)), append(classifiers, fmt.Sprint("License :: l", i))
+	}
+	began := time.Now()
+	told := license.Claims{Expression: strings.Join(words, " "), Classifiers: classifiers}.String()
+	if took := time.Since(began); took > 5*time.Second || !strings.Contains(told, "l19 AND and more by its classifiers") {
+		t.Errorf("%.200q after %s", told, took)
 	}
 }
 

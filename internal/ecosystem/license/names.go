@@ -64,6 +64,9 @@ func classified(classifiers []string) []string {
 		if name == "OSI Approved" { // approved, and not which
 			continue
 		}
+		if len(ids) == maxClassifiers {
+			return append(ids, "and more")
+		}
 		if id := classifierName(name); !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}

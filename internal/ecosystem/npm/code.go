@@ -27,8 +27,8 @@ func (Protocol) Starts(name string) string {
 }
 
 // tell adds what the package's own manifest says, for a person, and the lines to read of what
-// runs when it is installed: of the scripts, and of the files that they name. What those load in turn
-// is not followed.
+// runs when it is installed: of the scripts, and of the files that they name. It does not follow what
+// those load in turn.
 func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection) error {
 	found.Said = present(p.packageJSON, p.licenses.Files)
 	if len(found.Scripts) == 0 {
@@ -39,7 +39,11 @@ func (p *unpacking) tell(content ecosystem.Content, found *ecosystem.Inspection)
 	for _, script := range scriptsIn(p.packageJSON) {
 		name, command, _ := strings.Cut(script, ": ")
 		found.Inside.AddSuspect(code.Lines(name, []byte(command))...)
-		for _, f := range p.named(command) {
+		files := p.named(command)
+		if len(files) == maxCodeFiles {
+			found.Inside.AddSuspect(name + " names more files than are looked at")
+		}
+		for _, f := range files {
 			named[f] = true
 		}
 	}

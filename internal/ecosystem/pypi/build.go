@@ -9,14 +9,17 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/cofferdam-dev/cofferdam/internal/archive"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/suspect"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 )
 
 // Bounds of what is kept of a source distribution to tell what its build runs.
 const (
-	maxProjectFile = 1 << 20 // bytes of a pyproject.toml
-	maxCodeFiles   = 24      // of which lines are looked at
+	maxProjectFile = 64 << 10 // bytes of a pyproject.toml: its reader looks through all keys for each of them
+	maxCodeFiles   = 24       // of which lines are looked at
+	maxLinked      = 200      // bytes of what is told of a link
 )
 
 // The files at the top by which a distribution is built.
@@ -30,10 +33,16 @@ func (Protocol) Starts(name string) string {
 	switch base := path.Base(name); {
 	case name == setupFile, name == projectFile, name == "setup.cfg", name == "meson.build", name == "CMakeLists.txt", base == "build.rs":
 		return "when it is built"
-	case !strings.Contains(name, "/") && startsWith(name):
+	case startsWith(first(strings.TrimPrefix(strings.TrimPrefix(name, "data/purelib/"), "data/platlib/"))):
 		return "at each start of Python"
 	}
 	return ""
+}
+
+// first is the first name of a path.
+func first(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return top
 }
 
 // project is what a pyproject.toml says of the build.
@@ -44,23 +53,47 @@ type project struct {
 	paths    []string // backend-path: folders of the distribution itself, in which the backend is
 }
 
-// readProject reads one. What can't be read is not taken for empty.
+// readProject reads one. One that can't be read is not taken for empty, and a key in other letters is another key, as it
+// is for who builds: for a struct of Go's, the library takes both for one.
 func readProject(text []byte) project {
-	var document struct {
-		BuildSystem struct {
-			Backend  string   `toml:"build-backend"`
-			Requires []string `toml:"requires"`
-			Paths    []string `toml:"backend-path"`
-		} `toml:"build-system"`
-	}
+	var document map[string]any
 	if len(text) > maxProjectFile || toml.Unmarshal(text, &document) != nil {
 		return project{unread: true}
 	}
-	system := document.BuildSystem
-	return project{backend: system.Backend, requires: system.Requires, paths: system.Paths}
+	table, there := document["build-system"]
+	if !there {
+		return project{}
+	}
+	system, isTable := table.(map[string]any)
+	backend, isText := textOf(system["build-backend"])
+	requires, areTexts := textsOf(system["requires"])
+	paths, arePaths := textsOf(system["backend-path"])
+	if !isTable || !isText || !areTexts || !arePaths {
+		return project{unread: true}
+	}
+	return project{backend: backend, requires: requires, paths: paths}
 }
 
-// inTree tells a file of the backend that the distribution brings itself.
+// textOf is a value that is a text or is not there.
+func textOf(value any) (text string, is bool) {
+	text, is = value.(string)
+	return text, is || value == nil
+}
+
+// textsOf is a value that is a list of texts or is not there.
+func textsOf(value any) (texts []string, are bool) {
+	list, is := value.([]any)
+	for _, v := range list {
+		text, is := v.(string)
+		if !is {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+	return texts, is || value == nil
+}
+
+// inTree tells a file of the backend that the distribution brings itself, or one beside it, which that can import.
 func (p project) inTree(name string) bool {
 	if path.Ext(name) != ".py" {
 		return false
@@ -69,7 +102,9 @@ func (p project) inTree(name string) bool {
 	module, _, _ = strings.Cut(module, ".")
 	for _, folder := range p.paths {
 		below := path.Join(path.Clean("/"+folder), module)
-		if at := "/" + name; at == below+".py" || strings.HasPrefix(at, below+"/") {
+		at := "/" + name
+		beside := path.Dir(at) == path.Dir(below) && path.Dir(at) != "/" // of those at the top, see built
+		if at == below+".py" || strings.HasPrefix(at, below+"/") || beside {
 			return true
 		}
 	}
@@ -94,8 +129,18 @@ func (r *reader) code(name string, size int64, content io.Reader) (code, error) 
 	return code{name, size, r.lines.Lines(name, text)}, nil
 }
 
+// linkedCode is a file that is a link.
+func linkedCode(name string, m archive.Member) code {
+	return code{name, 0, []string{masking.Cut(ecosystem.Line(name+" is a link to "+m.Link), maxLinked) + ", which was not looked at"}}
+}
+
+// unreadCode is a file for which there is no room.
+func unreadCode(name string, size int64) code {
+	return code{name, size, []string{masking.Cut(ecosystem.Line(name), maxLinked) + " and those behind it were not looked at: there are more files of code than are"}}
+}
+
 // built tells what building a distribution runs; top are the Python files beside its
-// setup.py, which that may import, and own those of a backend of its own.
+// setup.py, which that or a backend of its own may import, and own those of such a backend.
 func (p project) built(in *ecosystem.Inside, top, own []code) {
 	i := slices.IndexFunc(top, func(c code) bool { return c.name == setupFile })
 	if i >= 0 {
@@ -106,7 +151,7 @@ func (p project) built(in *ecosystem.Inside, top, own []code) {
 	case p.unread:
 		in.AddBuild("pyproject.toml, which can't be read: which program builds it is not known")
 	case len(p.paths) > 0:
-		in.AddBuild("build backend: " + p.backend + ", A PROGRAM THAT IT BRINGS ITSELF, in backend-path " + strings.Join(p.paths, ", "))
+		in.AddBuild("A PROGRAM THAT IT BRINGS ITSELF is its build backend: " + p.backend + ", in backend-path " + strings.Join(p.paths, ", "))
 	case p.backend != "":
 		in.AddBuild("build backend: " + p.backend)
 	default:
@@ -120,7 +165,8 @@ func (p project) built(in *ecosystem.Inside, top, own []code) {
 		in.AddBuild("requires to build: " + strings.Join(p.requires, ", "))
 	}
 	for _, c := range top {
-		if i >= 0 && c.name != setupFile {
+		isOwn := slices.ContainsFunc(own, func(o code) bool { return o.name == c.name })
+		if (i >= 0 || len(p.paths) > 0) && c.name != setupFile && !isOwn {
 			in.AddSuspect(c.lines...)
 		}
 	}

@@ -325,7 +325,7 @@ func TestWhatIsInsideOfAWheel(t *testing.T) {
 	in.Paths = nil
 	want := ecosystem.Inside{
 		Modules: []string{"foo", "native_top", "other", "single"}, EntryPoints: []string{"console_scripts: foo = foo:main", "pytest11: hook=foo.hook", "script: run-foo"},
-		Starts: []string{"foo.pth"}, Native: []string{"foo/_speed.cpython-312-x86_64-linux-gnu.so", "foo/data.bin", "native_top.abi3.so"}, Files: 12,
+		Starts: []string{"foo.pth"}, Native: []string{"foo/_speed.cpython-312-x86_64-linux-gnu.so", "foo/data.bin", "native_top.abi3.so"}, Files: 12, Read: 1,
 	}
 	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("the inside differs (-want +got):\n%s", diff)

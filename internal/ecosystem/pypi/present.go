@@ -42,6 +42,8 @@ func publication(metadata []byte, licenses []license.Text) ecosystem.Publication
 func saidIn(metadata []byte) map[string][]string {
 	fields := map[string][]string{}
 	last := ""
+	var licence []string // the lines after the first
+	held := 0
 	for line := range bytes.Lines(metadata) {
 		text := strings.TrimRight(string(line), "\r\n")
 		key, value, ok := strings.Cut(text, ":")
@@ -49,13 +51,17 @@ func saidIn(metadata []byte) map[string][]string {
 			break
 		}
 		if text[0] == ' ' || text[0] == '\t' {
-			if values := fields["license"]; last == "license" && len(values) == 1 && len(values[0]) < license.MaxText {
-				values[0] += "\n" + strings.TrimSpace(text)
+			if last == "license" && len(fields["license"]) == 1 && held < license.MaxText {
+				licence = append(licence, strings.TrimSpace(text))
+				held += len(text)
 			}
 			continue
 		}
 		last = strings.ToLower(key)
 		fields[last] = append(fields[last], strings.TrimSpace(value))
+	}
+	if len(licence) > 0 {
+		fields["license"][0] += "\n" + strings.Join(licence, "\n")
 	}
 	return fields
 }

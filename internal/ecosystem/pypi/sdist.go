@@ -105,7 +105,7 @@ func (s *sdist) linked(name string, m archive.Member) error {
 	switch {
 	case m.Link == "":
 	case name == setupFile:
-		s.code = append(s.code, code{name, 0, []string{"setup.py is a link to " + ecosystem.Line(m.Link) + ", which was not looked at"}})
+		s.code = append(s.code, linkedCode(name, m))
 	case name == projectFile:
 		s.project = project{unread: true}
 	}
@@ -122,10 +122,13 @@ func (s *sdist) collect(name string, size int64, content io.Reader) error {
 		text, err := read(maxProjectFile + 1)
 		s.project = readProject(text)
 		return err
-	case path.Ext(name) == ".py" && (name == setupFile || len(s.code) < maxCodeFiles):
+	case path.Ext(name) != ".py":
+	case name == setupFile || len(s.code) < maxCodeFiles:
 		c, err := s.reader.code(name, size, content)
 		s.code = append(s.code, c)
 		return err
+	case len(s.code) == maxCodeFiles:
+		s.code = append(s.code, unreadCode(name, size))
 	}
 	return s.licenses.Collect(name, read)
 }
@@ -138,7 +141,14 @@ func (s *sdist) ownBackend(name string, content ecosystem.Content) (own []code, 
 	}
 	err = unpackSdist(name, content, func(m archive.Member, content io.Reader) error {
 		_, rest, _ := strings.Cut(m.Path, "/")
-		if !m.Mode.IsRegular() || m.Link != "" || len(own) == maxCodeFiles || !s.project.inTree(rest) {
+		switch {
+		case m.Mode.IsDir() || len(own) > maxCodeFiles || !s.project.inTree(rest):
+			return nil
+		case len(own) == maxCodeFiles:
+			own = append(own, unreadCode(rest, m.Size))
+			return nil
+		case !m.Mode.IsRegular() || m.Link != "":
+			own = append(own, linkedCode(rest, m))
 			return nil
 		}
 		c, err := s.reader.code(rest, m.Size, content)

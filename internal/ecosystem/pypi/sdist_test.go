@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem"
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/pypi"
@@ -72,6 +73,21 @@ func inspectFoo(t *testing.T, ending string, more ...string) ecosystem.Inspectio
 	return found
 }
 
+// TestALongProjectFile: its keys would be looked through for each of them, which takes the gateway half a minute for a
+// megabyte of them. It is not read, and that is told.
+func TestALongProjectFile(t *testing.T) {
+	t.Parallel()
+	var keys strings.Builder
+	for i := 0; keys.Len() < 1<<20-20; i++ {
+		fmt.Fprintf(&keys, "%x=1\n", i)
+	}
+	began := time.Now()
+	in := inspectFoo(t, ".tar.gz", "pyproject.toml", keys.String()).Inside
+	if took := time.Since(began); took > 5*time.Second || len(in.Builds) != 1 || !strings.Contains(in.Builds[0], "can't be read") {
+		t.Errorf("%q, after %s", in.Builds, took)
+	}
+}
+
 // TestWhatBuildingRuns: a source distribution is told with the programs that run where it is built, the
 // lines of them to read, and the code that is compiled.
 func TestWhatBuildingRuns(t *testing.T) {
@@ -80,25 +96,47 @@ func TestWhatBuildingRuns(t *testing.T) {
 		files                    []string
 		builds, suspect, sources string
 	}{
-		"a setup.py":        {[]string{"setup.py", "import os\nos.system('make')\n"}, "setup.py (28 bytes), which is a program|build backend: setuptools, since it names none", "setup.py:2 runs programs: os.system('make')", ""},
-		"a backend":         {[]string{"pyproject.toml", "[build-system]\nrequires = ['flit_core >=3']\nbuild-backend = 'flit_core.buildapi'\n"}, "build backend: flit_core.buildapi|requires to build: flit_core >=3", "", ""},
-		"neither":           {nil, "build backend: setuptools, since it names none", "", ""},
-		"no TOML":           {[]string{"pyproject.toml", "[build-system\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
+		"a setup.py": {[]string{"setup.py", "import os\nos.system('make')\n"}, "setup.py (28 bytes), which is a program|build backend: setuptools, since it names none", "setup.py:2 runs programs: os.system('make')", ""},
+		"a backend":  {[]string{"pyproject.toml", "[build-system]\nrequires = ['flit_core >=3']\nbuild-backend = 'flit_core.buildapi'\n"}, "build backend: flit_core.buildapi|requires to build: flit_core >=3", "", ""},
+		"neither":    {nil, "build backend: setuptools, since it names none", "", ""},
+		"no TOML":    {[]string{"pyproject.toml", "[build-system\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
+		"keys in other letters": {
+			[]string{"own.py", "", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n[Build-System]\nbuild-backend = 'setuptools.build_meta'\nbackend-path = []\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path .|own.py (0 bytes), of its own build backend", "", "",
+		},
+		"no list of paths":  {[]string{"pyproject.toml", "[build-system]\nbackend-path = '.'\n"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
 		"a linked project":  {[]string{"x.toml", "", "pyproject.toml", "-> x.toml"}, "pyproject.toml, which can't be read: which program builds it is not known", "", ""},
 		"a linked setup.py": {[]string{"x.py", "", "setup.py", "-> x.py"}, "setup.py (0 bytes), which is a program|build backend: setuptools, since it names none", "setup.py is a link to x.py, which was not looked at", ""},
 		"what it imports":   {[]string{"helper.py", "import subprocess\n", "setup.py", "import helper\n"}, "setup.py (14 bytes), which is a program|build backend: setuptools, since it names none", "helper.py:1 runs programs: import subprocess", ""},
 		"its own backend": {
 			[]string{"tools/own/__init__.py", "import urllib.request\n", "pyproject.toml", "[build-system]\nrequires = []\nbuild-backend = 'own'\nbackend-path = ['tools']\n"},
-			"build backend: own, A PROGRAM THAT IT BRINGS ITSELF, in backend-path tools|tools/own/__init__.py (22 bytes), of its own build backend", "tools/own/__init__.py:1 uses the network: import urllib.request", "",
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path tools|tools/own/__init__.py (22 bytes), of its own build backend", "tools/own/__init__.py:1 uses the network: import urllib.request", "",
 		},
 		"its own backend, beside the rest": {
 			[]string{"own.py", "import socket; socket.create_connection(a)\n", "pyproject.toml", "[build-system]\nbuild-backend = 'own:x'\nbackend-path = ['.']\n"},
-			"build backend: own:x, A PROGRAM THAT IT BRINGS ITSELF, in backend-path .|own.py (43 bytes), of its own build backend", "own.py:1 uses the network: import socket; socket.create_connection(a)", "",
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own:x, in backend-path .|own.py (43 bytes), of its own build backend", "own.py:1 uses the network: import socket; socket.create_connection(a)", "",
+		},
+		"what its own backend imports": {
+			[]string{"tools/help.py", "import subprocess\n", "tools/own.py", "import help\n", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['tools']\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path tools|tools/help.py (18 bytes), of its own build backend|tools/own.py (12 bytes), of its own build backend", "tools/help.py:1 runs programs: import subprocess", "",
+		},
+		"what its own backend at the top imports": {
+			[]string{"help.py", "import subprocess\n", "own.py", "import help\n", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path .|own.py (12 bytes), of its own build backend", "help.py:1 runs programs: import subprocess", "",
+		},
+		"its own backend, linked": {
+			[]string{"x.txt", "", "own.py", "-> x.txt", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path .|own.py (0 bytes), of its own build backend", "own.py is a link to x.txt, which was not looked at", "",
+		},
+		"a backend with a long name": {
+			[]string{"pyproject.toml", "[build-system]\nbuild-backend = '" + strings.Repeat("n", 120) + "'\nbackend-path = ['" + strings.Repeat("p", 120) + "']\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: ", "", "",
 		},
 		"code to compile": {[]string{"foo/a.c", "int x;", "foo/b.c", "int y;", "foo/c.pyx", "", "rust/Cargo.toml", ""}, "build backend: setuptools, since it names none", "", ".c: 2 files, such as foo/a.c|.pyx: 1 file, such as foo/c.pyx|Cargo.toml: 1 file, such as rust/Cargo.toml"},
 	} {
 		in := inspectFoo(t, ".tar.gz", c.files...).Inside
-		if got := strings.Join(in.Builds, "|"); got != c.builds {
+		begins := strings.HasSuffix(c.builds, ": ")
+		if got := strings.Join(in.Builds, "|"); got != c.builds && (!begins || !strings.HasPrefix(got, c.builds)) {
 			t.Errorf("%s: builds %q, want %q", name, got, c.builds)
 		}
 		if got := strings.Join(in.Suspect, "|"); got != c.suspect {
@@ -117,7 +155,7 @@ func TestWhatASourceDistributionSays(t *testing.T) {
 	for _, ending := range []string{".tar.gz", ".zip"} {
 		found := inspectFoo(t, ending, "foo.egg-info/PKG-INFO", strings.ReplaceAll(fooInfo, "Ann", "Eve"), "foo/data", "\x7fELF and more", "LICENSE", "ask me")
 		said := found.Said
-		if said.Maintainer != "Ann" || said.Summary != "does things" || said.Homepage != "https://foo.example" || said.License != "MIT" {
+		if said.Maintainer != "Ann" || said.Summary != "does things" || said.Homepage != "https://foo.example" || said.License != "MIT by its classifiers, not recognised in LICENSE" {
 			t.Errorf("%s: %+v", ending, said)
 		}
 		if fmt.Sprint(found.Inside.Native) != "[foo/data]" || found.Inside.Files != 4 {
@@ -133,10 +171,13 @@ func TestHostileSourceDistributions(t *testing.T) {
 	for i := range 3_000 {
 		many = append(many, fmt.Sprintf("f%d.py", i), "import subprocess\n"+strings.Repeat("#", i), fmt.Sprintf("c%d.c", i), "")
 	}
-	many = append(many, "setup.py", strings.Repeat("import subprocess\n", 50_000), "pyproject.toml", "[build-system]\nrequires = ['"+strings.Repeat("x", 100_000)+"']\n", "LICENSE", strings.Repeat("a", 1<<20))
+	many = append(many, "setup.py", strings.Repeat("import subprocess\n", 50_000), "pyproject.toml", "[build-system]\nrequires = ['"+strings.Repeat("x", 60_000)+"']\n", "LICENSE", strings.Repeat("a", 1<<20))
 	in := inspectFoo(t, ".tar.gz", many...).Inside
 	if len(in.Suspect) > 60 || len(in.Builds) > 60 || len(in.Sources) != 1 || !strings.HasPrefix(in.Suspect[0], "setup.py was looked at for its first ") {
 		t.Errorf("%d to read, %d of the build, %d to compile; first %q", len(in.Suspect), len(in.Builds), len(in.Sources), in.Suspect)
+	}
+	if last := in.Suspect[len(in.Suspect)-1]; !strings.Contains(last, "were not looked at") {
+		t.Errorf("of files for which there was no room it says %q", last)
 	}
 	for _, line := range append(in.Suspect, in.Builds...) {
 		if len(line) > 600 {

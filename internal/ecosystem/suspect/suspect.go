@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
+	"github.com/cofferdam-dev/cofferdam/internal/printable"
 )
 
 // Bounds of what is looked at and told.
@@ -69,8 +70,8 @@ type found struct {
 type Reader struct{ read int }
 
 // Lines are the lines to read of a text, the worst first, each as "FILE:LINE DOES THIS: TEXT", at most
-// eight and how many there are besides. file and the text are the publisher's. What is not looked at,
-// since there is too much, is told as well.
+// eight and how many there are besides. file and the text are the publisher's. They tell as well how
+// much was not looked at, since there is too much.
 func (r *Reader) Lines(file string, text []byte) (out []string) {
 	file = masking.Cut(strings.ToValidUTF8(file, "\ufffd"), maxQuote)
 	looked := text[:max(0, min(len(text), MaxText, maxAll-r.read))]
@@ -90,9 +91,11 @@ func (r *Reader) Lines(file string, text []byte) (out []string) {
 
 func linesOf(file string, text []byte) (all []found) {
 	number := 0
+	// A carriage return of its own ends a line for Python and for JavaScript, too.
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	for line := range bytes.Lines(text) {
 		number++
-		if f, is := look(file, number, strings.TrimRight(string(line), "\r\n")); is {
+		if f, is := look(file, number, strings.TrimSuffix(string(line), "\n")); is {
 			all = append(all, f)
 		}
 	}
@@ -105,7 +108,7 @@ func look(file string, number int, line string) (f found, is bool) {
 	if other := encoding.FindStringSubmatch(line); number <= 2 && other != nil && !plainEncoding(other[1]) {
 		return found{number, 0, fmt.Sprintf("%s:%d has an encoding of its own, %s, so that it may be another text than it seems", file, number, masking.Cut(other[1], 40))}, true
 	}
-	if comments(file) && strings.HasPrefix(strings.TrimSpace(line), "#") && !hidden.MatchString(line) {
+	if comment(file, line) {
 		return f, false
 	}
 	var does []string
@@ -130,10 +133,16 @@ func look(file string, number int, line string) (f found, is bool) {
 	return found{number, worst, fmt.Sprintf("%s:%d %s: %s", file, number, strings.Join(does[:min(len(does), 3)], ", "), quote(line, at))}, true
 }
 
-// comments tells that a line that begins with a number sign is one: in JavaScript it may be a
-// member of a class.
-func comments(file string) bool {
-	return strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".pth")
+// comment tells a line of Python that is a comment and nothing else; in JavaScript a number sign may begin a
+// member of a class. A line with a quote may end a text that began before it and go on as code,
+// and one with a control character may be two lines for who reads it: those are none.
+func comment(file, line string) bool {
+	if !strings.HasSuffix(file, ".py") && !strings.HasSuffix(file, ".pth") {
+		return false
+	}
+	return strings.HasPrefix(strings.TrimSpace(line), "#") && !strings.ContainsFunc(line, func(r rune) bool {
+		return r == '"' || r == '\'' || r != '\t' && printable.Hostile(r)
+	})
 }
 
 func plainEncoding(name string) bool {

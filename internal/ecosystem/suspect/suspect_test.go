@@ -59,6 +59,24 @@ func TestAMemberIsNoComment(t *testing.T) {
 	}
 }
 
+// TestWhatOnlyLooksLikeAComment: a line of Python that begins with a number sign runs where the sign is in a text that
+// the line ends, or where the line is two.
+func TestWhatOnlyLooksLikeAComment(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"# a\rimport os; os.system('x')\n":         "setup.py:2 runs programs",
+		"'''\n# '''; import os; os.system(y)\n":    "setup.py:2 runs programs",
+		"x = 'a\\\n# '; import os; os.system(y)\n": "setup.py:2 runs programs",
+		"# a\x0cimport os; os.system(y)\n":         "setup.py:1 runs programs",
+		"# a\u2028import os; os.system(y)\n":       "setup.py:1 runs programs",
+		"# os.system is not used\r\n":              "",
+	} {
+		if got := linesOf("setup.py", text); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestTheWorstIsFirst: and what is not told is counted.
 func TestTheWorstIsFirst(t *testing.T) {
 	t.Parallel()

@@ -207,6 +207,37 @@ func TestVulnerabilitiesOf(t *testing.T) {
 	}
 }
 
+// TestBuildsOfAnAffectedVersion: a release with a local part, as other indexes have of one that is
+// listed or is the last affected, is affected as that one is, by vulnerabilities and malware
+// alike; one of a fixed version is not.
+func TestBuildsOfAnAffectedVersion(t *testing.T) {
+	p := weighing(t, "{ deny: critical }", "")
+	for what, tt := range map[string]struct {
+		versions  []string
+		ranges    []policy.AffectedRange
+		bad, good string
+	}{
+		"last affected":    {nil, []policy.AffectedRange{{Introduced: "0", LastAffected: "2.0.0"}}, "2.0+cu118 2.0.0+cu118 2.0.0", "2.0.1+cu118 2.0.0.post1"},
+		"listed":           {[]string{"2.0.0"}, nil, "2.0.0+cu118 2.0.0", "2.0.1+cu118"},
+		"fixed":            {nil, before("2.0.1"), "2.0.0+cu118", "2.0.1 2.0.1+cu118"},
+		"one build listed": {[]string{"2.0.0+cu118"}, nil, "2.0.0+cu118", "2.0.0 2.0.0+cu117"},
+		"one build's end":  {nil, []policy.AffectedRange{{Introduced: "0", LastAffected: "2.0.0+cu117"}}, "2.0.0 2.0.0+cu117", "2.0.0+cu118"},
+	} {
+		for effect, versions := range map[policy.Effect]string{policy.Deny: tt.bad, policy.Allow: tt.good} {
+			for _, version := range strings.Fields(versions) {
+				in := known(python("torch", version), policy.Vulnerability{ID: "GHSA-1", Severity: policy.SeverityCritical, Versions: tt.versions, Ranges: tt.ranges})
+				if d := p.Decide(clock(), in); d.Effect != effect {
+					t.Errorf("%s, %s: %s %s", what, version, d.Effect, d.Reason)
+				}
+				in.Vulnerabilities, in.Malware = nil, []policy.Malware{{ID: "MAL-1", Versions: tt.versions, Ranges: tt.ranges}}
+				if d := p.Decide(clock(), in); d.Effect != effect {
+					t.Errorf("malware, %s, %s: %s %s", what, version, d.Effect, d.Reason)
+				}
+			}
+		}
+	}
+}
+
 // TestCompactVersions: an enumeration of what the ranges have goes, and nothing else.
 func TestCompactVersions(t *testing.T) {
 	v := policy.Vulnerability{Versions: []string{"1.0", "1.1", "2.0"}, Ranges: before("1.2")}

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +204,32 @@ func TestVulnerabilitiesOf(t *testing.T) {
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s:\n got %s\nwant %s", version, strings.Join(got, "; "), want)
+		}
+	}
+}
+
+// TestAFixIsNoAffectedVersion: the version that is told to fix a vulnerability is one that no
+// record of it is about, whichever range or record ends where.
+func TestAFixIsNoAffectedVersion(t *testing.T) {
+	record := func(id string, ranges ...policy.AffectedRange) policy.Vulnerability {
+		return policy.Vulnerability{ID: id, Aliases: []string{"CVE-1"}, Severity: policy.SeverityHigh, Ranges: ranges}
+	}
+	for what, tt := range map[string]struct {
+		records []policy.Vulnerability
+		want    string
+	}{
+		"a twin of every version":     {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-1"}, Every: true}}, "no fix known"},
+		"a twin without an end":       {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "1.2"})}, "no fix known"},
+		"a twin that begins at it":    {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "1.5", Fixed: "1.7"})}, "fixed in 1.7"},
+		"a twin that lists it":        {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-1"}, Versions: []string{"1.5"}}}, "no fix known"},
+		"ranges over each other":      {[]policy.Vulnerability{record("GHSA-1", policy.AffectedRange{Introduced: "0", Fixed: "1.5"}, policy.AffectedRange{Introduced: "1.4", Fixed: "2.0"})}, "fixed in 2.0"},
+		"a twin of a later line":      {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "2.0"})}, "fixed in 1.5"},
+		"another vulnerability of it": {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-2"}, Every: true}}, "fixed in 1.5"},
+	} {
+		known := policy.VulnerabilitiesOf(python("a", "1.4.2"), tt.records)
+		i := slices.IndexFunc(known, func(k policy.KnownVulnerability) bool { return k.ID == "CVE-1" })
+		if i < 0 || !strings.HasSuffix(known[i].String(), ", "+tt.want) {
+			t.Errorf("%s: %s, want %s", what, known, tt.want)
 		}
 	}
 }

@@ -227,3 +227,21 @@ func TestRecordsOfManyPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestVulnerabilitiesCostMalwareNothing: what is known of a package's malware is looked up for
+// every request, and takes no more for a package with hundreds of vulnerabilities.
+func TestVulnerabilitiesCostMalwareNothing(t *testing.T) {
+	contents := map[string]string{"m.json": burnt("MAL-0000-1", "PyPI", "weak")}
+	for i := range 400 {
+		contents[fmt.Sprintf("%d.json", i)] = flaw(fmt.Sprintf("GHSA-%d", i), "PyPI", "weak", `"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"1.0"}]}]`)
+	}
+	db := open(t, filepath.Join(t.TempDir(), "db"))
+	mustImport(t, db, Job{Path: files(t, contents), Label: "feed"})
+	weak := pkgref.Ref{Ecosystem: pkgref.Python, Name: "weak"}
+	if f := mustFacts(t, db, pkgref.Python, "weak"); len(f.Malware) != 1 {
+		t.Fatalf("INCONCLUSIVE: %+v", f)
+	}
+	if n := testing.AllocsPerRun(10, func() { _, _ = db.Facts(weak) }); n > 50 {
+		t.Errorf("%.0f allocations", n)
+	}
+}

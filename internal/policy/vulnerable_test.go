@@ -251,7 +251,7 @@ func TestBuildsOfAnAffectedVersion(t *testing.T) {
 		"one build's end":  {nil, []policy.AffectedRange{{Introduced: "0", LastAffected: "2.0.0+cu117"}}, "2.0.0 2.0.0+cu117", "2.0.0+cu118"},
 	} {
 		for effect, versions := range map[policy.Effect]string{policy.Deny: tt.bad, policy.Allow: tt.good} {
-			for _, version := range strings.Fields(versions) {
+			for version := range strings.FieldsSeq(versions) {
 				in := known(python("torch", version), policy.Vulnerability{ID: "GHSA-1", Severity: policy.SeverityCritical, Versions: tt.versions, Ranges: tt.ranges})
 				if d := p.Decide(clock(), in); d.Effect != effect {
 					t.Errorf("%s, %s: %s %s", what, version, d.Effect, d.Reason)

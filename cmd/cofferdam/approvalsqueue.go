@@ -160,8 +160,8 @@ func notesOf(r approval.Request) []string {
 	if n := r.Evidence.Count("advisories"); n > 0 {
 		notes = append(notes, ui.Plural(n, "advisory", "advisories"))
 	}
-	if v := r.Evidence.Vulnerabilities; v.Count() > 0 {
-		notes = append(notes, fmt.Sprintf("%s, the worst: %s", ui.Plural(v.Count(), "vulnerability", "vulnerabilities"), v.Known[0]))
+	if worst, ok := r.Evidence.Vulnerabilities.Worst(); ok {
+		notes = append(notes, fmt.Sprintf("%s, the worst: %s", ui.Plural(r.Evidence.Vulnerabilities.Count(), "vulnerability", "vulnerabilities"), worst))
 	}
 	if len(r.Near) > 0 {
 		notes = append(notes, "ALMOST THE SAME NAME: "+strings.Join(r.Near, ", "))

@@ -280,6 +280,29 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
+// TestRecheckByEachPolicy: what a policy blocks that narrows a sandbox's own keeps it from going
+// on, also where its own would say another thing of the release today, which keeps nothing.
+func TestRecheckByEachPolicy(t *testing.T) {
+	for what, own := range map[string]string{
+		"one that allows":                 "packages: { default: allow }",
+		"one without its database":        "packages: { default: allow, vulnerabilities: { deny: critical } }",
+		"one whose dependency was served": "packages: { default: deny }",
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHouse(t, Limits{})
+			h.start(t)
+			_, err := h.Serve(t.Context(), serving("requests", "2.31.0"))
+			must(t, err)
+			must(t, h.copyAs(t, "sb2", func(r *Run) { r.Policy = parse(t, own) }))
+			must(t, h.Recheck(t.Context(), "sb2"))
+			must(t, h.NarrowPolicy(t.Context(), "sb2", parse(t, "packages: { default: allow }\nblocked_packages: { python: [ { name: requests } ] }")))
+			if err := h.Recheck(t.Context(), "sb2"); !errors.Is(err, fault.ErrForbidden) || !strings.Contains(err.Error(), "blocklist") {
+				t.Errorf("it goes on: %v", err)
+			}
+		})
+	}
+}
+
 // answering is a queue with these answers, whatever is asked.
 type answering struct {
 	*queue

@@ -108,15 +108,17 @@ func (t *tenant) rejudge(ctx context.Context, release pkgref.Ref) (*audit.Record
 		}
 		about.Malware = facts.Malware
 	}
-	judge := t.known.judge(about)
-	d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
-	if !burns(d) {
-		d = judge.Release(release.Version)
+	for _, law := range t.policy().Layers() { // each alone: what one says for now hides no other's list
+		judge := t.known.judgeBy(law, about)
+		d := judge.Name() // of one without a version, or with one that is none, this is all that can be said
+		if !burns(d) {
+			d = judge.Release(release.Version)
+		}
+		if burns(d) {
+			return t.refuseKept(ctx, release, d)
+		}
 	}
-	if !burns(d) {
-		return nil, nil //nolint:nilnil // no refusal is a good answer
-	}
-	return t.refuseKept(ctx, release, d)
+	return nil, nil //nolint:nilnil // no refusal is a good answer
 }
 
 // rejudgeFiles asks all that the sandbox's policy asks of a release, for files with

@@ -47,7 +47,6 @@ func (a *osvAffected) meant(ecosystem pkgref.Ecosystem) (m policy.Malware, widen
 	if len(m.Versions) == 0 && len(m.Ranges) == 0 {
 		return policy.Malware{Every: true}, len(a.Versions)+len(a.Ranges) > 0
 	}
-	m.Versions = unique(m.Versions)
 	return m, false
 }
 

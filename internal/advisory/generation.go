@@ -179,11 +179,11 @@ func (g *generation) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
 	pkg.Version = ""
 	var all []policy.Malware
 	for _, t := range g.tables {
-		found, err := t.find(pkg)
+		found, err := t.malwareOf(pkg)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found.malware...)
+		all = append(all, found...)
 	}
 	return all, nil
 }

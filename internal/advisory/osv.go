@@ -53,6 +53,8 @@ type reading struct {
 	elsewhere  int      // affected packages of ecosystems that are not known here
 	unnamed    int      // affected packages with a name that nobody can ask for
 	widened    []string // affected packages whose versions can't be read: all are meant
+	// at is where a package stands in malicious or vulnerable: a record is of one of them.
+	at map[pkgref.Ref]int
 }
 
 const malwarePrefix = "MAL-"
@@ -109,7 +111,7 @@ func (r *osvRecord) isWithdrawn(now time.Time) (bool, error) {
 // translate reads what a record says of each package: by id that it is malicious; id "": that
 // it is vulnerable. Of vulnerabilities many are of what is no package at all.
 func (r *osvRecord) translate(id string) (reading, error) {
-	var read reading
+	read := reading{at: map[pkgref.Ref]int{}}
 	for i := range r.Affected {
 		a := &r.Affected[i]
 		if a.Package == nil || a.Package.Name == "" || a.Package.Ecosystem == "" {
@@ -140,28 +142,35 @@ func (r *osvRecord) translate(id string) (reading, error) {
 		m.ID = id
 		read.add(malicious{pkg, m})
 	}
+	for i := range read.malicious {
+		m := &read.malicious[i].malware
+		m.Versions = unique(m.Versions)
+	}
 	for i := range read.vulnerable {
-		read.vulnerable[i].vulnerability.CompactVersions(read.vulnerable[i].pkg.Ecosystem)
+		v := &read.vulnerable[i].vulnerability
+		v.Versions = unique(v.Versions)
+		v.CompactVersions(read.vulnerable[i].pkg.Ecosystem)
 	}
 	return read, nil
 }
 
 // add joins what a record says of one package in several places.
 func (r *reading) add(m malicious) {
-	i := slices.IndexFunc(r.malicious, func(o malicious) bool { return o.pkg == m.pkg })
-	if i < 0 {
+	i, known := r.at[m.pkg]
+	if !known {
+		r.at[m.pkg] = len(r.malicious)
 		r.malicious = append(r.malicious, m)
 		return
 	}
 	r.malicious[i].malware = join(r.malicious[i].malware, m.malware)
 }
 
-// join is what one advisory says of a package in two places.
+// join is what one advisory says of a package in two places, versions repeated.
 func join(a, b policy.Malware) policy.Malware {
 	if a.Every || b.Every {
 		return policy.Malware{ID: a.ID, Every: true}
 	}
-	a.Versions = unique(append(a.Versions, b.Versions...))
+	a.Versions = append(a.Versions, b.Versions...)
 	a.Ranges = append(a.Ranges, b.Ranges...)
 	return a
 }

@@ -78,27 +78,11 @@ type entry struct {
 
 // find returns what the table has about a package.
 func (t *table) find(pkg pkgref.Ref) (entry, error) {
-	key, damaged := tableKey(pkg), false
-	i := sort.Search(t.count, func(i int) bool {
-		c := cursor{rest: t.item(i)}
-		at := c.text()
-		damaged = damaged || c.bad
-		return bytes.Compare(at, key) >= 0
-	})
-	if damaged {
-		return entry{}, errTable()
+	c, known, err := t.seek(pkg)
+	if err != nil || !known {
+		return entry{}, err
 	}
-	if i == t.count {
-		return entry{}, nil
-	}
-	c := cursor{rest: t.item(i)}
-	if !bytes.Equal(c.text(), key) {
-		return entry{}, nil
-	}
-	var found entry
-	for range c.length() {
-		found.malware = append(found.malware, c.malware())
-	}
+	found := entry{malware: c.allMalware()}
 	if !t.first {
 		for range c.length() {
 			found.vulnerabilities = append(found.vulnerabilities, c.vulnerability())
@@ -108,6 +92,40 @@ func (t *table) find(pkg pkgref.Ref) (entry, error) {
 		return entry{}, errTable()
 	}
 	return found, nil
+}
+
+// malwareOf is find for the malware alone: what is known of many vulnerabilities is not read
+// for each question about the package.
+func (t *table) malwareOf(pkg pkgref.Ref) ([]policy.Malware, error) {
+	c, known, err := t.seek(pkg)
+	if err != nil || !known {
+		return nil, err
+	}
+	all := c.allMalware()
+	if c.bad {
+		return nil, errTable()
+	}
+	return all, nil
+}
+
+// seek finds a package's item; the cursor is behind its key.
+func (t *table) seek(pkg pkgref.Ref) (c cursor, known bool, err error) {
+	key, damaged := tableKey(pkg), false
+	i := sort.Search(t.count, func(i int) bool {
+		c := cursor{rest: t.item(i)}
+		at := c.text()
+		damaged = damaged || c.bad
+		return bytes.Compare(at, key) >= 0
+	})
+	switch {
+	case damaged:
+		return cursor{}, false, errTable()
+	case i == t.count:
+		return cursor{}, false, nil
+	}
+	c = cursor{rest: t.item(i)}
+	known = bytes.Equal(c.text(), key)
+	return c, known, nil
 }
 
 // tableKey sorts packages; the letters are part of the format.
@@ -141,6 +159,13 @@ func (c *cursor) text() []byte {
 	s := c.rest[:n]
 	c.rest = c.rest[n:]
 	return s
+}
+
+func (c *cursor) allMalware() (all []policy.Malware) {
+	for range c.length() {
+		all = append(all, c.malware())
+	}
+	return all
 }
 
 func (c *cursor) malware() policy.Malware {

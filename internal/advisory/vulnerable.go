@@ -49,14 +49,15 @@ func order(id string) int {
 
 // addVulnerable joins what a record says of one package in several places.
 func (r *reading) addVulnerable(v vulnerable) {
-	i := slices.IndexFunc(r.vulnerable, func(o vulnerable) bool { return o.pkg == v.pkg })
-	if i < 0 {
+	i, known := r.at[v.pkg]
+	if !known {
+		r.at[v.pkg] = len(r.vulnerable)
 		r.vulnerable = append(r.vulnerable, v)
 		return
 	}
-	known, more := &r.vulnerable[i].vulnerability, v.vulnerability
-	known.Severity = max(known.Severity, more.Severity)
-	joined := join(policy.Malware{Every: known.Every, Versions: known.Versions, Ranges: known.Ranges},
+	one, more := &r.vulnerable[i].vulnerability, v.vulnerability
+	one.Severity = max(one.Severity, more.Severity)
+	joined := join(policy.Malware{Every: one.Every, Versions: one.Versions, Ranges: one.Ranges},
 		policy.Malware{Every: more.Every, Versions: more.Versions, Ranges: more.Ranges})
-	known.Every, known.Versions, known.Ranges = joined.Every, joined.Versions, joined.Ranges
+	one.Every, one.Versions, one.Ranges = joined.Every, joined.Versions, joined.Ranges
 }

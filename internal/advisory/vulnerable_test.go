@@ -197,3 +197,51 @@ func TestVulnerabilityFeed(t *testing.T) {
 	}
 	runtime.KeepAlive(db)
 }
+
+// TestRecordsOfManyPlaces: a record is read in a time that grows with its size, whatever it
+// repeats: the largest that is read, of one package and of as many as there are entries.
+func TestRecordsOfManyPlaces(t *testing.T) {
+	const n = 60_000
+	for what, name := range map[string]func(int) string{"one": func(int) string { return "a" }, "many": func(i int) string { return fmt.Sprintf("a%d", i) }} {
+		for _, id := range []string{"GHSA-1", "MAL-1"} {
+			var entries []string
+			for i := range n {
+				entries = append(entries, fmt.Sprintf(`{"package":{"ecosystem":"npm","name":%q},"versions":["1.%d.0"]}`, name(i), i%(n/2)))
+			}
+			record := fmt.Appendf(nil, `{"id":%q,"affected":[%s]}`, id, strings.Join(entries, ","))
+			begun := time.Now()
+			r, err := readRecord(record, at())
+			if took := time.Since(begun); err != nil || took > 5*time.Second {
+				t.Errorf("%s, %s: %v, %v", what, id, took, err)
+			}
+			packages, versions := len(r.malicious)+len(r.vulnerable), 0
+			for _, m := range r.malicious {
+				versions += len(m.malware.Versions)
+			}
+			for _, v := range r.vulnerable {
+				versions += len(v.vulnerability.Versions)
+			}
+			if what == "one" && (packages != 1 || versions != n/2) || what == "many" && (packages != n || versions != n) {
+				t.Errorf("%s, %s: %d packages, %d versions", what, id, packages, versions)
+			}
+		}
+	}
+}
+
+// TestVulnerabilitiesCostMalwareNothing: what is known of a package's malware is looked up for
+// every request, and takes no more for a package with hundreds of vulnerabilities.
+func TestVulnerabilitiesCostMalwareNothing(t *testing.T) {
+	contents := map[string]string{"m.json": burnt("MAL-0000-1", "PyPI", "weak")}
+	for i := range 400 {
+		contents[fmt.Sprintf("%d.json", i)] = flaw(fmt.Sprintf("GHSA-%d", i), "PyPI", "weak", `"ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"1.0"}]}]`)
+	}
+	db := open(t, filepath.Join(t.TempDir(), "db"))
+	mustImport(t, db, Job{Path: files(t, contents), Label: "feed"})
+	weak := pkgref.Ref{Ecosystem: pkgref.Python, Name: "weak"}
+	if f := mustFacts(t, db, pkgref.Python, "weak"); len(f.Malware) != 1 {
+		t.Fatalf("INCONCLUSIVE: %+v", f)
+	}
+	if n := testing.AllocsPerRun(10, func() { _, _ = db.Facts(weak) }); n > 50 {
+		t.Errorf("%.0f allocations", n)
+	}
+}

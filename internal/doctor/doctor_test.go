@@ -83,6 +83,7 @@ func TestHost(t *testing.T) {
 		"disk":            {"disk space", func(*testing.T, *Inputs) {}, OK},
 		"no advisories":   {"advisories", advised(func(*testing.T, string) {}), Warn},
 		"odd advisories":  {"advisories", advised(func(t *testing.T, dir string) { t.Helper(); put(t, filepath.Join(dir, "manifest"), "odd", 0o600) }), Fail},
+		"vulnerabilities": {"vulnerabilities", advised(func(*testing.T, string) {}), Warn},
 		"gateway":         {"gateway user", asRoot(func(*testing.T, *Inputs) {}), OK},
 		"gateway is root": {"gateway user", asRoot(func(_ *testing.T, in *Inputs) { in.GatewayUID = 0 }), Fail},
 		"gateway is me":   {"gateway user", asUser(func(*testing.T, *Inputs) {}), Warn},
@@ -120,6 +121,32 @@ func advised(change func(t *testing.T, dir string)) func(*testing.T, *Inputs) {
 		dir := filepath.Join(in.State, "advisory")
 		change(t, dir)
 		in.Advisories = advisory.Open(dir, advisory.Options{})
+	}
+}
+
+// TestVulnerabilitiesOfEachEcosystem: those of which none is imported are named, since a policy
+// that weighs them refuses every package of these.
+func TestVulnerabilitiesOfEachEcosystem(t *testing.T) {
+	t.Parallel()
+	in := host(t)
+	db := advisory.Open(filepath.Join(in.State, "advisory"), advisory.Options{})
+	in.Advisories = db
+	record := func(ecosystem, name string) {
+		path := put(t, filepath.Join(t.TempDir(), "a.json"), `{"id":"GHSA-1","affected":[{"package":{"ecosystem":"`+ecosystem+`","name":"`+name+`"},"versions":["1.0.0"]}]}`, 0o600)
+		if _, err := db.Import(t.Context(), advisory.Job{Path: path, Label: name}, func(advisory.Progress) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("PyPI", "a")
+	record("crates.io", "b")
+	got := find(t, Examine(t.Context(), in), "vulnerabilities")
+	if got.Status != Warn || !strings.Contains(got.Sentence, "of node, go packages") {
+		t.Errorf("of two: %+v", got)
+	}
+	record("npm", "c")
+	record("Go", "example.com")
+	if got = find(t, Examine(t.Context(), in), "vulnerabilities"); got.Status != OK || !strings.Contains(got.Sentence, "4 known") {
+		t.Errorf("of all: %+v", got)
 	}
 }
 

@@ -61,6 +61,14 @@ func (v *Vulnerabilities) Count() int {
 	return len(v.Known) + v.More
 }
 
+// Worst is the first of them; ok is false if none is here, whatever Count says.
+func (v *Vulnerabilities) Worst() (worst Vulnerability, ok bool) {
+	if v == nil || len(v.Known) == 0 {
+		return Vulnerability{}, false
+	}
+	return v.Known[0], true
+}
+
 // same tells whether both name the same vulnerabilities.
 func (v *Vulnerabilities) same(other *Vulnerabilities) bool {
 	if v == nil || other == nil {

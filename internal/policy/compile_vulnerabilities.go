@@ -19,7 +19,11 @@ func compileVulnerabilities(c *compiler, v value) {
 	hold, holds := o.fields["hold"]
 	if holds {
 		rules.hold, rules.unknown = compileSeverity(c, hold), Hold
-		c.says(hold, "a release with a known vulnerability of severity %s waits for a person", orHigher(rules.hold))
+		unless := ""
+		if denies {
+			unless = ", unless it is denied for that"
+		}
+		c.says(hold, "a release with a known vulnerability of severity %s waits for a person%s", orHigher(rules.hold), unless)
 	}
 	switch {
 	case !denies && !holds:

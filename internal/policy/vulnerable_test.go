@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +204,63 @@ func TestVulnerabilitiesOf(t *testing.T) {
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("%s:\n got %s\nwant %s", version, strings.Join(got, "; "), want)
+		}
+	}
+}
+
+// TestAFixIsNoAffectedVersion: the version that is told to fix a vulnerability is one that no
+// record of it is about, whichever range or record ends where.
+func TestAFixIsNoAffectedVersion(t *testing.T) {
+	record := func(id string, ranges ...policy.AffectedRange) policy.Vulnerability {
+		return policy.Vulnerability{ID: id, Aliases: []string{"CVE-1"}, Severity: policy.SeverityHigh, Ranges: ranges}
+	}
+	for what, tt := range map[string]struct {
+		records []policy.Vulnerability
+		want    string
+	}{
+		"a twin of every version":     {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-1"}, Every: true}}, "no fix known"},
+		"a twin without an end":       {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "1.2"})}, "no fix known"},
+		"a twin that begins at it":    {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "1.5", Fixed: "1.7"})}, "fixed in 1.7"},
+		"a twin that lists it":        {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-1"}, Versions: []string{"1.5"}}}, "no fix known"},
+		"ranges over each other":      {[]policy.Vulnerability{record("GHSA-1", policy.AffectedRange{Introduced: "0", Fixed: "1.5"}, policy.AffectedRange{Introduced: "1.4", Fixed: "2.0"})}, "fixed in 2.0"},
+		"a twin of a later line":      {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), record("PYSEC-1", policy.AffectedRange{Introduced: "2.0"})}, "fixed in 1.5"},
+		"another vulnerability of it": {[]policy.Vulnerability{record("GHSA-1", before("1.5")...), {ID: "PYSEC-1", Aliases: []string{"CVE-2"}, Every: true}}, "fixed in 1.5"},
+	} {
+		known := policy.VulnerabilitiesOf(python("a", "1.4.2"), tt.records)
+		i := slices.IndexFunc(known, func(k policy.KnownVulnerability) bool { return k.ID == "CVE-1" })
+		if i < 0 || !strings.HasSuffix(known[i].String(), ", "+tt.want) {
+			t.Errorf("%s: %s, want %s", what, known, tt.want)
+		}
+	}
+}
+
+// TestBuildsOfAnAffectedVersion: a release with a local part, as other indexes have of one that is
+// listed or is the last affected, is affected as that one is, by vulnerabilities and malware
+// alike; one of a fixed version is not.
+func TestBuildsOfAnAffectedVersion(t *testing.T) {
+	p := weighing(t, "{ deny: critical }", "")
+	for what, tt := range map[string]struct {
+		versions  []string
+		ranges    []policy.AffectedRange
+		bad, good string
+	}{
+		"last affected":    {nil, []policy.AffectedRange{{Introduced: "0", LastAffected: "2.0.0"}}, "2.0+cu118 2.0.0+cu118 2.0.0", "2.0.1+cu118 2.0.0.post1"},
+		"listed":           {[]string{"2.0.0"}, nil, "2.0.0+cu118 2.0.0", "2.0.1+cu118"},
+		"fixed":            {nil, before("2.0.1"), "2.0.0+cu118", "2.0.1 2.0.1+cu118"},
+		"one build listed": {[]string{"2.0.0+cu118"}, nil, "2.0.0+cu118", "2.0.0 2.0.0+cu117"},
+		"one build's end":  {nil, []policy.AffectedRange{{Introduced: "0", LastAffected: "2.0.0+cu117"}}, "2.0.0 2.0.0+cu117", "2.0.0+cu118"},
+	} {
+		for effect, versions := range map[policy.Effect]string{policy.Deny: tt.bad, policy.Allow: tt.good} {
+			for version := range strings.FieldsSeq(versions) {
+				in := known(python("torch", version), policy.Vulnerability{ID: "GHSA-1", Severity: policy.SeverityCritical, Versions: tt.versions, Ranges: tt.ranges})
+				if d := p.Decide(clock(), in); d.Effect != effect {
+					t.Errorf("%s, %s: %s %s", what, version, d.Effect, d.Reason)
+				}
+				in.Vulnerabilities, in.Malware = nil, []policy.Malware{{ID: "MAL-1", Versions: tt.versions, Ranges: tt.ranges}}
+				if d := p.Decide(clock(), in); d.Effect != effect {
+					t.Errorf("malware, %s, %s: %s %s", what, version, d.Effect, d.Reason)
+				}
+			}
 		}
 	}
 }

@@ -154,8 +154,8 @@ func slackText(e approval.Event) string {
 		if a := r.Asks[0]; a.Because != "" {
 			line("The agent says: %s", excerpt.Sealed(a.Because, maxText))
 		}
-		if v := r.Evidence.Vulnerabilities; v.Count() > 0 {
-			line("It has %d known vulnerabilities, the worst: %s", v.Count(), excerpt.Sealed(v.Known[0].String(), maxText))
+		if worst, ok := r.Evidence.Vulnerabilities.Worst(); ok {
+			line("Its known vulnerabilities: %d, the worst: %s", r.Evidence.Vulnerabilities.Count(), excerpt.Sealed(worst.String(), maxText))
 		}
 		if r.Evidence.Similar != "" {
 			line("Its name is near to that of a popular package: %s", excerpt.Sealed(r.Evidence.Similar, maxText))

@@ -27,8 +27,8 @@ type Refusal struct {
 	Alarm bool `json:"alarm,omitempty"`
 	// Approval is the request in the queue that it waits for.
 	Approval string `json:"approval,omitempty"`
-	// Cause tells, where that was asked for, that it may be why something failed: the others
-	// were withheld of projects that everybody could have all the same.
+	// Cause tells, where that was asked for, that it may be why something failed: of the others
+	// that is less sure.
 	Cause bool `json:"cause,omitempty"`
 }
 

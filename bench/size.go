@@ -124,7 +124,7 @@ func (s *sizes) life(ctx context.Context) error {
 
 // atRest has sandboxes that do nothing, and then each an interpreter that waits.
 func (s *sizes) atRest(ctx context.Context) error {
-	// What has ended gives back some of its memory late, and the host has work of its own.
+	// Sandboxes that have ended give some of their memory back late, and the host has work of its own.
 	quiet, err := s.quietCPU(ctx)
 	if err != nil {
 		return err

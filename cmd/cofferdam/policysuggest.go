@@ -34,7 +34,7 @@ refused: an entry for each package that a command named, with what it requires
 (with_dependencies) and its version as the cap, or the lines that "cofferdam why" prints.
 The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and mended
 until the same install goes through; one under which it still fails is not suggested.
-What is tried is the COMMAND, in the mounts that you name, as the end of "cofferdam run"
+It tries the COMMAND, in the mounts that you name, as the end of "cofferdam run"
 prints it; without one, the packages are installed by name. --no-resolve tries nothing.
 Read the diff before you agree: an agent chose these names. --write changes the file, if
 it is still the one that the run had: it shows the diff and asks. Where nobody can be

@@ -21,8 +21,8 @@ func newWhy() *cobra.Command {
 		Short:   "Say what a run was refused, and why",
 		GroupID: groupReview,
 		Long: `Says which packages, names and commands a run was refused, by which rule, and which
-lines of a policy would allow them. It begins with what may be why something failed; --all
-adds what pages withheld of projects of which everybody could have another release.
+lines of a policy would allow them. It tells what may be why something failed, and how
+much else was refused; --all and --json have that, too, behind the causes.
 The run may be long over; without --run, --sandbox and REQUEST it is the last one.
 REQUEST is the id in a refusal ("request cvfkyk4n"), or one of the approval queue. A
 file that may have been tampered with comes first, as ALARM.`,
@@ -45,7 +45,7 @@ file that may have been tampered with comes first, as ALARM.`,
 	set := cmd.Flags()
 	set.StringVar(&filter.Run, "run", "", "the run (default: the last one)")
 	set.StringVar(&filter.Sandbox, "sandbox", "", "only what this sandbox was refused")
-	set.BoolVar(&all, "all", false, "also what was withheld and missed by nobody, as far as is known")
+	set.BoolVar(&all, "all", false, "also what is less sure to be why something failed")
 	set.BoolVar(&asJSON, "json", false, "write JSON")
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
@@ -53,11 +53,11 @@ file that may have been tampered with comes first, as ALARM.`,
 }
 
 // tellWhy writes refusals as they are told inside, those that may be why something failed alone
-// unless all are asked for. Which run it is about is said where nobody named one.
+// unless all are asked for; JSON has all, the causes first and marked. Which run it is about is said where nobody named one.
 func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 	var told []refusal.Refusal
 	for _, r := range refused.Refusals {
-		if all || r.Cause {
+		if all || asJSON || r.Cause { // a program reads of each whether it is a cause
 			told = append(told, refusal.Refusal(r))
 		}
 	}
@@ -79,7 +79,7 @@ func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 		if len(told) == 0 {
 			text = "Nothing was refused in this run that anything is known to have missed.\n"
 		}
-		text += fmt.Sprintf("Withheld beside that, and missed by nobody as far as is known: %d; cofferdam why --run %s --all\n", rest, ui.Quoted(refused.Run))
+		text += fmt.Sprintf("Refused beside that, and less sure to be why something failed: %d; cofferdam why --run %s --all\n", rest, ui.Quoted(refused.Run))
 	}
 	_, err := fmt.Print(ui.PrintableText(text))
 	return err

@@ -6,6 +6,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -25,43 +26,81 @@ func weigh(r audit.Record, missedByCommand bool) weight {
 	switch {
 	case r.Detail[records.DetailAlarm] != "", missedByCommand, pull == ledger.PullUnmet:
 		return certain
+	case pull == "":
+		return certain // of an earlier version, which told each of them
 	case pull == ledger.PullUnknown && !inPart:
 		return certain
 	case pull == ledger.PullOptional:
 		return passedOver
-	case pull == ledger.PullMet && inPart && !strings.HasPrefix(r.Rule, "allowed_packages."):
-		return passedOver // of a name with an entry, a project may want versions itself
+	case inPartMet(r):
+		return passedOver
 	}
 	return possible
+}
+
+// inPartMet tells of a page that withholds some releases that what requires the project can have another. Of a
+// name with an entry, a project may want versions itself.
+func inPartMet(r audit.Record) bool {
+	return r.Detail[records.DetailPull] == string(ledger.PullMet) && r.Detail[records.DetailWhat] == records.WhatIndex && !strings.HasPrefix(r.Rule, "allowed_packages.")
 }
 
 // toldID names a refusal as its clients were told of it.
 type toldID struct{ sandbox, request string }
 
-// episode is what one command had to do with one ecosystem.
+// toldProject is a project of which a sandbox's clients were told that something is refused.
+type toldProject struct {
+	sandbox string
+	project pkgref.Ref
+}
+
+// episode is one install with one ecosystem's client.
 type episode struct {
 	ecosystem string
-	command   int // how many had been started
+	install   int // by number; 0: it is not known which, or whether it is one
 }
 
 // causes are those of a run's refusals that were found to be why something failed.
 type causes struct {
-	during map[uint64]int // by the number of a record: how many commands had been started
-	sure   map[episode]bool
-	are    map[toldID]bool
+	during   map[uint64]int // by the number of a record: the install
+	sure     map[episode]bool
+	any      map[string]bool // by ecosystem
+	are      map[toldID]bool
+	projects map[toldProject]bool
 }
 
 func newCauses() causes {
-	return causes{during: map[uint64]int{}, sure: map[episode]bool{}, are: map[toldID]bool{}}
+	return causes{during: map[uint64]int{}, sure: map[episode]bool{}, any: map[string]bool{}, are: map[toldID]bool{}, projects: map[toldProject]bool{}}
 }
 
 // take notes when a record of a refusal came.
-func (c *causes) take(r audit.Record, started int) { c.during[r.Seq] = started }
+func (c *causes) take(r audit.Record, install int) { c.during[r.Seq] = install }
 
 // found takes a refusal for a cause.
 func (c *causes) found(r audit.Record) {
-	c.sure[c.episodeOf(r)] = true
+	c.sure[c.episodeOf(r)], c.any[r.Ecosystem] = true, true
 	c.are[toldID{r.Sandbox, r.RequestID}] = true
+	c.projects[toldProject{r.Sandbox, records.ProjectOf(r)}] = true
+}
+
+// explains tells whether nothing else than a refusal need be why this one's install failed.
+func (c *causes) explains(r audit.Record, w weight) bool {
+	switch w {
+	case possible:
+		e := c.episodeOf(r)
+		return e.install > 0 && c.sure[e]
+	case passedOver:
+		return c.any[r.Ecosystem]
+	case certain:
+	}
+	return false
+}
+
+// is tells whether a refusal is to be told as a cause. Of a page the last refusal is told, which may be another than
+// the one that was found, and of what is no package, or was let through, each.
+func (c *causes) is(r door.Refusal) bool {
+	return r.Alarm || r.Package.Name == "" || r.Outcome == string(audit.WouldDeny) || r.Outcome == string(audit.WouldHold) ||
+		c.are[toldID{r.Sandbox, r.RequestID}] ||
+		r.Outcome == string(audit.Withheld) && c.projects[toldProject{r.Sandbox, r.Package.Project()}]
 }
 
 func (c *causes) episodeOf(r audit.Record) episode {
@@ -71,8 +110,9 @@ func (c *causes) episodeOf(r audit.Record) episode {
 // refuseWithheld counts among the refused what was withheld of a project of which nothing was had
 // or taken, whose page was not shown whole later, and of which no file was refused by itself; not
 // where it lacks pre-releases alone, which nobody asked for, or where clients that only read a page
-// ended well. Of what one command was told in one ecosystem, only what weighs most counts; what was
-// passed over counts where a command failed and nothing else would say why.
+// ended well. Of what one install was told only what weighs most counts, and what was passed over
+// only where a command failed and nothing else would say why. Where several commands run at once, or one is no
+// single install (an agent is one), nobody knows which install a refusal ended, so that none stands for another there.
 func (s *summary) refuseWithheld() {
 	var found [certain + 1][]audit.Record
 	for _, r := range s.withheld {
@@ -84,7 +124,7 @@ func (s *summary) refuseWithheld() {
 	for w := certain; w >= passedOver; w-- {
 		var these []audit.Record
 		for _, r := range found[w] {
-			if w == certain || !s.causes.sure[s.causes.episodeOf(r)] && (w == possible || s.endings.badly > 0) {
+			if !s.causes.explains(r, w) && (w != passedOver || s.endings.badly > 0) {
 				these = append(these, r)
 			}
 		}

@@ -215,6 +215,7 @@ func (c *Controller) CommandFinished(ctx context.Context, sandbox, id string, ex
 	t.mu.Lock()
 	started := t.running[id]
 	t.mu.Unlock()
+	weighAnew(ctx, t)
 	r := audit.Record{
 		Kind: audit.KindCommand, Outcome: audit.Finished, User: t.run.User, Command: started.Command, RequestID: started.RequestID,
 		Exit: &exit.Code, Detail: exitDetail(id, exit), GuestClaimed: exit.Claimed,

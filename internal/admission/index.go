@@ -36,7 +36,7 @@ type indexVerdict struct {
 	page     *ledger.Page // the releases that it shows, and how
 	withheld []audit.WithheldRange
 	refusal  policy.Decision // the withheld verdict that says most: of the highest version
-	lacking  []policy.Edge   // requirements that no release which it shows satisfies, and one that it withholds does
+	lacking  map[string]bool // specifiers of requirements that no release which it shows satisfies, and one that it withholds does
 	shown    int             // files
 	bytes    int64           // that it takes, about
 }
@@ -175,7 +175,9 @@ func (v *indexVerdict) size() int64 {
 	for _, d := range v.verdicts {
 		size += int64(300 + len(d.Reason) + len(d.Rule) + len(d.Suggest) + 100*len(d.WantedBy))
 	}
-	size += int64(100 * len(v.lacking))
+	for specifier := range v.lacking {
+		size += int64(60 + len(specifier))
+	}
 	for _, w := range v.withheld {
 		size += int64(120 + len(w.Reason) + len(w.Rule) + len(w.From) + len(w.To))
 	}
@@ -282,12 +284,9 @@ func withheldRecord(ask door.IndexAsk, v *indexVerdict, pull ledger.Pull) audit.
 		Kind: audit.KindPackage, Outcome: audit.Withheld, SourceURL: masking.Cut(ask.SourceURL, 2_048),
 		ResolvedBy: string(v.refusal.ResolvedBy), Rule: v.refusal.Rule, Reason: reason,
 		Withheld: slices.Clone(v.withheld),
-		Detail:   map[string]string{records.DetailIndex: ask.IndexDigest, records.DetailWhat: what},
+		Detail:   map[string]string{records.DetailIndex: ask.IndexDigest, records.DetailWhat: what, records.DetailPull: string(pull)},
 	}
 	records.SetRef(&r, ask.Package)
-	if pull != ledger.PullUnknown {
-		r.Detail[records.DetailPull] = string(pull)
-	}
 	d := v.refusal
 	if v.shown > 0 && d.ResolvedBy != policy.ByLockfile {
 		d.Alarm = false // some old release of it is malware, and nobody gets that

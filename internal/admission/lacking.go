@@ -8,19 +8,23 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
-// lacking are the requirements of a project that no release on its page satisfies of those that
-// are shown, and that one does which is withheld. A requirement that can't be read lacks
+// lacking are the specifiers of requirements of a project that no release on its page satisfies of those that
+// are shown, and that one does which is withheld. One that can't be read lacks
 // something only if nothing is shown.
-func lacking(edges []policy.Edge, files []door.File, v *indexVerdict) []policy.Edge {
+func lacking(edges []policy.Edge, files []door.File, v *indexVerdict) map[string]bool {
 	if len(edges) == 0 || len(v.withheld) == 0 {
 		return nil
 	}
 	shown, withheld := parsedVersions(v.key.pkg.Ecosystem, files, shownVersions(files, v))
-	var out []policy.Edge
+	looked, out := map[string]bool{}, map[string]bool{}
 	for _, e := range edges {
+		if looked[e.Specifier] {
+			continue
+		}
+		looked[e.Specifier] = true
 		within, readable := pkgref.ParseRange(v.key.pkg.Ecosystem, e.Specifier)
 		if !readable && len(shown) == 0 || readable && !slices.ContainsFunc(shown, within.Match) && slices.ContainsFunc(withheld, within.MatchPreReleases) {
-			out = append(out, e)
+			out[e.Specifier] = true
 		}
 	}
 	return out

@@ -30,15 +30,44 @@ func (w named) take(clients claims.Clients, argv []string) {
 // endings are what became of a run's commands.
 type endings struct {
 	started, well, badly int
-	others               bool // some are no package client's, or not alone
+	others               bool                      // some are no package client's, or not alone
+	running              map[string]map[string]int // by sandbox and id: the number of the install that a command is; 0: it is none, or several
+}
+
+// install is the number of the install that runs in a sandbox, alone; 0: that is not known.
+func (e *endings) install(sandbox string) int {
+	if len(e.running[sandbox]) == 1 {
+		for _, number := range e.running[sandbox] {
+			return number
+		}
+	}
+	return 0
+}
+
+func (e *endings) begin(clients claims.Clients, r audit.Record) {
+	e.started++
+	e.others = e.others || !clients.IsClient(r.Command)
+	number := 0
+	if clients.IsOne(r.Command) {
+		number = e.started
+	}
+	if e.running == nil {
+		e.running = map[string]map[string]int{}
+	}
+	if e.running[r.Sandbox] == nil {
+		e.running[r.Sandbox] = map[string]int{}
+	}
+	e.running[r.Sandbox][r.Detail[records.DetailCommand]] = number
 }
 
 func (e *endings) take(clients claims.Clients, r audit.Record) {
+	if r.Kind == audit.KindCommand && r.Outcome == audit.Finished {
+		delete(e.running[r.Sandbox], r.Detail[records.DetailCommand])
+	}
 	switch {
 	case r.Kind != audit.KindCommand:
 	case r.Outcome == audit.Started:
-		e.started++
-		e.others = e.others || !clients.IsClient(r.Command)
+		e.begin(clients, r)
 	case r.Outcome == audit.Finished && r.Exit != nil && *r.Exit == 0:
 		e.well++
 	case r.Outcome == audit.Finished && r.Exit != nil:

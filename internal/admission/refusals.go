@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
@@ -39,13 +40,16 @@ func (c *Controller) RefusalsOf(ctx context.Context, s Sought) ([]door.Refusal, 
 	if err != nil || !s.Causes || len(list) == 0 {
 		return list, err
 	}
-	sum, err := summarize(ctx, &c.config, list[0].Run)
-	if err != nil {
-		return nil, err
-	}
+	of := map[string]*summary{} // a copy tells what it inherited, too, of which its source's records say more
 	for i, r := range list {
-		list[i].Cause = r.Alarm || r.Package.Name == "" || r.Outcome == string(audit.WouldDeny) || r.Outcome == string(audit.WouldHold) ||
-			sum.causes.are[toldID{r.Sandbox, r.RequestID}]
+		sum, read := of[r.Run]
+		if !read {
+			if sum, err = summarize(ctx, &c.config, r.Run); err != nil && !errors.Is(err, fault.ErrNotFound) {
+				return nil, err
+			}
+			of[r.Run] = sum
+		}
+		list[i].Cause = sum == nil || sum.causes.is(r)
 	}
 	slices.SortStableFunc(list, func(a, b door.Refusal) int {
 		return cmp.Or(records.AlarmFirst(a.Alarm, b.Alarm), records.AlarmFirst(a.Cause, b.Cause))

@@ -182,7 +182,7 @@ func (s *summary) add(r audit.Record) {
 	case audit.Installed:
 		s.installed.add(packageLine(r), 1)
 	case audit.Withheld:
-		s.causes.take(r, s.endings.started)
+		s.causes.take(r, s.endings.install(r.Sandbox))
 		s.withheld = append(s.withheld, r)
 	case audit.Blocked, audit.Failed, audit.Exceeded:
 		s.out.Ended = cmp.Or(s.out.Ended, inventory.EndedFor(r))
@@ -190,7 +190,7 @@ func (s *summary) add(r audit.Record) {
 	case audit.Pending:
 		switch r.Kind { //nolint:exhaustive // nothing else waits as its own
 		case audit.KindPackage:
-			s.causes.take(r, s.endings.started)
+			s.causes.take(r, s.endings.install(r.Sandbox))
 			s.pending = append(s.pending, r)
 		case audit.KindNetwork:
 			s.hosts.add(r)
@@ -238,7 +238,7 @@ func (s *summary) withheldLines() []Line {
 		}
 		for i, w := range r.Withheld {
 			wanted := s.missed(r, i)
-			if !wanted && weigh(r, false) == passedOver {
+			if !wanted && inPartMet(r) {
 				continue
 			}
 			to, _ := pkgref.ParseVersion(pkgref.Ecosystem(r.Ecosystem), w.To)
@@ -268,7 +268,7 @@ func (s *summary) addRefused(r audit.Record) {
 			s.out.Unlisted = cmp.Or(s.out.Unlisted, r.Reason)
 			return
 		}
-		s.causes.take(r, s.endings.started)
+		s.causes.take(r, s.endings.install(r.Sandbox))
 		s.failures = append(s.failures, r)
 	case audit.KindFinding:
 		s.findings.add(r)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What stands between the reasons of one line of a summary, how many it has at most, and what
-// it says of the others.
+// The words between the reasons of one line of a summary, how many it has at most, and how
+// it tells of the others.
 const (
 	betweenReasons = "; also: "
 	mostReasons    = 3

@@ -351,6 +351,12 @@ func TestNamesOnNoList(t *testing.T) {
 		if tt.lookalike && d.Suggest != "" {
 			t.Errorf("%s: suggests to allow a name that imitates: %s", tt.packages, d.Suggest)
 		}
+		if running := in; tt.lookalike {
+			running.Scripts = true
+			if d := p.Decide(clock(), running); d.Allowed() || d.Suggest != "" {
+				t.Errorf("%s: suggests to run the scripts of a name that imitates: %s %s", tt.packages, d.Effect, d.Suggest)
+			}
+		}
 		if tt.lookalike {
 			in.Declared = true
 			in.Edges = []policy.Edge{{Parent: node("other", "1.0.0"), Name: "lodahs", Specifier: "^1.0.0"}}

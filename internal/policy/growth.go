@@ -35,22 +35,27 @@ func (g *growth) takeLines(w Wanted) error {
 		return nil
 	}
 	for _, s := range lines {
-		if err := g.takeLine(s); err != nil {
+		if err := g.takeLine(w, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeLine adds an entry, or to one with the same versions what it lacks.
-func (g *growth) takeLine(s suggestion) error {
+// takeLine adds an entry, or to one with the same versions what it lacks. A document has no two entries with the same
+// versions, so that one which differs in pre-releases is left as it is: to add to it would let in more than the lines.
+func (g *growth) takeLine(w Wanted, s suggestion) error {
 	key := packageKey{s.ecosystem, s.name}
 	same := func(e entry) bool {
 		return e.limitText == s.limit && e.versionText == s.version && slices.Equal(e.extras, s.extras)
 	}
 	at := slices.IndexFunc(g.policy.packages.allowed[key], same)
-	if at < 0 {
+	switch {
+	case at < 0:
 		return g.add(s)
+	case g.policy.packages.allowed[key][at].prereleases != s.prereleases:
+		g.leaveOut(w)
+		return nil
 	}
 	for _, missing := range []struct {
 		key    string

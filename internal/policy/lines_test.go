@@ -43,6 +43,17 @@ func TestLinesAreAddedAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
+	for _, c := range [][2]string{
+		{"prereleases: true", "install_scripts: true"}, // or the scripts of pre-releases would be let in, too
+		{"with_dependencies: true", "prereleases: true"},
+	} {
+		entry := func(key string) string {
+			return "allowed_packages: { node: [ { name: tool, max_version: \"0.x\", " + key + " } ] }\n"
+		}
+		if got, _, err := policy.SuggestWanted([]byte(entry(c[0])), []policy.Wanted{{Package: tool.Project(), Lines: entry(c[1])}}); err == nil || !strings.Contains(err.Error(), "tool") {
+			t.Errorf("an entry with %s and lines with %s: %v\n%s", c[0], c[1], err, got)
+		}
+	}
 	for _, other := range []string{"packages:\n  sdist: allow\n", "network_allowlist:\n  - x.example\n", lines + "packages:\n  default: allow\n", "", "- x"} {
 		if policy.AreEntries(other) {
 			t.Errorf("these are no entries alone:\n%s", other)

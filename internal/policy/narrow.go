@@ -150,9 +150,11 @@ func (j *Judge) judgeScripts(f FileFacts) Decision {
 	default:
 		refusal.Reason = reason("%s runs a script when it is installed; packages.install_scripts is not set", short(j.name))
 	}
-	s := addition(j.ecosystem, j.name, r)
-	s.installScripts = true
-	refusal.Suggest = s.document()
+	if len(j.allowed) > 0 || j.about.Lookalike == nil { // to nobody an entry is suggested for a name that is near to another
+		s := addition(j.ecosystem, j.name, r)
+		s.installScripts = true
+		refusal.Suggest = s.document()
+	}
 	return refusal
 }
 

@@ -63,7 +63,7 @@ func SuggestWanted(document []byte, wanted []Wanted) (newDocument []byte, diff s
 		}
 	}
 	if g.added == 0 && len(g.leftOut) > 0 {
-		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, or under a lockfile",
+		return nil, "", fault.Invalid("no allowlist entry would allow %s: it is blocked, not canonical, under a lockfile, or has an entry with the same versions that differs in pre-releases",
 			strings.Join(g.leftOut[:min(len(g.leftOut), 5)], ", "))
 	}
 	return g.text, linediff.Unified("policy", "policy (suggested)", document, g.text), nil

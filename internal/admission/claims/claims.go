@@ -35,6 +35,25 @@ func (c Clients) IsClient(argv []string) bool {
 	return ecosystem != ""
 }
 
+// IsOne tells whether a command is one command of a package client, alone or in a shell's -c argument, where it may
+// follow a cd.
+func (c Clients) IsOne(argv []string) bool {
+	if c == nil {
+		return false
+	}
+	found := 0
+	for words := range simpleCommands(argv) {
+		if len(words) == 0 || words[0] == "cd" {
+			continue
+		}
+		if ecosystem, _ := c(words); ecosystem == "" {
+			return false
+		}
+		found++
+	}
+	return found == 1
+}
+
 // Words yields what follows the installs of a command, word by word.
 func (c Clients) Words(argv []string) iter.Seq2[pkgref.Ecosystem, string] {
 	return func(yield func(pkgref.Ecosystem, string) bool) {

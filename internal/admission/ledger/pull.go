@@ -4,118 +4,70 @@ import (
 	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
-	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // Pull is how a run's clients are led to what a page withholds, as far as this can be known.
 type Pull string
 
-// The pulls.
+// The pulls. A record without one is of an earlier version, which found none out.
 const (
-	PullUnknown  Pull = ""         // by nothing that was read: a command or a project asks for it
+	PullUnknown  Pull = "unknown"  // by nothing that was read: a command or a project asks for it
 	PullMet      Pull = "met"      // what requires the project can have a release that is shown, as far as a client would choose it
 	PullOptional Pull = "optional" // what lacks a release is installed without it
 	PullStale    Pull = "stale"    // no release that a client would choose is known to require it
 	PullUnmet    Pull = "unmet"    // a release that a client would choose lacks one
 )
 
-// maxChosen bounds the requirements that are looked at to find out what a client would choose.
-const maxChosen = 5_000
-
 // Pull tells how clients are led to a project of which a page withholds something. lacking are
-// the edges to it that no shown release satisfies.
-func (l *Ledger) Pull(project pkgref.Ref, lacking []policy.Edge) Pull {
+// the specifiers that no shown release satisfies.
+func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) Pull {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	edges := slices.DeleteFunc(slices.Clone(l.edges.byPackage[project.Project()].List), func(e policy.Edge) bool { return e.Parent.Name == project.Name })
-	c := chooser{ledger: l, known: map[pkgref.Ref]bool{}, left: maxChosen}
-	chosen := func(lacks bool) func(policy.Edge) bool {
-		return func(e policy.Edge) bool {
-			return slices.Contains(lacking, e) == lacks && !e.Optional && c.takes(e.Parent)
+	return newChooser(l).pull(project.Project(), func(specifier string) bool { return lacking[specifier] })
+}
+
+// Unmet are those of these projects, of which pages withhold something, that are PullUnmet by all that
+// the run has read by now: a client reads a project's page once, and what it lacks there
+// may be required by a page that it reads later.
+func (l *Ledger) Unmet(projects []pkgref.Ref) []pkgref.Ref {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := newChooser(l)
+	return slices.DeleteFunc(slices.Clone(projects), func(project pkgref.Ref) bool {
+		return l.releases.Page(project) == nil || c.pull(project, c.lacks(project)) != PullUnmet
+	})
+}
+
+// lacks tells of a specifier whether no release that a project's page shows satisfies it.
+func (c *chooser) lacks(project pkgref.Ref) func(specifier string) bool {
+	found := map[string]bool{}
+	return func(specifier string) bool {
+		lacks, known := found[specifier]
+		if !known {
+			shown := c.versions(project)
+			within, readable := pkgref.ParseRange(project.Ecosystem, specifier)
+			lacks = len(shown) == 0 || readable && c.spend(len(shown)) && !slices.ContainsFunc(shown, within.Match)
+			found[specifier] = lacks
 		}
+		return lacks
 	}
-	stale := func(e policy.Edge) bool { return !e.Optional && slices.Contains(lacking, e) }
+}
+
+func (c *chooser) pull(project pkgref.Ref, lacks func(specifier string) bool) Pull {
+	clear(c.known)
+	asks := c.asksFor(project)
+	some := func(of func(a ask) bool) bool { return slices.ContainsFunc(asks, of) }
 	switch {
-	case len(edges) == 0:
+	case len(asks) == 0:
 		return PullUnknown
-	case len(lacking) == 0:
+	case !some(func(a ask) bool { return lacks(a.specifier) }):
 		return PullMet
-	case slices.ContainsFunc(edges, chosen(true)):
+	case some(func(a ask) bool { return lacks(a.specifier) && !a.optional && c.chosen(a) }):
 		return PullUnmet
-	case !slices.ContainsFunc(edges, stale):
+	case !some(func(a ask) bool { return lacks(a.specifier) && !a.optional }):
 		return PullOptional
-	case slices.ContainsFunc(edges, chosen(false)):
+	case some(func(a ask) bool { return !lacks(a.specifier) && !a.optional && c.chosen(a) }):
 		return PullMet
 	}
 	return PullStale
-}
-
-// chooser finds out which releases a client would choose that takes the highest one within
-// each requirement. What it can't find out, a client may choose.
-type chooser struct {
-	ledger *Ledger // whose mu is held
-	known  map[pkgref.Ref]bool
-	left   int // requirements that are still looked at
-}
-
-func (c *chooser) takes(release pkgref.Ref) bool {
-	if taken, known := c.known[release]; known {
-		return taken
-	}
-	c.known[release] = false // that a release leads to itself is no reason to choose it
-	taken := c.look(release)
-	c.known[release] = taken
-	return taken
-}
-
-// look finds it out. Where pages say nothing of requirements, those that are known were read of
-// a release by itself, which is what clients do of the one that they choose.
-func (c *chooser) look(release pkgref.Ref) bool {
-	project := release.Project()
-	versions := c.ledger.releases.Page(project).parsed(project.Ecosystem)
-	if len(versions) == 0 || !project.Ecosystem.Traits().RequirementsOnPages {
-		return true
-	}
-	if highest(versions, nil) == release.Version {
-		return true
-	}
-	for _, e := range c.ledger.edges.byPackage[project].List {
-		if c.left--; c.left < 0 {
-			return true
-		}
-		within, readable := pkgref.ParseRange(project.Ecosystem, e.Specifier)
-		if readable && highest(versions, within.Match) == release.Version && c.takes(e.Parent) {
-			return true
-		}
-	}
-	return false
-}
-
-// parsed are the versions of the releases that the page shows.
-func (p *Page) parsed(e pkgref.Ecosystem) []pkgref.Version {
-	if p == nil {
-		return nil
-	}
-	versions := make([]pkgref.Version, 0, len(p.versions))
-	for _, text := range p.versions {
-		if v, ok := pkgref.ParseVersion(e, text); ok {
-			versions = append(versions, v)
-		}
-	}
-	return versions
-}
-
-// highest is the highest release that is within (nil: whatever), a stable one if there is any;
-// "" if none is.
-func highest(versions []pkgref.Version, within func(pkgref.Version) bool) string {
-	var best pkgref.Version
-	for _, v := range versions {
-		if within != nil && !within(v) {
-			continue
-		}
-		if !best.Readable() || v.Stable() && !best.Stable() || v.Stable() == best.Stable() && v.CompareSpelled(best) > 0 {
-			best = v
-		}
-	}
-	return best.String()
 }

@@ -172,6 +172,19 @@ func (b *Book) hideWithheld(p pkgref.Ref) {
 	})
 }
 
+// Withheld are the records of what pages withheld, as far as it is shown, but for what was inherited.
+func (b *Book) Withheld() []audit.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []audit.Record
+	for _, r := range b.shown {
+		if r.record.Outcome == audit.Withheld && !r.inherited {
+			list = append(list, r.record)
+		}
+	}
+	return list
+}
+
 // hidePending stops showing that a release waits, because it was answered, or
 // waits for another request now; mu is held.
 func (b *Book) hidePending(p pkgref.Ref) {

@@ -56,7 +56,8 @@ type Snapshot struct {
 // ForkSandbox is the body of POST /v1/sandboxes/{id}/fork.
 type ForkSandbox struct {
 	Count int `json:"count,omitempty"` // 0 is 1
-	// Lifetime is each copy's; not there: what the source was given last, from now on, without a lease.
+	// Lifetime is each copy's. Without ttl_seconds, idle_seconds and at_end it is what the source was given last, from now
+	// on. Without lease_seconds it has the source's lease, if there is one, of five minutes at least.
 	Lifetime Lifetime `json:"lifetime,omitzero"`
 }
 

@@ -28,7 +28,8 @@ func newList() *cobra.Command {
 		Long: `Lists the sandboxes of this installation, the oldest first. A sandbox of "cofferdam
 run" is there as long as its command runs. One that is "held" waits for approvals; one
 that is "frozen" waits on disk and uses no memory. One that is "stuck" could not be
-removed, and is tried again. OWNER is the token that made it. ENDS is when it ends by itself, which a run's
+removed, and is tried again. OWNER is the token that made it. MEMORY is missing where
+a sandbox did not say within two seconds. ENDS is when it ends by itself, which a run's
 does when its client is gone.`,
 		Example: "  cofferdam list\n  cofferdam list --state paused --label team=ml\n  cofferdam list --json",
 		Args:    cobra.NoArgs,
@@ -40,7 +41,7 @@ does when its client is gone.`,
 			return err
 		}
 		boxes, err := ask(cmd, func(c *client.Client, ctx context.Context) ([]listedSandbox, error) {
-			return listWithUsage(ctx, c, filter)
+			return listWithUsage(ctx, c, filter, listedWithin)
 		})
 		if err != nil {
 			return err
@@ -74,39 +75,64 @@ func newPs() *cobra.Command {
 type listedSandbox struct {
 	api.Sandbox
 
-	Usage *api.Usage `json:"usage,omitempty"` // nil: it has no processes now
+	Usage *api.Usage `json:"usage,omitempty"` // nil: it has no processes now, or did not say in time
 }
 
-func listWithUsage(ctx context.Context, c *client.Client, filter client.SandboxFilter) ([]listedSandbox, error) {
+// listWithUsage finds sandboxes, with what they use as far as that is known within a time. Their guests are asked for a part of it,
+// and a list neither fails nor waits for one that doesn't answer, or for a pace that is used up.
+func listWithUsage(ctx context.Context, c *client.Client, filter client.SandboxFilter, within time.Duration) ([]listedSandbox, error) {
 	boxes, err := c.FindSandboxes(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	return usages(ctx, c, boxes)
+	brief, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	all, _ := usages(brief, c, boxes) // without its figure a sandbox is listed all the same
+	return all, ctx.Err()
 }
 
-// mostUsages is how many sandboxes are asked at one time for what they use.
-const mostUsages = 8
+const (
+	// mostUsages is how many sandboxes are asked at one time for what they use.
+	mostUsages = 8
+	// listedWithin is how long a list waits for what its sandboxes use.
+	listedWithin = 2 * time.Second
+	// tooFast is how long it takes until a daemon that was asked too fast takes more.
+	tooFast = time.Second
+)
 
-// usages asks what sandboxes use, in their order. One that is paused or has just ended uses nothing, which is no failure.
+// usages asks what sandboxes use, in their order; in all of them what was answered, whatever the error.
 func usages(ctx context.Context, c *client.Client, boxes []api.Sandbox) ([]listedSandbox, error) {
 	all := make([]listedSandbox, len(boxes))
 	var asked errgroup.Group
 	asked.SetLimit(mostUsages)
 	for i, b := range boxes {
 		all[i].Sandbox = b
-		asked.Go(func() error {
-			usage, err := c.Usage(ctx, b.ID)
-			switch status := client.StatusOf(err); {
-			case err == nil:
-				all[i].Usage = &usage
-			case status != http.StatusNotFound && status != http.StatusConflict:
-				return err
-			}
-			return nil
-		})
+		asked.Go(func() error { return all[i].ask(ctx, c) })
 	}
 	return all, asked.Wait()
+}
+
+// ask asks what the sandbox uses. One that is paused or has just ended uses nothing, which is no failure.
+func (l *listedSandbox) ask(ctx context.Context, c *client.Client) error {
+	for {
+		usage, err := c.Usage(ctx, l.ID)
+		if err == nil {
+			l.Usage = &usage
+			return nil
+		}
+		switch client.StatusOf(err) {
+		case http.StatusNotFound, http.StatusConflict:
+			return nil
+		case http.StatusTooManyRequests:
+		default:
+			return err
+		}
+		select {
+		case <-time.After(tooFast):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func writeSandboxes(w io.Writer, all []listedSandbox, now time.Time) error {

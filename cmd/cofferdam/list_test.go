@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 )
 
 // TestAListAnswersWhose: whose a sandbox is, under which policy, how old, how large and for what it waits, in one line, and
@@ -35,5 +41,54 @@ func TestAListAnswersWhose(t *testing.T) {
 		if got := strings.Join(strings.Fields(lines[i]), " "); strings.TrimRight(got, " -") != strings.TrimRight(want, " -") {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestAListNeedsNoUsage: a sandbox whose usage is not told, or not in time, is listed; one that was asked for too fast is asked again.
+func TestAListNeedsNoUsage(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paced atomic.Int32
+	answer := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) }
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/sandboxes", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, map[string]any{"sandboxes": []api.Sandbox{{ID: "sb-paced"}, {ID: "sb-silent"}, {ID: "sb-broken"}, {ID: "sb-gone"}}})
+	})
+	routes.HandleFunc("GET /v1/sandboxes/{id}/usage", func(w http.ResponseWriter, r *http.Request) {
+		switch id := r.PathValue("id"); {
+		case id == "sb-paced" && paced.Add(1) == 1:
+			w.WriteHeader(http.StatusTooManyRequests)
+		case id == "sb-paced":
+			answer(w, api.Usage{MemoryBytes: 7})
+		case id == "sb-silent":
+			<-r.Context().Done()
+		case id == "sb-broken":
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	server := &http.Server{Handler: routes, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	c := client.New(listener.Addr().String())
+
+	all, err := listWithUsage(t.Context(), c, client.SandboxFilter{}, tooFast*3/2)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%d sandboxes are listed: %v", len(all), err)
+	}
+	if all[0].Usage == nil || all[0].Usage.MemoryBytes != 7 {
+		t.Errorf("what was asked for too fast is not known: %+v", all[0].Usage)
+	}
+	for _, b := range all[1:] {
+		if b.ID == "" || b.Usage != nil {
+			t.Errorf("%q uses %+v", b.ID, b.Usage)
+		}
+	}
+	if _, err := usages(t.Context(), c, []api.Sandbox{{ID: "sb-broken"}}); client.StatusOf(err) != http.StatusInternalServerError {
+		t.Errorf("who asks what a sandbox uses is not told why that is not known: %v", err)
 	}
 }

@@ -26,10 +26,13 @@ func (r *runner) templateHints(ctx context.Context) []string {
 		if len(names) > 0 {
 			return []string{r.templateHint(ctx, program, names[0])}
 		}
+		if r.box.Template == template.NameHost {
+			continue // what is there, and in place of what, is this machine's matter
+		}
 		if absent := template.WhyAbsent(program); absent != "" {
 			return []string{absent}
 		}
-		if r.box.Template != template.NameHost && onThisHost(ctx, "") == nil && hostHas(program) {
+		if onThisHost(ctx, "") == nil && hostHas(program) {
 			return []string{fmt.Sprintf("%s is among this machine's own programs, which the template host shows: cofferdam run --template host ...", program)}
 		}
 	}

@@ -119,9 +119,9 @@ func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	if body.Lifetime == (api.Lifetime{}) {
+	if asked := l.Lease; body.Lifetime == (api.Lifetime{LeaseSeconds: body.Lifetime.LeaseSeconds}) {
 		l = sb.Lifetime()
-		l.Lease = 0 // nobody renews a copy's
+		l.Lease = asked // without one Fork gives a copy its source's, and time for somebody to come
 	}
 	count, like := max(body.Count, 1), s.view(sb, nil)
 	if err := backend.Promise(r.Context(), count, api.Fork{Sandbox: &like}); err != nil {

@@ -75,16 +75,16 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestACopyEndsAsItsSource: unless its maker says otherwise; the lease is the source's client's alone.
+// TestACopyEndsAsItsSource: unless its maker says otherwise; a lease says nothing of that, and one that is not asked for is the manager's to give.
 func TestACopyEndsAsItsSource(t *testing.T) {
 	t.Parallel()
 	in, ctx := serve(t), t.Context()
 	c, _ := in.as(token.Grant{Name: "ann"})
 	box := in.create(c, api.CreateSandbox{Lifetime: api.Lifetime{TTLSeconds: 3600, IdleSeconds: 60, AtEnd: "pause", LeaseSeconds: 30}})
-	for _, asked := range []api.Lifetime{{}, {TTLSeconds: 10}} {
+	for _, asked := range []api.Lifetime{{}, {LeaseSeconds: 60}, {TTLSeconds: 10}} {
 		want := asked
-		if asked == (api.Lifetime{}) {
-			want = api.Lifetime{TTLSeconds: 3600, IdleSeconds: 60, AtEnd: "pause"}
+		if asked.TTLSeconds == 0 {
+			want = api.Lifetime{TTLSeconds: 3600, IdleSeconds: 60, AtEnd: "pause", LeaseSeconds: asked.LeaseSeconds}
 		}
 		forks, err := c.Fork(ctx, box.ID, api.ForkSandbox{Lifetime: asked})
 		if err != nil || len(forks) != 1 || forks[0].Sandbox == nil || forks[0].Sandbox.Lifetime != want {

@@ -11,7 +11,8 @@ type absence struct {
 	advice   string // goes on behind "NAME is not in this sandbox: "
 }
 
-// absences are the programs that people and agents call unasked, and that no template has. They are told by
+// absences are the programs that people and agents call unasked, and that no template has that is built here; what the
+// template host has, and what there is in place of these, is the host's matter. They are told by
 // the shell, in place of "command not found", and are no programs: others ask whether a name is there, and
 // would take a stub for what it stands for.
 func absences() []absence {

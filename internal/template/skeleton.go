@@ -55,7 +55,6 @@ func (k *skeleton) accounts() error {
 		"etc/shells":        "/bin/sh\n" + k.shell() + "\n",
 		"etc/profile": `export PATH="${VIRTUAL_ENV:+$VIRTUAL_ENV/bin:}$HOME/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/.cofferdam/bin"` + "\n" +
 			`for f in /etc/profile.d/*.sh; do [ ! -r "$f" ] || . "$f"; done` + "\n",
-		"etc/profile.d/cofferdam-absent.sh": absentProfile(),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // public by nature

@@ -138,7 +138,7 @@ func TestGapsOfARecord(t *testing.T) {
 
 // TestNoDistributionOwnsADirectoryOfTheRoot: a distribution may have the name of a directory in which others' files are.
 func TestNoDistributionOwnsADirectoryOfTheRoot(t *testing.T) {
-	for _, name := range []string{"foo", "selenium", "home", "root", "tmp", "opt", "srv", "var", "usr", "etc", "workspace", "Workspace", "data", "app"} {
+	for _, name := range []string{"foo", "selenium", "home", "root", "tmp", "opt", "srv", "var", "usr", "etc", "workspace", "Workspace", "data", "app", "testbed", "Users"} {
 		metadata, info, module := "Metadata-Version: 2.1\nName: "+name+"\nVersion: 1.0\n", name+"-1.0.dist-info", name+"/main.py"
 		lines := recordLine(info+"/METADATA", metadata) + "\n" + recordLine(info+"/WHEEL", fooWheel) + "\n" + recordLine("/"+module, "x") + "\n" + info + "/RECORD,,\n"
 		file := ecosystem.File{Name: name + "-1.0-py3-none-any.whl", Version: "1.0", Kind: policy.KindWheel}

@@ -135,8 +135,8 @@ func rootDirectories() []string {
 	return []string{
 		"afs", "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "lost-found", "media", "mnt", "nix", "opt", "proc",
 		"root", "run", "sbin", "selinux", "snap", "srv", "sys", "tmp", "usr", "var",
-		"app", "apps", "build", "builds", "cache", "code", "content", "data", "github", "input", "output", "project", "projects", "repo", "shared",
-		"site", "source", "src", "volume", "volumes", "work", "workdir", "workspace", "workspaces",
+		"app", "apps", "build", "builds", "cache", "code", "config", "content", "data", "github", "input", "kaggle", "models", "notebooks", "output", "project", "projects", "repo", "shared",
+		"site", "source", "src", "testbed", "users", "volume", "volumes", "work", "workdir", "workspace", "workspaces",
 	}
 }
 

@@ -391,7 +391,10 @@ class AsyncSandbox:
     # Copies.
 
     async def fork(self, count: int = 1, *, ttl: float = 0) -> list[AsyncSandbox]:
-        """Running copies of it, each a sandbox of its own. If one can't be made, none is left."""
+        """Running copies of it, each a sandbox of its own. If one can't be made, none is left.
+
+        Without a ttl they end as this one was told to, counted from now.
+        """
         life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
         body = {"count": count, "lifetime": life}
         answer = await async_unless_cancelled(

@@ -57,6 +57,27 @@ func TestACauseReadLaterIsTold(t *testing.T) {
 	}
 }
 
+// TestAProjectThatIsWithheldWholeIsWeighedAnew: first only a release that nobody would choose requires it, and then the
+// one of a page that is read later; there is no page of it that a client was shown.
+func TestAProjectThatIsWithheldWholeIsWeighedAnew(t *testing.T) {
+	web := map[string][]door.IndexRequirement{
+		"1.0.0": {wants("lib", "^2.0.0")},
+		"4.0.0": {wants("helper", "^1.0.0"), wants("runner", "*")},
+	}
+	helper := map[string][]door.IndexRequirement{"1.0.0": {wants("lib", "^2.0.0")}}
+	g := newGrove(t, toolsDocument, Limits{})
+	_, err := g.Command(t.Context(), "sb1", "c1", []string{"npm", "install"})
+	must(t, err)
+	g.showsPage(t, "runner", nil, archive(node("runner", "1.0.0")), script("runner", "2.0.0"))
+	g.showsPage(t, "web", web, archive(node("web", "1.0.0")), archive(node("web", "4.0.0")))
+	g.showsPage(t, "lib", nil, script("lib", "2.0.0"))
+	g.showsPage(t, "helper", helper, archive(node("helper", "1.0.0")))
+	must(t, g.CommandFinished(t.Context(), "sb1", "c1", channel.Exit{Code: 1, Claimed: true}))
+	if got := g.told(t); got != "lib" {
+		t.Errorf("%q is told", got)
+	}
+}
+
 // TestNoCauseStandsForAnother: a sure cause of one install is no reason why another failed, nor where
 // nobody knows which install a refusal ended.
 func TestNoCauseStandsForAnother(t *testing.T) {

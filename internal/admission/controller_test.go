@@ -545,7 +545,7 @@ func TestARestoredSandboxIsAsItWas(t *testing.T) {
 		t.Errorf("refusals differ (-before +after), or are few:\n%s\n%+v", diff, before)
 	}
 	options := cmp.Options{
-		cmpopts.IgnoreFields(tenant{}, "run", "clients", "narrowing", "trusts", "secrets", "former", "law", "known", "judging", "ledger", "mu", "life", "end", "rehearsals"),
+		cmpopts.IgnoreFields(tenant{}, "run", "clients", "narrowing", "trusts", "secrets", "former", "law", "known", "judging", "ledger", "mu", "life", "end", "rehearsals", "weighed"),
 		cmpopts.IgnoreFields(records.Book{}, "config", "mu", "summing", "refusals", "shown"),
 		cmpopts.IgnoreFields(records.Deliveries{}, "mu", "inside", "paths"),
 		cmpopts.IgnoreFields(records.Connections{}, "mu", "ended"),

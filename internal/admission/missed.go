@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
+	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -110,7 +111,7 @@ func (s *summary) met(p pkgref.Ref, specifier string) bool {
 // passedOver tells of a page that lacks pre-releases alone, of a project that no command
 // named and no requirement wants in one of them.
 func (s *summary) passedOver(r audit.Record) bool {
-	if len(s.asked[records.ProjectOf(r)]) > 0 {
+	if len(s.asked[records.ProjectOf(r)]) > 0 || r.Detail[records.DetailPull] == string(ledger.PullUnmet) {
 		return false
 	}
 	for i, w := range r.Withheld {

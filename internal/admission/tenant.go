@@ -31,6 +31,7 @@ type tenant struct {
 	clients claims.Clients // whose commands ask for packages
 
 	narrowing narrowed      // what its client gave up of the network; has a lock of its own
+	weighed   weighing      // what its refusals were weighed by; has a lock of its own
 	unlisted  unlisted      // the names that wait for a person; has a lock of its own
 	lookups   lookups       // the names that led nowhere; has a lock of its own
 	requests  requests      // to hosts, that have a record; has a lock of its own

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"maps"
+	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
@@ -10,25 +11,44 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
+// weighing is what was there when a run's refusals were weighed last. Safe for concurrent use.
+type weighing struct {
+	mu   sync.Mutex // guards last
+	last [3]int
+}
+
+// isNew tells whether anything was read or withheld since, so that a command that does nothing costs nothing.
+func (w *weighing) isNew(l *ledger.Ledger, withheld int) bool {
+	edges, requirements := l.Counts()
+	now := [3]int{edges, requirements, withheld}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	isNew := now != w.last
+	w.last = now
+	return isNew
+}
+
 // weighAnew records again what a page withheld where something that was read later requires it: clients read
 // a project's page once, for the first who requires it, and end at the last. A record that is
 // not taken leaves the refusal as it was told.
 func weighAnew(ctx context.Context, t *tenant) {
-	withheld := map[pkgref.Ref]audit.Record{}
+	withheld, whole := map[pkgref.Ref]audit.Record{}, map[pkgref.Ref]bool{}
 	var projects []pkgref.Ref
 	for _, r := range t.book.Withheld() {
-		if pull := r.Detail[records.DetailPull]; pull != "" && pull != string(ledger.PullUnmet) {
-			projects = append(projects, records.ProjectOf(r))
-			withheld[records.ProjectOf(r)] = r
+		pull, isAlarm := r.Detail[records.DetailPull], r.Detail[records.DetailAlarm] != "" // an alarm is a cause as it is
+		if pull != "" && pull != string(ledger.PullUnmet) && !isAlarm {
+			project := records.ProjectOf(r)
+			projects = append(projects, project)
+			withheld[project], whole[project] = r, r.Detail[records.DetailWhat] != records.WhatIndex
 		}
 	}
-	if len(projects) == 0 {
+	if len(projects) == 0 || !t.weighed.isNew(t.ledger, len(projects)) {
 		return
 	}
-	for _, project := range t.ledger.Unmet(projects) {
+	for _, project := range t.ledger.Unmet(projects, whole) {
 		old := withheld[project]
 		r := audit.Record{
-			Kind: old.Kind, Outcome: old.Outcome, SourceURL: old.SourceURL, ResolvedBy: old.ResolvedBy, Rule: old.Rule, Reason: old.Reason,
+			Kind: old.Kind, Outcome: old.Outcome, RequestedVersion: old.RequestedVersion, SourceURL: old.SourceURL, ResolvedBy: old.ResolvedBy, Rule: old.Rule, Reason: old.Reason,
 			Approval: old.Approval, Withheld: old.Withheld, Detail: maps.Clone(old.Detail),
 		}
 		records.SetRef(&r, project)

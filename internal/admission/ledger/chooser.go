@@ -19,6 +19,7 @@ type chooser struct {
 	pages  map[pkgref.Ref][]pkgref.Version
 	leads  map[pkgref.Ref]map[string][]ask // by project and version: those that take this one
 	known  map[pkgref.Ref]bool             // of one question: what leads back to a release is no reason to choose it
+	tops   map[pkgref.Ref]string           // the highest release that a project's page shows
 	left   int                             // versions that are still compared; below 0: no more are
 }
 
@@ -33,7 +34,7 @@ type ask struct {
 func newChooser(l *Ledger) *chooser {
 	return &chooser{
 		ledger: l, pages: map[pkgref.Ref][]pkgref.Version{}, leads: map[pkgref.Ref]map[string][]ask{},
-		known: map[pkgref.Ref]bool{}, left: maxCompared,
+		known: map[pkgref.Ref]bool{}, tops: map[pkgref.Ref]string{}, left: maxCompared,
 	}
 }
 
@@ -84,13 +85,27 @@ func (c *chooser) lookAtPages() {
 
 // chosen tells whether a client would choose a release that asks so.
 func (c *chooser) chosen(a ask) bool {
+	if !c.spend(1) {
+		return true
+	}
 	versions := c.versions(a.by)
 	if a.by.Version != "" || len(versions) == 0 {
 		return true
 	}
 	r := c.ledger.required[a.by]
-	asks := func(version string) bool { return slices.Contains(r.places[version], a.place) }
-	if asks(highest(versions, nil)) {
+	asks := func(version string) bool {
+		_, found := slices.BinarySearch(r.places[version], a.place) // they stand in order
+		return found
+	}
+	top, known := c.tops[a.by]
+	if !known {
+		if !c.spend(len(versions)) {
+			return true
+		}
+		top = highest(versions, nil)
+		c.tops[a.by] = top
+	}
+	if asks(top) {
 		return true
 	}
 	leads, found := c.leadsTo(a.by)

@@ -28,15 +28,25 @@ func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) Pull {
 
 // Unmet are those of these projects, of which pages withhold something, that are PullUnmet by all that
 // the run has read by now: a client reads a project's page once, and what it lacks there
-// may be required by a page that it reads later.
-func (l *Ledger) Unmet(projects []pkgref.Ref) []pkgref.Ref {
+// may be required by a page that it reads later. whole are those that are withheld wholly, of which there is no page.
+// Projects for which too much would have to be compared are none of them.
+func (l *Ledger) Unmet(projects []pkgref.Ref, whole map[pkgref.Ref]bool) []pkgref.Ref {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := newChooser(l)
+	left := mostTogether * maxCompared
 	return slices.DeleteFunc(slices.Clone(projects), func(project pkgref.Ref) bool {
-		return l.releases.Page(project) == nil || c.pull(project, c.lacks(project)) != PullUnmet
+		if left < 0 || l.releases.Page(project) == nil && !whole[project] {
+			return true
+		}
+		pull := c.pull(project, c.lacks(project))
+		left -= maxCompared - c.left
+		return pull != PullUnmet || c.left < 0
 	})
 }
+
+// mostTogether is how many times maxCompared may be compared for all projects together.
+const mostTogether = 20
 
 // lacks tells of a specifier whether no release that a project's page shows satisfies it.
 func (c *chooser) lacks(project pkgref.Ref) func(specifier string) bool {
@@ -55,6 +65,7 @@ func (c *chooser) lacks(project pkgref.Ref) func(specifier string) bool {
 
 func (c *chooser) pull(project pkgref.Ref, lacks func(specifier string) bool) Pull {
 	clear(c.known)
+	c.left = maxCompared
 	asks := c.asksFor(project)
 	some := func(of func(a ask) bool) bool { return slices.ContainsFunc(asks, of) }
 	switch {

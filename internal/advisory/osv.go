@@ -24,6 +24,8 @@ type osvRecord struct {
 	Affected  []osvAffected  `json:"affected"`
 	Severity  []osvSeverity  `json:"severity"`
 	Database  jsontext.Value `json:"database_specific"`
+
+	said *saidOnce // of all places of the record; nil: not looked at yet
 }
 
 type osvAffected struct {

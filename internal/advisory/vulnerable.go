@@ -17,10 +17,19 @@ type vulnerable struct {
 // maxAliases of a vulnerability are kept; CVEs and GHSAs first.
 const maxAliases = 8
 
+// saidOnce is what a record says of all of its places.
+type saidOnce struct {
+	aliases  []string
+	severity policy.Severity
+}
+
 // vulnerability is what the record says of one package, about the versions that are meant.
 func (r *osvRecord) vulnerability(a *osvAffected, meant policy.Malware) policy.Vulnerability {
+	if r.said == nil { // a record may have very many places
+		r.said = &saidOnce{aliases: r.otherIDs(), severity: severityOf(r.Severity, r.Database)}
+	}
 	return policy.Vulnerability{
-		ID: r.ID, Aliases: r.otherIDs(), Severity: severityOf(slices.Concat(r.Severity, a.Severity), r.Database),
+		ID: r.ID, Aliases: r.said.aliases, Severity: max(r.said.severity, severityOf(a.Severity, nil)),
 		Every: meant.Every, Versions: meant.Versions, Ranges: meant.Ranges,
 	}
 }
@@ -28,8 +37,10 @@ func (r *osvRecord) vulnerability(a *osvAffected, meant policy.Malware) policy.V
 // otherIDs are the record's aliases, those that people know first.
 func (r *osvRecord) otherIDs() []string {
 	var ids []string
+	known := map[string]bool{r.ID: true}
 	for _, id := range r.Aliases {
-		if isID(id) && id != r.ID && !slices.Contains(ids, id) {
+		if isID(id) && !known[id] {
+			known[id] = true
 			ids = append(ids, id)
 		}
 	}

@@ -208,7 +208,11 @@ func TestRecordsOfManyPlaces(t *testing.T) {
 			for i := range n {
 				entries = append(entries, fmt.Sprintf(`{"package":{"ecosystem":"npm","name":%q},"versions":["1.%d.0"]}`, name(i), i%(n/2)))
 			}
-			record := fmt.Appendf(nil, `{"id":%q,"affected":[%s]}`, id, strings.Join(entries, ","))
+			aliases := make([]string, 20_000)
+			for i := range aliases {
+				aliases[i] = fmt.Sprintf("%q", fmt.Sprintf("X-%d", i))
+			}
+			record := fmt.Appendf(nil, `{"id":%q,"aliases":[%s],"database_specific":{"severity":"LOW","x":[%s1]},"affected":[%s]}`, id, strings.Join(aliases, ","), strings.Repeat("1,", 50_000), strings.Join(entries, ","))
 			begun := time.Now()
 			r, err := readRecord(record, at())
 			if took := time.Since(begun); err != nil || took > 5*time.Second {

@@ -272,6 +272,11 @@ func TestCompactVersions(t *testing.T) {
 	if fmt.Sprint(v.Versions) != "[2.0]" {
 		t.Errorf("%s", v.Versions)
 	}
+	// A range that ends with a build of the version has not all of its builds.
+	v = policy.Vulnerability{Versions: []string{"2.0", "1.0"}, Ranges: before("2.0+b1")}
+	if v.CompactVersions(pkgref.Python); fmt.Sprint(v.Versions) != "[2.0]" {
+		t.Errorf("with a build at the end: %s", v.Versions)
+	}
 	v = policy.Vulnerability{Versions: []string{"1.0"}}
 	if v.CompactVersions(pkgref.Python); len(v.Versions) != 1 {
 		t.Error("without ranges all is gone")

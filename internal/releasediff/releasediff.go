@@ -58,6 +58,7 @@ type member struct {
 	sum    [sha256.Size]byte
 	size   int64
 	native bool
+	link   bool
 }
 
 // List compares two releases; without a before all files are new. ErrInvalid: one of them can't be read in one way.
@@ -82,7 +83,7 @@ func List(before *Release, after Release, known Known) (Listing, error) {
 		switch {
 		case !there:
 			add(name, -1, m.size, m.native)
-		case old.sum != m.sum:
+		case old.sum != m.sum || old.link != m.link:
 			add(name, old.size, m.size, m.native)
 		default:
 			l.Same++
@@ -157,7 +158,7 @@ func members(r Release) (map[string]member, error) {
 		if _, err = io.Copy(h, content); err != nil {
 			return err
 		}
-		own := member{sum: [sha256.Size]byte(h.Sum(nil)), size: m.Size, native: ecosystem.MachineCode(name, head)}
+		own := member{sum: [sha256.Size]byte(h.Sum(nil)), size: m.Size, native: ecosystem.MachineCode(name, head), link: m.Link != ""}
 		if other, twice := found[name]; twice && other != own {
 			return fault.Invalid("%s has %s twice, and not the same", ecosystem.Line(r.Name), ecosystem.Line(name))
 		}

@@ -114,6 +114,11 @@ func TestList(t *testing.T) {
 			releasediff.Known{Starter: pypi.New()},
 			"setup.py 1>24 false when it is built|1, 1 the same",
 		},
+		"a file that says what a link does": {
+			tarball(t, "a-1.0.tar.gz", "a-1.0", "b.txt", "1", "setup.py", "This is a link to b.txt\n"), tarball(t, "a-1.1.tar.gz", "a-1.1", "b.txt", "1", "setup.py", "-> b.txt"),
+			releasediff.Known{Starter: pypi.New()},
+			"setup.py 24>24 false when it is built|1, 1 the same",
+		},
 		"a source distribution in a zip": {
 			zipped(t, "a-1.0.zip", "a-1.0/x@1/setup.py", "x"), zipped(t, "a-1.1.zip", "a-1.1/x@1/setup.py", "y"),
 			releasediff.Known{Starter: pypi.New()},

@@ -1,6 +1,7 @@
 package pypi
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -17,9 +18,10 @@ import (
 
 // Bounds of what is kept of a source distribution to tell what its build runs.
 const (
-	maxProjectFile = 64 << 10 // bytes of a pyproject.toml: its reader looks through all keys for each of them
-	maxCodeFiles   = 24       // of which lines are looked at
-	maxLinked      = 200      // bytes of what is told of a link
+	maxProjectFile  = 64 << 10 // bytes of a pyproject.toml: its reader looks through all keys for each of them
+	maxBackendPaths = 16       // an honest one has one; each file is compared with each
+	maxCodeFiles    = 24       // of which lines are looked at
+	maxLinked       = 200      // bytes of what is told of a link
 )
 
 // The files at the top by which a distribution is built.
@@ -68,7 +70,7 @@ func readProject(text []byte) project {
 	backend, isText := textOf(system["build-backend"])
 	requires, areTexts := textsOf(system["requires"])
 	paths, arePaths := textsOf(system["backend-path"])
-	if !isTable || !isText || !areTexts || !arePaths {
+	if !isTable || !isText || !areTexts || !arePaths || len(paths) > maxBackendPaths {
 		return project{unread: true}
 	}
 	return project{backend: backend, requires: requires, paths: paths}
@@ -93,12 +95,15 @@ func textsOf(value any) (texts []string, are bool) {
 	return texts, is || value == nil
 }
 
+// defaultBackend is the one of a distribution that names none, also where it says in which of its folders that lies.
+const defaultBackend = "setuptools.build_meta"
+
 // inTree tells a file of the backend that the distribution brings itself, or one beside it, which that can import.
 func (p project) inTree(name string) bool {
 	if path.Ext(name) != ".py" {
 		return false
 	}
-	module, _, _ := strings.Cut(p.backend, ":")
+	module, _, _ := strings.Cut(cmp.Or(p.backend, defaultBackend), ":")
 	module, _, _ = strings.Cut(module, ".")
 	for _, folder := range p.paths {
 		below := path.Join(path.Clean("/"+folder), module)
@@ -151,7 +156,7 @@ func (p project) built(in *ecosystem.Inside, top, own []code) {
 	case p.unread:
 		in.AddBuild("pyproject.toml, which can't be read: which program builds it is not known")
 	case len(p.paths) > 0:
-		in.AddBuild("A PROGRAM THAT IT BRINGS ITSELF is its build backend: " + p.backend + ", in backend-path " + strings.Join(p.paths, ", "))
+		in.AddBuild("A PROGRAM THAT IT BRINGS ITSELF is its build backend: " + cmp.Or(p.backend, defaultBackend) + ", in backend-path " + strings.Join(p.paths, ", "))
 	case p.backend != "":
 		in.AddBuild("build backend: " + p.backend)
 	default:

@@ -47,6 +47,7 @@ type sdist struct {
 	project  project
 	reader   reader
 	code     []code // the Python files at the top of its folder
+	more     bool   // there are more of them than are looked at, which the last one says
 }
 
 func unpackSdist(name string, content ecosystem.Content, visit func(archive.Member, io.Reader) error) error {
@@ -127,7 +128,8 @@ func (s *sdist) collect(name string, size int64, content io.Reader) error {
 		c, err := s.reader.code(name, size, content)
 		s.code = append(s.code, c)
 		return err
-	case len(s.code) == maxCodeFiles:
+	case !s.more:
+		s.more = true
 		s.code = append(s.code, unreadCode(name, size))
 	}
 	return s.licenses.Collect(name, read)

@@ -128,6 +128,18 @@ func TestWhatBuildingRuns(t *testing.T) {
 			[]string{"x.txt", "", "own.py", "-> x.txt", "pyproject.toml", "[build-system]\nbuild-backend = 'own'\nbackend-path = ['.']\n"},
 			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: own, in backend-path .|own.py (0 bytes), of its own build backend", "own.py is a link to x.txt, which was not looked at", "",
 		},
+		"its own backend without a name": {
+			[]string{"setuptools/build_meta.py", "import socket; socket.create_connection(a)\n", "pyproject.toml", "[build-system]\nrequires = []\nbackend-path = ['.']\n"},
+			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: setuptools.build_meta, in backend-path .|setuptools/build_meta.py (43 bytes), of its own build backend", "setuptools/build_meta.py:1 uses the network: import socket; socket.create_connection(a)", "",
+		},
+		"very many paths": {
+			[]string{"pyproject.toml", "[build-system]\nbackend-path = [" + strings.Repeat("'a',", 1000) + "]\n"},
+			"pyproject.toml, which can't be read: which program builds it is not known", "", "",
+		},
+		"more files than are looked at": {
+			append(manyFiles(24), "setup.py", "import z\n", "z.py", "import subprocess\n"),
+			"setup.py (9 bytes), which is a program|build backend: setuptools, since it names none", "z.py and those behind it were not looked at: there are more files of code than are", "",
+		},
 		"a backend with a long name": {
 			[]string{"pyproject.toml", "[build-system]\nbuild-backend = '" + strings.Repeat("n", 120) + "'\nbackend-path = ['" + strings.Repeat("p", 120) + "']\n"},
 			"A PROGRAM THAT IT BRINGS ITSELF is its build backend: ", "", "",
@@ -146,6 +158,14 @@ func TestWhatBuildingRuns(t *testing.T) {
 			t.Errorf("%s: compiles %q, want %q", name, got, c.sources)
 		}
 	}
+}
+
+// manyFiles are harmless files of Python, which come before others.
+func manyFiles(n int) (files []string) {
+	for i := range n {
+		files = append(files, fmt.Sprintf("a%02d.py", i), "x = 1\n")
+	}
+	return files
 }
 
 // TestWhatASourceDistributionSays: PKG-INFO is read as the METADATA of a wheel is; that of the top

@@ -135,13 +135,14 @@ func look(file string, number int, line string) (f found, is bool) {
 
 // comment tells a line of Python that is a comment and nothing else; in JavaScript a number sign may begin a
 // member of a class. A line with a quote may end a text that began before it and go on as code,
-// and one with a control character may be two lines for who reads it: those are none.
+// one with a brace may be of a formatted text, which runs what stands in it, and one with a
+// control character may be two lines for who reads it: those are none.
 func comment(file, line string) bool {
 	if !strings.HasSuffix(file, ".py") && !strings.HasSuffix(file, ".pth") {
 		return false
 	}
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && !strings.ContainsFunc(line, func(r rune) bool {
-		return r == '"' || r == '\'' || r != '\t' && printable.Hostile(r)
+		return r == '"' || r == '\'' || r == '{' || r != '\t' && printable.Hostile(r)
 	})
 }
 

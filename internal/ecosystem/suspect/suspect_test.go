@@ -69,6 +69,7 @@ func TestWhatOnlyLooksLikeAComment(t *testing.T) {
 		"x = 'a\\\n# '; import os; os.system(y)\n": "setup.py:2 runs programs",
 		"# a\x0cimport os; os.system(y)\n":         "setup.py:1 runs programs",
 		"# a\u2028import os; os.system(y)\n":       "setup.py:1 runs programs",
+		"f\"\"\"\n# {os.system(c)}\n\"\"\"\n":      "setup.py:2 runs programs",
 		"# os.system is not used\r\n":              "",
 	} {
 		if got := linesOf("setup.py", text); !strings.Contains(got, want) || want == "" && got != "" {

@@ -89,7 +89,13 @@ func (b *writer) walked(at string, err error) error {
 // entry copies one entry as it lies there, if the archive lacks it.
 func (b *writer) entry(ctx context.Context, name string, d fs.DirEntry) error {
 	info, err := d.Info()
-	if gone(err) || b.seen[name] {
+	if gone(err) {
+		return skip(d)
+	}
+	if b.seen[name] {
+		if b.home != nil { // told twice: it may be a directory now, and a link in the archive
+			return skip(d)
+		}
 		return nil
 	}
 	if err != nil {
@@ -183,6 +189,9 @@ func (b *writer) file(ctx context.Context, name string, file *os.File, size int6
 	}
 	if size < 0 {
 		size = info.Size()
+	}
+	if b.home.isTooMuch(size) {
+		return nil
 	}
 	from := io.Reader(io.NewSectionReader(file, 0, size))
 	if size <= mostHeld {

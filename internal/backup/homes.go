@@ -24,6 +24,7 @@ type home struct {
 	name  string            // of its directory
 	why   []string          // it is not whole, in words
 	holes int64             // bytes of its files that are no data
+	most  int64             // bytes of its files that are copied yet
 	links map[fileID]string // the first name of each file that has several
 }
 
@@ -62,7 +63,7 @@ func (b *writer) homes(ctx context.Context) error {
 		return err
 	}
 	for _, name := range found {
-		b.home = &home{name: name, links: map[fileID]string{}}
+		b.home = &home{name: name, links: map[fileID]string{}, most: mostData(b.state.Name)}
 		err := b.files(ctx, name)
 		for _, why := range b.home.why {
 			b.report.NotWhole = append(b.report.NotWhole, name+" "+why)
@@ -73,6 +74,31 @@ func (b *writer) homes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mostCompressed is how many times a file system makes files smaller; where more is missing there are holes,
+// also on one that does not tell of them.
+const mostCompressed = 32
+
+// mostData is how many bytes the files of one home may have: a few times what is in use on its file system. An agent that
+// gives one file many names, one after the other, has it copied for each.
+func mostData(dir string) int64 {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 1 << 40
+	}
+	return 1<<30 + 4*int64(st.Blocks-st.Bfree)*st.Bsize
+}
+
+// isTooMuch tells of a file that is more than is still copied of the home.
+func (h *home) isTooMuch(size int64) bool {
+	if h == nil {
+		return false
+	}
+	if h.most -= size; h.most >= 0 {
+		return false
+	}
+	return h.lacks("has more data than its file system, as files changed their names meanwhile; the rest is left out")
 }
 
 // link is the name under which the archive has a file of several names already, or "".
@@ -102,7 +128,7 @@ func (h *home) isHollow(file *os.File, info fs.FileInfo) bool {
 		return false
 	}
 	first, err := unix.Seek(int(file.Fd()), 0, unix.SEEK_HOLE)
-	if err == nil && first >= info.Size() {
+	if err == nil && first >= info.Size() && 512*st.Blocks >= info.Size()/mostCompressed {
 		return false // it is compressed
 	}
 	if holes > mostHoles-h.holes {

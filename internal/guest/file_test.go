@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
@@ -291,6 +293,36 @@ func TestFilesThatChange(t *testing.T) {
 		}
 		_ = stream.Close()
 		_ = f.Close()
+	}
+}
+
+// TestASmallFileIsReadWhileItIsWrittenAnew: programs do that to files of state, and a reader is told no size that it then
+// does not get.
+func TestASmallFileIsReadWhileItIsWrittenAnew(t *testing.T) {
+	a := startAgent(t, nil)
+	name := filepath.Join(a.root, "count")
+	if err := os.WriteFile(name, []byte("0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writer errgroup.Group
+	writer.Go(func() error {
+		for i := 0; ctx.Err() == nil; i++ {
+			if err := os.WriteFile(name, fmt.Appendln(nil, i), 0o600); err != nil { // emptied, then written
+				return err
+			}
+		}
+		return nil
+	})
+	for range 2_000 {
+		if _, err := a.readFile(channel.File{Path: "/count"}); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	stop()
+	if err := writer.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 
 // read sends a regular file: as many bytes as it had when it was opened, so that
 // one that grows, or that never ends, is read to an end. The kernel's own files say
-// no size, or one that is not theirs: those are read before their size is told.
+// no size, or one that is not theirs: those are read before their size is told, and so
+// are small ones, which programs write anew while others read them: once a size is told,
+// fewer bytes are an error.
 func (c *fileCall) read(ctx context.Context) error {
 	var file io.ReadCloser
 	var info *channel.FileInfo
@@ -27,11 +29,15 @@ func (c *fileCall) read(ctx context.Context) error {
 			return err
 		}
 		file, info = opened, c.describe(p.dir, p.name, p.path, stat)
-		if stat.Size > 0 && !isKernels(opened) {
+		most, sized := int64(maxUnsized+1), stat.Size > 0 && !isKernels(opened)
+		if sized && stat.Size > maxWhole {
 			return nil
 		}
+		if sized {
+			most = stat.Size
+		}
 		defer opened.Close()
-		text, err := io.ReadAll(io.LimitReader(opened, maxUnsized+1))
+		text, err := io.ReadAll(io.LimitReader(opened, most))
 		if err != nil {
 			return err
 		}
@@ -56,6 +62,9 @@ func (c *fileCall) read(ctx context.Context) error {
 	}
 	return replyFile(c.stream, nil, explainFile(c.path, err))
 }
+
+// maxWhole is how long a file may be that is read before its size is told.
+const maxWhole = 64 << 10
 
 // maxUnsized is how much is read of a file that does not say how long it is.
 const maxUnsized = 1 << 20

@@ -54,7 +54,7 @@ standard output.
 
 It leaves out what can be fetched or made again (the files of packages, the index of the
 log, engines' programs), and what runs: sandboxes, and the images of paused ones. With
---without it leaves out more. What it left out, it says (with "-", on the standard error),
+--without it leaves out more. It says what it left out (with "-", on the standard error),
 and of which home it could not copy all.
 
 The archive has private keys and, with the homes, logins: it is for its owner alone (mode

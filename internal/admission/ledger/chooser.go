@@ -11,7 +11,7 @@ import (
 const maxCompared = 200_000
 
 // chooser finds out which releases a client would choose that takes the highest one within
-// each requirement. What it can't find out, a client may choose. It goes by all that
+// each requirement. A release of which it can't find this out may be chosen. It goes by all that
 // was read and not by edges, of which equal ones of many releases are one.
 type chooser struct {
 	ledger *Ledger              // whose mu is held

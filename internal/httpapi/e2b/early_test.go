@@ -31,7 +31,11 @@ func TestAnEarlyAnswerOfAPortArrivesWhole(t *testing.T) {
 			defer sends.Close() // else the server waits for the rest when the test has failed
 			r := s.port("3000", "/").WithContext(ctx)
 			r.Method, r.Body, r.ContentLength = http.MethodPost, body, length
-			go func() { _, _ = sends.Write(make([]byte, half)) }() // the transport closes the other end when it gives up
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				_, _ = sends.Write(make([]byte, half)) // the transport closes the other end when it gives up
+			}()
 			res, err := s.server.Client().Do(r)
 			if err != nil {
 				t.Fatalf("length %d: %v", length, err)
@@ -41,6 +45,7 @@ func TestAnEarlyAnswerOfAPortArrivesWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			<-sent // the answer may be here before the first half was sent, and that would then be left out
 			if _, err := sends.Write(make([]byte, half)); err != nil {
 				t.Fatal(err)
 			}

@@ -35,6 +35,11 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		}
 		r.stderr.Line(line)
 	}
+	if exit != nil && exit.Code == 0 {
+		if hint := environmentHint(r.argv, r.request, summary.Installed); hint != "" {
+			r.stderr.Say("hint: %s", hint)
+		}
+	}
 	if exit != nil && exit.Code != 0 {
 		hints := mountHints(r.argv, r.request.Mounts)
 		if exit.Code == exitNotFound {

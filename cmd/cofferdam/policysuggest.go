@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
@@ -27,7 +29,7 @@ type suggestFlags struct {
 func newPolicySuggest() *cobra.Command {
 	var f suggestFlags
 	cmd := &cobra.Command{
-		Use:   "suggest --run ID [flags] [-- COMMAND [ARGUMENT...]]",
+		Use:   "suggest [flags] [-- COMMAND [ARGUMENT...]]",
 		Short: "Turn a run's refusals into a change of its policy",
 		Long: `Prints a diff of a run's policy that would allow what the run asked for and was
 refused: an entry for each package that a command named, with what it requires
@@ -40,12 +42,12 @@ Read the diff before you agree: an agent chose these names. --write changes the 
 it is still the one that the run had: it shows the diff and asks. Where nobody can be
 asked, --digest names the new policy that somebody has read, as it was printed with the
 diff; the run may have asked for more since.`,
-		Example: "  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --mount .:/workspace -- npm install\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --write --digest sha256:...\n  cofferdam policy suggest --run nightly-42 --no-resolve",
+		Example: "  cofferdam policy suggest\n  cofferdam policy suggest --run nightly-42\n  cofferdam policy suggest --run nightly-42 --mount .:/workspace -- npm install\n  cofferdam policy suggest --run nightly-42 --write\n  cofferdam policy suggest --run nightly-42 --write --digest sha256:...\n  cofferdam policy suggest --run nightly-42 --no-resolve",
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.suggest(cmd, args) },
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // the command's own flags are the command's
-	set.StringVar(&f.run, "run", "", "the run")
+	set.StringVar(&f.run, "run", "", "the run (default: the last one)")
 	set.StringArrayVar(&f.mounts, "mount", nil, "show a host path to the COMMAND, read-only: SOURCE:DESTINATION")
 	set.StringVarP(&f.workdir, "workdir", "w", "", "directory inside in which the COMMAND starts")
 	set.BoolVar(&f.noResolve, "no-resolve", false, "go by what the run was refused, and try nothing")
@@ -59,8 +61,8 @@ diff; the run may have asked for more since.`,
 // check finds what is wrong with the flags themselves.
 func (f *suggestFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
-	case f.run == "":
-		return usage(cmd, "no run given; write --run ID, as the end of cofferdam run shows it")
+	case f.run == "" && f.write && f.digest != "":
+		return usage(cmd, "--digest is of the suggestion of one run; write --run ID, as it was printed with the diff")
 	case f.digest != "" && !f.write:
 		return usage(cmd, "--digest says what --write may write, which is not given")
 	case len(args) == 0 && (len(f.mounts) > 0 || f.workdir != ""):
@@ -96,6 +98,11 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.run == "" {
+		if f.run, err = lastRun(cmd.Context(), c); err != nil {
+			return err
+		}
+	}
 	var s api.Suggestion
 	var still []string
 	if f.noResolve {
@@ -107,6 +114,16 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return f.offer(s, still, args)
+}
+
+// lastRun is the run that cofferdam why tells of where nobody names one; it is said which that is.
+func lastRun(ctx context.Context, c *client.Client) (string, error) {
+	refused, err := c.Refusals(ctx, client.RefusalFilter{})
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(os.Stderr, "cofferdam: of run %s, the last one\n", ui.Printable(refused.Run))
+	return refused.Run, nil
 }
 
 // again is the command that writes just this suggestion.

@@ -198,6 +198,7 @@ func (d *stubDaemon) routes() http.Handler {
 		"GET /v1/runs/{run}/summary":                   d.summary,
 		"GET /v1/runs/{run}/suggest":                   d.suggest,
 		"GET /v1/audit/records":                        d.file("records.jsonl"),
+		"GET /v1/refusals":                             d.file("refusals.json"),
 		"GET /v1/alarms":                               d.alarms,
 		"GET /v1/templates":                            d.file("templates.json"),
 		"GET /v1/secrets":                              d.file("secrets.json"),

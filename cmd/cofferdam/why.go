@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -80,6 +82,9 @@ func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 			text = "Nothing was refused in this run that anything is known to have missed.\n"
 		}
 		text += fmt.Sprintf("Refused beside that, and less sure to be why something failed: %d; cofferdam why --run %s --all\n", rest, ui.Quoted(refused.Run))
+	}
+	if slices.ContainsFunc(told, func(r refusal.Refusal) bool { return policy.AreEntries(r.Suggest) }) {
+		text += fmt.Sprintf("An entry lets in that package, and not yet what it requires; one that is tried, with all of that: cofferdam policy suggest --run %s\n", ui.Quoted(refused.Run))
 	}
 	_, err := fmt.Print(ui.PrintableText(text))
 	return err

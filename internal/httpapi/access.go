@@ -204,6 +204,15 @@ func (s *desk) own(r *http.Request) (*sandbox.Sandbox, error) {
 	return s.ownBox(r, r.PathValue("id"))
 }
 
+// ownAwake is own for a request that works in the sandbox: it waits for one that thaws.
+func (s *desk) ownAwake(r *http.Request) (*sandbox.Sandbox, error) {
+	sb, err := s.own(r)
+	if err == nil {
+		backend.AwaitThaw(r.Context(), sb)
+	}
+	return sb, err
+}
+
 func (s *desk) ownBox(r *http.Request, id string) (*sandbox.Sandbox, error) {
 	who, err := callerOf(r.Context())
 	if err != nil {

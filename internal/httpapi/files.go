@@ -49,7 +49,7 @@ type fileRoutes struct{ *desk }
 
 // file does an operation that is one answer.
 func (s fileRoutes) file(r *http.Request, f channel.File) (channel.FileInfo, error) {
-	sb, err := s.own(r)
+	sb, err := s.ownAwake(r)
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
@@ -114,7 +114,7 @@ func (s fileRoutes) moveFile(w http.ResponseWriter, r *http.Request) error {
 
 // open begins an operation that is a stream.
 func (s fileRoutes) open(r *http.Request, f channel.File) (*channel.Conn, channel.FileInfo, error) {
-	sb, err := s.own(r)
+	sb, err := s.ownAwake(r)
 	if err != nil {
 		return nil, channel.FileInfo{}, err
 	}
@@ -203,7 +203,7 @@ func (s fileRoutes) readFile(w http.ResponseWriter, r *http.Request) error {
 // tellHead answers who asks for a file's headers alone; told is false if the file has to be
 // opened to say why there is none.
 func (s fileRoutes) tellHead(w http.ResponseWriter, r *http.Request, f channel.File) (told bool, err error) {
-	sb, err := s.own(r)
+	sb, err := s.ownAwake(r)
 	if err != nil {
 		return false, err
 	}

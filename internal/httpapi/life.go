@@ -77,7 +77,7 @@ func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownAwake(r)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) err
 }
 
 func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.own(r)
+	sb, err := s.ownAwake(r)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (s commandRoutes) port(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || number < 1 || number > 65535 {
 		return fault.Invalid("%.20q is not a port", r.PathValue("port"))
 	}
-	if _, err := s.own(r); err != nil {
+	if _, err := s.ownAwake(r); err != nil {
 		return err
 	}
 	who, err := callerOf(r.Context())

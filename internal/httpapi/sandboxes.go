@@ -214,7 +214,7 @@ func (s commandRoutes) startCommand(w http.ResponseWriter, r *http.Request) erro
 	if body.Rows > 0 && body.Cols > 0 {
 		c.PTY = &channel.WindowSize{Rows: body.Rows, Cols: body.Cols}
 	}
-	if _, err := s.own(r); err != nil {
+	if _, err := s.ownAwake(r); err != nil {
 		return err
 	}
 	if err := backend.Promise(r.Context(), 1, body); err != nil {

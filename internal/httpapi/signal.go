@@ -24,7 +24,7 @@ func (s commandRoutes) signalCommand(w http.ResponseWriter, r *http.Request) err
 	if unix.SignalNum("SIG"+name) == 0 {
 		return fault.Invalid("%.40q is no signal's name, such as TERM or KILL", body.Name)
 	}
-	if _, err := s.own(r); err != nil {
+	if _, err := s.ownAwake(r); err != nil {
 		return err
 	}
 	payload, err := json.Marshal(channel.Signal{Name: name, Tree: body.Tree})

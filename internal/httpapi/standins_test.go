@@ -40,16 +40,19 @@ func ofSandboxes(t *testing.T) []string {
 	return routes
 }
 
+// bodiesOfRoutes are bodies that routes of ofSandboxes read.
+var bodiesOfRoutes = map[string]string{
+	"POST /v1/sandboxes/{id}/commands": `{"argv":["true"]}`, "POST /v1/sandboxes/{id}/commands/{cmd}/signal": `{"name":"TERM"}`,
+	"PUT /v1/sandboxes/{id}/files": "a", "POST /v1/sandboxes/{id}/files/mkdir": `{"path":"/tmp/a"}`,
+	"POST /v1/sandboxes/{id}/files/move": `{"path":"/tmp/a","to":"/tmp/b"}`, "POST /v1/sandboxes/{id}/fork": "{}",
+	"POST /v1/sandboxes/{id}/snapshots": "{}", "PUT /v1/sandboxes/{id}/lifetime": "{}",
+}
+
 // TestStandIns: what the daemon made for a token's sandbox is there for no token, admin tokens
 // included, by any route: others get what is built there. The host sees it.
 func TestStandIns(t *testing.T) {
 	t.Parallel()
 	in := serve(t)
-	bodies := map[string]string{
-		"POST /v1/sandboxes/{id}/commands": `{"argv":["true"]}`, "POST /v1/sandboxes/{id}/files/move": `{"from":"/tmp/a","to":"/tmp/b"}`,
-		"POST /v1/sandboxes/{id}/commands/{cmd}/signal": `{"signal":"TERM"}`, "POST /v1/sandboxes/{id}/fork": "{}", "POST /v1/sandboxes/{id}/snapshots": "{}",
-		"PUT /v1/sandboxes/{id}/lifetime": "{}",
-	}
 	tok, secret, err := in.book.Issue(t.Context(), token.Grant{Name: "ann"})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +63,7 @@ func TestStandIns(t *testing.T) {
 	}
 	answer := func(secret, route, id string) string {
 		method, path, _ := strings.Cut(strings.NewReplacer("{id}", id, "{cmd}", "c1", "{port}", "80").Replace(route), " ")
-		r, err := http.NewRequestWithContext(t.Context(), method, in.url+path+"?path=/tmp/a", strings.NewReader(bodies[route]))
+		r, err := http.NewRequestWithContext(t.Context(), method, in.url+path+"?path=/tmp/a", strings.NewReader(bodiesOfRoutes[route]))
 		if err != nil {
 			t.Fatal(err)
 		}

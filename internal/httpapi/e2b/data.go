@@ -15,7 +15,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/httphead"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
-	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
 
 // Access tells who may use a sandbox's data plane.
@@ -142,7 +141,7 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path != healthPath { // which anybody may ask for, and which is answered at once
 		d.cfg.Sandboxes.Touch(to.sandbox)
-		awaitThaw(r.Context(), box)
+		backend.AwaitThaw(r.Context(), box)
 	}
 	d.serveCall(w, r, routes, box, to)
 }
@@ -288,26 +287,6 @@ func (d *Data) rest(h func(http.ResponseWriter, *call) error) http.HandlerFunc {
 
 // errAnswered: the handler has answered already.
 var errAnswered = backend.ErrAnswered
-
-// thawTimeout is how long a request waits for a sandbox that comes back from disk.
-const thawTimeout = 30 * time.Second
-
-// awaitThaw lets a request wait for a sandbox that a person has just answered.
-func awaitThaw(ctx context.Context, box *sandbox.Sandbox) {
-	ctx, cancel := context.WithTimeout(ctx, thawTimeout)
-	defer cancel()
-	for {
-		waits := box.Waits()
-		if waits.State != waiting.Thawing {
-			return
-		}
-		select {
-		case <-waits.Changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // explain is how an error is told to the client. What only says that the sandbox
 // does not run names what it waits for.

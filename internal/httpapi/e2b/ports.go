@@ -147,6 +147,7 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 	}
 	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
 		d.cfg.Sandboxes.Touch(to.sandbox)
+		backend.AwaitThaw(r.Context(), box)
 	}
 	ctx, leave := d.cfg.Room.Enter(r.Context(), backend.Visitors(roomOf(box)))
 	defer leave()

@@ -12,6 +12,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
 )
@@ -42,6 +43,21 @@ func (b *Box) AwaitState(ctx context.Context, want waiting.State) {
 			return
 		}
 	}
+}
+
+// Thaws has the box be one that comes back from disk, under a policy or none; its processes are there once wakes is closed. It is
+// for a box that nobody uses yet.
+func (b *Box) Thaws(ctx context.Context, dir string, p *policy.Policy) (wakes chan struct{}) {
+	people, wakes := &People{}, make(chan struct{})
+	id := b.Info().ID
+	b.Holds = people.WaitsOf(ctx, id, dir, Sleeper{Wakes: wakes})
+	b.StandIn = sandbox.NewStandIn(b.Info(), p, b.Holds)
+	people.Ask("ap-thaws")
+	b.Holds.Held(Hold("ap-thaws", true))
+	b.AwaitState(ctx, waiting.Frozen)
+	people.Answer()
+	b.AwaitState(ctx, waiting.Thawing)
+	return wakes
 }
 
 // Tell lets everybody look at the box's state who waits for a change.

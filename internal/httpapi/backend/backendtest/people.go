@@ -57,10 +57,31 @@ func (stopped) Freeze(context.Context, string) error      { return nil }
 func (stopped) FreezeFiles(context.Context, string) error { return nil }
 func (stopped) Thaw(context.Context, string) error        { return nil }
 
+// Sleeper is a body that comes back from disk only once Wakes is closed.
+type Sleeper struct {
+	stopped
+	Wakes chan struct{}
+}
+
+// Thaw implements waiting.Body.
+func (s Sleeper) Thaw(ctx context.Context, _ string) error {
+	select {
+	case <-s.Wakes:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
 func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {
+	return p.WaitsOf(ctx, id, dir, stopped{})
+}
+
+// WaitsOf is Waits with a body of its own.
+func (p *People) WaitsOf(ctx context.Context, id, dir string, body waiting.Body) *waiting.List {
 	return waiting.New(ctx, waiting.Config{
-		Sandbox: id, Body: stopped{}, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
+		Sandbox: id, Body: body, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
 		Clocks: func(context.Context, bool) error { return nil }, Woken: func(context.Context) error { return nil },
 		Remember: func(context.Context, *waiting.Saved) error { return nil }, Record: func(context.Context, waiting.Change) {},
 		Lost: func(string) {}, Log: slog.New(slog.DiscardHandler),

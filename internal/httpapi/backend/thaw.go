@@ -1,0 +1,31 @@
+package backend
+
+import (
+	"context"
+	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/waiting"
+)
+
+// thawTimeout is how long a request waits for a sandbox that comes back from disk.
+const thawTimeout = 30 * time.Second
+
+// AwaitThaw lets a request that works in a sandbox wait while that comes back from disk, as it does when a person has
+// just answered. It returns when the sandbox does not thaw, when the request ends, and after thawTimeout at the latest;
+// the caller asks for the state anew.
+func AwaitThaw(ctx context.Context, box *sandbox.Sandbox) {
+	ctx, cancel := context.WithTimeout(ctx, thawTimeout)
+	defer cancel()
+	for {
+		waits := box.Waits()
+		if waits.State != waiting.Thawing {
+			return
+		}
+		select {
+		case <-waits.Changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

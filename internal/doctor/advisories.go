@@ -36,7 +36,7 @@ func advisories(_ context.Context, in Inputs) []Check {
 		of = warn(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")
 	}
 	if len(unassessed) > 0 {
-		return []Check{of, warn(flaws, how, "none known of %s packages is imported, so that they are not checked, and policies with packages.vulnerabilities refuse all of these", words(unassessed))}
+		return []Check{of, warn(flaws, how, "no database of vulnerabilities is imported for %s, so these packages are not checked for any, and a policy with packages.vulnerabilities refuses all of them", words(unassessed))}
 	}
 	return []Check{of, ok(flaws, "%d known, of packages of every ecosystem", vulnerabilities)}
 }

@@ -140,7 +140,7 @@ func TestVulnerabilitiesOfEachEcosystem(t *testing.T) {
 	record("PyPI", "a")
 	record("crates.io", "b")
 	got := find(t, Examine(t.Context(), in), "vulnerabilities")
-	if got.Status != Warn || !strings.Contains(got.Sentence, "of node, go packages") {
+	if got.Status != Warn || !strings.Contains(got.Sentence, "is imported for node, go, so") {
 		t.Errorf("of two: %+v", got)
 	}
 	record("npm", "c")

@@ -100,7 +100,6 @@ func newPage() *page {
 	add("Refused", kind(audit.KindPackage, audit.Blocked, audit.Failed), "package", "version", "outcome", timesColumn, "reason", "rule")
 	add("Withheld from indexes", kind(audit.KindPackage, audit.Withheld), "package", timesColumn, "reason", "rule")
 	add("Planned", kind(audit.KindPackage, audit.Planned), "package", "version", "resolved by", "reason", "rule")
-	add("Asked upstream", kind(audit.KindPackage, audit.Asked), "package", "version", timesColumn, "file", "source")
 	add("Shown", kind(audit.KindPackage, audit.Shown), "package", "version", "kind", "file", "sha256", "source")
 	add("Held and answered", func(r audit.Record) bool { return r.Kind == audit.KindApproval || r.Outcome == audit.Pending }, "request", "answer", "by", "package", "version", "scope", "expires", "reason")
 	add("Copies", kind(audit.KindSandbox, audit.Snapshotted, audit.Restored), "sandbox", "outcome", "copy of", "snapshot", "came with", "digest")
@@ -112,6 +111,8 @@ func newPage() *page {
 	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
 	add("Names looked up", kind(audit.KindNetwork, audit.Asked), "what", timesColumn)
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
+	// Last of what is known: an index and the metadata of many versions are read for one package that a list admits with what it requires.
+	add("Asked upstream", kind(audit.KindPackage, audit.Asked), "package", "version", timesColumn, "file", "source")
 	add("Other", func(r audit.Record) bool {
 		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished
 	}, "what", "outcome", "reason")

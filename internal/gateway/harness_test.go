@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,16 +65,24 @@ func newBench(tb testing.TB, change func(*gateway.Config)) *bench {
 	return b
 }
 
-// testLimits make waiting short.
+// testLimits are patient with an answer, so that a machine that is busy is no slow upstream, and ask again soon.
 func testLimits() gateway.Limits {
 	return gateway.Limits{
 		Cache: cache.Limits{Reserve: 1},
 		Upstream: upstream.Limits{
-			PageBytes: 8 << 20, PageTime: 5 * time.Second, Backoff: time.Millisecond, RetryAfter: time.Second, PaceWindow: 50 * time.Millisecond,
-			PaceBytes: 1 << 10, BreakAfter: 1000, HeaderWait: 300 * time.Millisecond,
+			PageBytes: 8 << 20, PageTime: 20 * time.Second, Backoff: time.Millisecond, RetryAfter: time.Second, PaceWindow: 10 * time.Second,
+			PaceBytes: 1 << 10, BreakAfter: 1000, HeaderWait: 10 * time.Second,
 		},
 		FetchAhead: 1,
 		LearnAgain: 10 * time.Millisecond,
+	}
+}
+
+// slowly has replies be too slow soon that are so on purpose, by what they are called.
+func slowly(c *gateway.Config, name string) {
+	if slices.Contains([]string{"silence", "head drips", "drip"}, name) {
+		u := &c.Limits.Upstream
+		u.PageTime, u.PaceWindow, u.HeaderWait = 5*time.Second, 50*time.Millisecond, 300*time.Millisecond
 	}
 }
 

@@ -72,7 +72,7 @@ func TestLyingIndex(t *testing.T) {
 		"does not exist": liar.Status(404),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newBench(t, func(c *gateway.Config) { slowly(c, name) })
 			b.page("foo", reply)
 			refusedWithRecord(t, b, b.get("/simple/foo/", "Accept", mt), 0)
 			if n := b.registry.Count("evil.example/simple/foo/"); n != 0 {
@@ -129,7 +129,7 @@ func TestLyingFile(t *testing.T) {
 	}
 	for name, reply := range lies {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newBench(t, func(c *gateway.Config) { slowly(c, name) })
 			b.publish(foo)
 			b.registry.Script(filesHost+"/p/"+foo.File, reply)
 			refusedWithRecord(t, b, b.get("/p/"+foo.File), 0)
@@ -139,7 +139,7 @@ func TestLyingFile(t *testing.T) {
 			}
 		})
 		t.Run(name+" as sidecar", func(t *testing.T) {
-			b := newBench(t, nil)
+			b := newBench(t, func(c *gateway.Config) { slowly(c, name) })
 			b.publish(foo)
 			b.registry.Script(filesHost+"/p/"+foo.File, reply)
 			b.registry.Script(filesHost+"/p/"+foo.File+".metadata", reply)

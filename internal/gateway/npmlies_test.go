@@ -20,6 +20,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/ecosystem/npm/npmtest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
@@ -68,7 +69,7 @@ func TestNodeLyingPages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newNodeBench(t, nil)
+			b := newNodeBench(t, func(b *bench, _ *upstream.Config) { slowly(&b.cfg, name) })
 			b.nodePublish(indexHost, nil, foo)
 			b.registry.Script(indexHost+"/foo", reply)
 			refusedWithRecord(t, b, b.get("/foo"), 0)

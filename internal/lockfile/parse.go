@@ -144,13 +144,21 @@ func (b *builder) lines(data []byte, most int) error {
 	return nil
 }
 
-// ref makes the canonical name and version of a pin.
-func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
-	ref, err := pkgref.New(b.ecosystem, name, version)
-	if err != nil || ref.Version == "" {
-		return ref, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+// ref makes the canonical name and version of a pin. is false for an entry that pins nothing: then its name is refused, or it is one
+// that no registry has, and that nobody can ask one for. A resolver's answer must not have such an entry.
+func (b *builder) ref(line int, name, version string) (ref pkgref.Ref, is bool, err error) {
+	ref, err = pkgref.New(b.ecosystem, name, version)
+	if err == nil && ref.Version != "" {
+		return ref, true, nil
 	}
-	return ref, nil
+	if b.resolved {
+		return ref, false, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+	}
+	if _, err := pkgref.CanonicalName(b.ecosystem, name); err != nil {
+		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has")
+		return ref, false, nil //nolint:nilerr // nobody can ask a registry for it
+	}
+	return ref, false, b.unpinnable(line, name, "", hasNoVersion)
 }
 
 // pin adds a release. One without a digest would let any file of the release in,

@@ -18,33 +18,6 @@ type Origin struct {
 // originReader reads where one format has its packages from.
 type originReader func(o *origins, root *value) error
 
-// originsOf are the formats that say it, also those that hold no run to anything.
-func originsOf(base string) (read originReader, parse func(b *builder, data []byte) (*value, error)) {
-	switch base {
-	case "package-lock.json", "npm-shrinkwrap.json":
-		return (*origins).npm, (*builder).readJSON
-	case "Pipfile.lock":
-		return (*origins).pipfile, (*builder).readJSON
-	case "uv.lock":
-		return (*origins).uv, (*builder).readTOML
-	case "poetry.lock":
-		return (*origins).poetry, (*builder).readTOML
-	case "pdm.lock":
-		return (*origins).pdm, (*builder).readTOML
-	case "pylock.toml":
-		return (*origins).pylock, (*builder).readTOML
-	case "pnpm-lock.yaml":
-		return (*origins).pnpm, func(b *builder, data []byte) (*value, error) {
-			documents, err := b.readYAML(data, 2)
-			if err != nil {
-				return nil, err
-			}
-			return documents[len(documents)-1], nil
-		}
-	}
-	return nil, nil
-}
-
 // SaysOrigins tells by a file's name whether Origins reads it.
 func SaysOrigins(name string) bool {
 	read, _ := originsOf(path.Base(name))

@@ -51,6 +51,33 @@ func formatOf(base string) (reader, pkgref.Ecosystem) {
 	return nil, ""
 }
 
+// originsOf are the formats that say it, also those that hold no run to anything.
+func originsOf(base string) (read originReader, parse func(b *builder, data []byte) (*value, error)) {
+	switch base {
+	case "package-lock.json", "npm-shrinkwrap.json":
+		return (*origins).npm, (*builder).readJSON
+	case "Pipfile.lock":
+		return (*origins).pipfile, (*builder).readJSON
+	case "uv.lock":
+		return (*origins).uv, (*builder).readTOML
+	case "poetry.lock":
+		return (*origins).poetry, (*builder).readTOML
+	case "pdm.lock":
+		return (*origins).pdm, (*builder).readTOML
+	case "pylock.toml":
+		return (*origins).pylock, (*builder).readTOML
+	case "pnpm-lock.yaml":
+		return (*origins).pnpm, func(b *builder, data []byte) (*value, error) {
+			documents, err := b.readYAML(data, 2)
+			if err != nil {
+				return nil, err
+			}
+			return documents[len(documents)-1], nil
+		}
+	}
+	return nil, nil
+}
+
 // Parse reads a lockfile. Its format is told by the last part of its name. The
 // error is ErrInvalid and reads "name:line: sentence".
 func Parse(name string, data []byte) (*Lockfile, error) {

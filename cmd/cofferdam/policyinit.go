@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -36,6 +37,10 @@ that all these files give it, if they give one and no condition; one of requirem
 where no other client has a lockfile beside it. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
+
+A lockfile beside them (package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, uv.lock, poetry.lock,
+pdm.lock, Pipfile.lock, pylock.toml) says of names that they come from another registry, a
+repository or a directory: these are not allowed either.
 
 Where any name may be such a one, because the project names another registry than the one
 that is asked here or its workspace has members whose names can't be read, no name of that
@@ -168,5 +173,9 @@ func inProject(project, name string) ([]byte, error) {
 	if _, err := kindNamed(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // no file, no error
 	}
-	return readDocument("project's file", path, maxPolicy)
+	most := int64(maxPolicy)
+	if lockfile.SaysOrigins(name) {
+		most = lockfile.MaxBytes
+	}
+	return readDocument("project's file", path, most)
 }

@@ -102,6 +102,8 @@ func notRead(files projectFiles) (all []manifest.LeftOut) {
 		{".pnpmfile.cjs", "it is a program, which is not run here: what it changes is not read"},
 		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
+		{"bun.lock", "it is not read: package.json is"},
+		{"bun.lockb", "it is not read: package.json is"},
 		{"Cargo.toml", "crates are not served here"},
 		{"Gemfile", "gems are not served here"},
 		{"composer.json", "packages of PHP are not served here"},

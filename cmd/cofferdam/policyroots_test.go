@@ -72,6 +72,11 @@ requires = ["setuptools >= 61.0","wheel"]
 			"pnpm-workspace.yaml": "packages:\n  - 'packages/*'\ncatalog:\n  react: ^18\n  own: link:../own\ncatalogs:\n  old:\n    vue: ^2\noverrides:\n  x: npm:y@1\n", "package.json": `{"private":true}`,
 			"packages/a/package.json": `{"name":"a","dependencies":{"react":"catalog:","vue":"catalog:old","own":"catalog:","b":"workspace:*","ms":"2"}}`,
 		}, "ms react vue y", []string{"pnpm-workspace.yaml:5: own link:../own"}},
+		"a catalog that isn't there": {map[string]string{
+			"pnpm-workspace.yaml": "packages: [a]\ncatalog:\n  react: ^18\n  local: link:x\ncatalogs:\n  old: {vue: ^2}\npackageExtensions:\n  p:\n    peerDependencies: {asked: '1', maybe: '1'}\n    peerDependenciesMeta: {maybe: {optional: true}}\n",
+			"package.json":        `{"dependencies":{"react":"catalog:","vue":"catalog:old","local":"catalog:default"},"devDependencies":{"ms":"catalog:","vite":"catalog:new"}}`,
+			"a/package.json":      `{"dependencies":{"zod":"catalog: "}}`,
+		}, "asked react vue", []string{"package.json:1: ms catalog:: no catalog of the project's", "package.json:1: vite catalog:new: no catalog", "a/package.json:1: zod catalog: : no catalog"}},
 		"a workspace of uv": {map[string]string{
 			"pyproject.toml":            "[project]\nname=\"root\"\ndependencies=[\"six\",\"lib-a\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.workspace]\nmembers=[\"libs/*\"]\nexclude=[\"libs/b\"]\n",
 			"libs/a/pyproject.toml":     "[project]\nname=\"lib_a\"\ndependencies=[\"idna\"]\n[build-system]\nrequires=[\"hatchling\"]\n",

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/integrity"
 )
 
@@ -28,33 +27,32 @@ func weak(algorithm string) bool {
 	return slices.Contains([]string{"md5", "sha1", "sha224", "blake2b"}, algorithm)
 }
 
-// hexDigest reads a hash in hexadecimal. ok is false for a weak one.
-func (b *builder) hexDigest(line int, algorithm, hash string) (digest string, ok bool, err error) {
+// hexDigest reads a hash in hexadecimal. lacks says why it pins nothing, "" if it does.
+func hexDigest(algorithm, hash string) (digest, lacks string) {
 	if weak(algorithm) {
-		return "", false, nil
+		return "", hasWeakHash
 	}
 	sum, err := hex.DecodeString(hash)
 	if n := strength(algorithm); n == 0 || err != nil || len(sum) != n {
-		return "", false, b.wrong(line, "%q is not a hash", excerpt.Of(algorithm+":"+hash, maxQuoted))
+		return "", hasOddHash
 	}
-	return algorithm + ":" + hex.EncodeToString(sum), true, nil
+	return algorithm + ":" + hex.EncodeToString(sum), ""
 }
 
 // colonDigest reads "algorithm:hex".
-func (b *builder) colonDigest(line int, hash string) (digest string, ok bool, err error) {
+func colonDigest(hash string) (digest, lacks string) {
 	algorithm, sum, _ := strings.Cut(hash, ":")
-	return b.hexDigest(line, algorithm, sum)
+	return hexDigest(algorithm, sum)
 }
 
-// integrity reads subresource integrity. There is no digest if the strongest algorithm in
-// it can be forged.
-func (b *builder) integrity(line int, sri string) ([]string, error) {
+// integrityDigests reads subresource integrity. lacks says why it pins nothing, such as that the strongest algorithm in it can be forged.
+func integrityDigests(sri string) (digests []string, lacks string) {
 	digests, malformed := integrity.Strongest(sri)
-	if malformed != "" {
-		return nil, b.wrong(line, "%q is not an integrity hash", excerpt.Of(malformed, maxQuoted))
+	switch {
+	case malformed != "":
+		return nil, hasOddHash
+	case len(digests) == 0 || strings.HasPrefix(digests[0], "sha1:"):
+		return nil, hasWeakHash
 	}
-	if len(digests) == 0 || strings.HasPrefix(digests[0], "sha1:") {
-		return nil, nil
-	}
-	return digests, nil
+	return digests, ""
 }

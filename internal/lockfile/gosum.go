@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
@@ -21,8 +20,7 @@ func readGoSum(b *builder, data []byte) error {
 	if err := b.lines(data, maxLine); err != nil {
 		return err
 	}
-	releases := map[pkgref.Ref]*policy.Pin{}
-	var order []pkgref.Ref
+	s := sums{b: b, releases: map[pkgref.Ref]*policy.Pin{}, refused: map[pkgref.Ref]bool{}}
 	line := 0
 	for raw := range strings.Lines(string(data)) {
 		line++
@@ -37,29 +35,51 @@ func readGoSum(b *builder, data []byte) error {
 			b.skip(line, fields[0]+" "+fields[1], "has the hash of an empty file, which go ignores")
 			continue
 		}
-		version, metadata := strings.CutSuffix(fields[1], "/go.mod")
-		ref, err := b.ref(line, fields[0], version)
-		if err != nil {
+		if err := s.line(line, fields[0], fields[1], fields[2]); err != nil {
 			return err
-		}
-		if err := b.goSum(line, fields[2]); err != nil {
-			return err
-		}
-		pin := releases[ref]
-		if pin == nil {
-			pin = &policy.Pin{Version: ref.Version, Lockfile: b.name, Line: line}
-			releases[ref], order = pin, append(order, ref)
-		}
-		if !addGoSum(pin, metadata, fields[2]) {
-			return b.wrong(line, "%s %s has two different hashes", ref.Name, fields[1])
 		}
 	}
-	for _, ref := range order {
-		if err := b.add(ref, *releases[ref]); err != nil {
+	for _, ref := range s.order {
+		if s.refused[ref] {
+			continue
+		}
+		if err := b.add(ref, *s.releases[ref]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sums are the releases of a go.sum, and those of them that it pins nothing of.
+type sums struct {
+	b        *builder
+	releases map[pkgref.Ref]*policy.Pin
+	order    []pkgref.Ref
+	refused  map[pkgref.Ref]bool
+}
+
+func (s *sums) line(line int, module, version, hash string) error {
+	version, metadata := strings.CutSuffix(version, "/go.mod")
+	ref, is, err := s.b.ref(line, module, version)
+	if err != nil || !is {
+		return err
+	}
+	pin := s.releases[ref]
+	if pin == nil {
+		pin = &policy.Pin{Version: ref.Version, Lockfile: s.b.name, Line: line}
+		s.releases[ref], s.order = pin, append(s.order, ref)
+	}
+	lacks := ""
+	switch {
+	case !isGoSum(hash):
+		lacks = hasOddHash
+	case !addGoSum(pin, metadata, hash):
+		lacks = hasTwoHashes
+	default:
+		return nil
+	}
+	s.refused[ref] = true
+	return s.b.unpinnable(line, ref.Name, ref.Version, lacks)
 }
 
 // addGoSum adds a hash to a pin, and is false if that has another one.
@@ -74,11 +94,9 @@ func addGoSum(pin *policy.Pin, metadata bool, hash string) bool {
 	return slices.Contains(*digests, hash)
 }
 
-func (b *builder) goSum(line int, sum string) error {
+// isGoSum tells whether a hash is of the one kind that go knows.
+func isGoSum(sum string) bool {
 	encoded, ok := strings.CutPrefix(sum, "h1:")
 	raw, err := base64.StdEncoding.DecodeString(encoded)
-	if !ok || err != nil || len(raw) != 32 || base64.StdEncoding.EncodeToString(raw) != encoded {
-		return b.wrong(line, "%q is not a hash of go.sum", excerpt.Of(sum, maxQuoted))
-	}
-	return nil
+	return ok && err == nil && len(raw) == 32 && base64.StdEncoding.EncodeToString(raw) == encoded
 }

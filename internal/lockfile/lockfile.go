@@ -8,7 +8,7 @@
 //
 // A lockfile is read strictly and whole: what is malformed or gives a package another
 // package's file is an error with the file's name and the line, before anything runs. An entry
-// that pins nothing strongly (it has no hash, or comes from a repository) refuses the name that
+// that pins nothing strongly (it has no hash, or one that can't be read, or comes from a repository) refuses the name that
 // it has, and the others stay pinned.
 package lockfile
 

@@ -135,8 +135,8 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 		b.skip(line, name, "is optional and for another system")
 		return nil
 	}
-	ref, err := b.ref(line, name, version)
-	if err != nil {
+	ref, is, err := b.ref(line, name, version)
+	if err != nil || !is {
 		return err
 	}
 	if err := b.npmTarball(entry, "resolved", ref); err != nil {
@@ -165,12 +165,9 @@ func (b *builder) pinIntegrity(line int, ref pkgref.Ref, in *value) error {
 	if at == 0 {
 		return b.pin(line, ref, nil)
 	}
-	digests, err := b.integrity(at, sri)
-	if err != nil {
-		return err
-	}
-	if len(digests) == 0 {
-		return b.unpinnable(line, ref.Name, ref.Version, hasWeakHash)
+	digests, lacks := integrityDigests(sri)
+	if lacks != "" {
+		return b.unpinnable(line, ref.Name, ref.Version, lacks)
 	}
 	return b.pin(line, ref, digests)
 }

@@ -51,6 +51,33 @@ func formatOf(base string) (reader, pkgref.Ecosystem) {
 	return nil, ""
 }
 
+// originsOf are the formats that say it, also those that hold no run to anything.
+func originsOf(base string) (read originReader, parse func(b *builder, data []byte) (*value, error)) {
+	switch base {
+	case "package-lock.json", "npm-shrinkwrap.json":
+		return (*origins).npm, (*builder).readJSON
+	case "Pipfile.lock":
+		return (*origins).pipfile, (*builder).readJSON
+	case "uv.lock":
+		return (*origins).uv, (*builder).readTOML
+	case "poetry.lock":
+		return (*origins).poetry, (*builder).readTOML
+	case "pdm.lock":
+		return (*origins).pdm, (*builder).readTOML
+	case "pylock.toml":
+		return (*origins).pylock, (*builder).readTOML
+	case "pnpm-lock.yaml":
+		return (*origins).pnpm, func(b *builder, data []byte) (*value, error) {
+			documents, err := b.readYAML(data, 2)
+			if err != nil {
+				return nil, err
+			}
+			return documents[len(documents)-1], nil
+		}
+	}
+	return nil, nil
+}
+
 // Parse reads a lockfile. Its format is told by the last part of its name. The
 // error is ErrInvalid and reads "name:line: sentence".
 func Parse(name string, data []byte) (*Lockfile, error) {
@@ -144,13 +171,21 @@ func (b *builder) lines(data []byte, most int) error {
 	return nil
 }
 
-// ref makes the canonical name and version of a pin.
-func (b *builder) ref(line int, name, version string) (pkgref.Ref, error) {
-	ref, err := pkgref.New(b.ecosystem, name, version)
-	if err != nil || ref.Version == "" {
-		return ref, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+// ref makes the canonical name and version of a pin. is false for an entry that pins nothing: then its name is refused, or it is one
+// that no registry has, and that nobody can ask one for. A resolver's answer must not have such an entry.
+func (b *builder) ref(line int, name, version string) (ref pkgref.Ref, is bool, err error) {
+	ref, err = pkgref.New(b.ecosystem, name, version)
+	if err == nil && ref.Version != "" {
+		return ref, true, nil
 	}
-	return ref, nil
+	if b.resolved {
+		return ref, false, b.wrong(line, "%q %q is not the name and version of a package", excerpt.Of(name, maxQuoted), excerpt.Of(version, maxQuoted))
+	}
+	if _, err := pkgref.CanonicalName(b.ecosystem, name); err != nil {
+		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has")
+		return ref, false, nil //nolint:nilerr // nobody can ask a registry for it
+	}
+	return ref, false, b.unpinnable(line, name, "", hasNoVersion)
 }
 
 // pin adds a release. One without a digest would let any file of the release in,

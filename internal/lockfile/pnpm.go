@@ -177,8 +177,8 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 	case !hashed && linked && !b.resolved: // a resolver has it of what is made when somebody wants it
 		return b.unpinnable(line, name, version, hasNoHash)
 	}
-	ref, err := b.ref(line, name, version)
-	if err != nil {
+	ref, is, err := b.ref(line, name, version)
+	if err != nil || !is {
 		return err
 	}
 	if !hashed {

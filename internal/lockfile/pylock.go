@@ -53,8 +53,8 @@ func (b *builder) pylockPackage(p *value) error {
 			return b.unpinnable(p.line, name, version, "comes from a "+from+", not from an index")
 		}
 	}
-	ref, err := b.ref(p.line, name, version)
-	if err != nil {
+	ref, is, err := b.ref(p.line, name, version)
+	if err != nil || !is {
 		return err
 	}
 	b.requireNames(ref, p.get("dependencies"))
@@ -115,12 +115,12 @@ func (b *builder) pylockFile(f *value, ref pkgref.Ref) (digests []string, lacks 
 		if v.kind != text {
 			return nil, "", b.wrong(v.line, "a hash must be a string")
 		}
-		digest, strong, err := b.hexDigest(v.line, algorithm, v.text)
-		if err != nil {
-			return nil, "", err
-		}
-		if strong {
+		digest, wrong := hexDigest(algorithm, v.text)
+		switch wrong {
+		case "":
 			digests = append(digests, digest)
+		case hasOddHash: // a client that knows the algorithm would ask for it
+			return nil, wrong, nil
 		}
 	}
 	if len(digests) == 0 {

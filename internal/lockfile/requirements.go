@@ -162,7 +162,7 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 		b.skip(line, before, "is a path of the project's own")
 		return nil
 	}
-	digests, weak, err := b.requirementHashes(hashes)
+	digests, lacks, err := b.requirementHashes(hashes)
 	if err != nil {
 		return err
 	}
@@ -174,18 +174,18 @@ func (b *builder) requirementPin(line int, spec string, hashes []word) error {
 		return b.unpinnable(line, named[1], "", "comes from a URL or a repository, not from an index")
 	case m == nil || strings.Contains(m[2], "*"):
 		return b.unpinnable(line, named[1], "", "is not pinned to one version")
-	case weak:
-		return b.unpinnable(line, m[1], m[2], hasWeakHash)
+	case lacks != "":
+		return b.unpinnable(line, m[1], m[2], lacks)
 	}
-	ref, err := b.ref(line, m[1], m[2])
-	if err != nil {
+	ref, is, err := b.ref(line, m[1], m[2])
+	if err != nil || !is {
 		return err
 	}
 	return b.pin(line, ref, digests)
 }
 
-// requirementHashes reads "--hash=algorithm:hex" and "--hash algorithm:hex"; weak: one of them can be forged.
-func (b *builder) requirementHashes(words []word) (digests []string, weak bool, err error) {
+// requirementHashes reads "--hash=algorithm:hex" and "--hash algorithm:hex"; lacks: one of them pins nothing.
+func (b *builder) requirementHashes(words []word) (digests []string, lacks string, err error) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		hash, ok := strings.CutPrefix(w.text, "--hash=")
@@ -194,16 +194,14 @@ func (b *builder) requirementHashes(words []word) (digests []string, weak bool, 
 			hash, ok = words[i].text, true
 		}
 		if !ok {
-			return nil, false, b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
+			return nil, "", b.wrong(w.line, "%q is not understood behind a pin; only --hash is", excerpt.Of(w.text, maxQuoted))
 		}
-		digest, strong, err := b.colonDigest(w.line, hash)
-		if err != nil {
-			return nil, false, err
+		digest, wrong := colonDigest(hash)
+		if wrong != "" {
+			lacks = wrong
+			continue
 		}
-		if strong {
-			digests = append(digests, digest)
-		}
-		weak = weak || !strong
+		digests = append(digests, digest)
 	}
-	return digests, weak, nil
+	return digests, lacks, nil
 }

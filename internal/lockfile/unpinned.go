@@ -15,7 +15,11 @@ import (
 const (
 	hasNoHash   = "has no hash"
 	hasWeakHash = "has only a weak hash, which can be forged"
-	isOwn       = "is a directory of the project's own"
+	// hasOddHash is of a hash that is too short, of an algorithm that is not known here, or none at all.
+	hasOddHash   = "has a hash that can't be read"
+	hasTwoHashes = "has two different hashes"
+	hasNoVersion = "has no version that a registry could have"
+	isOwn        = "is a directory of the project's own"
 )
 
 // Skipped is an entry of a lockfile that no client asks a registry for: it says nothing about any package.

@@ -52,6 +52,10 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"itself with extras": {"--editable=.[dev]", "", "", 2, "project's own"},
 			"a member":           {"-e file:///workspace/member", "", "", 2, "project's own"},
 			"a path":             {"./a-1-py3-none-any.whl", "", "", 2, "project's own"},
+			"a short hash":       {"a==1 --hash=sha256:6161", "a", "1", 2, "can't be read"},
+			"no hash behind it":  {"a==1 --hash=sha256", "a", "1", 2, "can't be read"},
+			"an unknown hash":    {"a==1 --hash=sha256:{a256} --hash=crc32:61616161", "a", "1", 2, "can't be read"},
+			"no such version":    {"a==one --hash=sha256:{a256}", "a", "", 2, "no version that a registry could have"},
 		},
 		"uv.lock": {
 			"a repository":   {"source = { git = \"https://code.example/a?rev=1\" }\n", "a", "1.0", 7, "from a repository"},
@@ -61,6 +65,7 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"no files":       {registry, "a", "1.0", 7, "has no hash"},
 			"no hash":        {registry + "wheels = [\n{ url = \"https://files.example/a-1.0-py3-none-any.whl\" },\n]", "a", "1.0", 7, "a file that has no hash"},
 			"a weak hash":    {registry + "sdist = { url = \"https://files.example/a-1.0.zip\", hash = \"md5:6161\" }", "a", "1.0", 7, "weak hash"},
+			"a broken hash":  {registry + "sdist = { url = \"https://files.example/a-1.0.zip\", hash = \"sha256:xyz\" }", "a", "1.0", 7, "can't be read"},
 			"a weak second":  {registry + "sdist = { url = \"https://files.example/a-1.0.zip\", hash = \"sha256:{a256}\" }\nwheels = [{ url = \"https://files.example/a-1.0-py3-none-any.whl\", hash = \"md5:6161\" }]", "a", "1.0", 7, "weak hash"},
 		},
 		"pylock.toml": {
@@ -70,6 +75,8 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"empty hashes": {"version = \"1\"\nsdist = { name = \"a-1.zip\", hashes = {} }", "a", "1", 6, "has no hash"},
 			"only md5":     {"version = \"1\"\nsdist = { name = \"a-1.zip\", hashes = { md5 = \"6161\" } }", "a", "1", 6, "weak hash"},
 			"no files":     {"version = \"1\"", "a", "1", 6, "has no hash"},
+			"a short hash": {"version = \"1\"\nsdist = { name = \"a-1.zip\", hashes = { sha256 = \"{a256}\", sha512 = \"6161\" } }", "a", "1", 6, "can't be read"},
+			"no version":   {"wheels = []", "a", "", 6, "no version that a registry could have"},
 		},
 		"package-lock.json": {
 			"no hash":         {"\"node_modules/a\": {\"version\": \"1.0.0\"}", "a", "1.0.0", 3, "has no hash"},
@@ -80,6 +87,10 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"an alias":        {"\"node_modules/b\": {\"name\": \"@s/c\", \"version\": \"1.0.0\", \"resolved\": \"https://files.example/b.tgz\", \"integrity\": \"{a512}\"}", "@s/c", "1.0.0", 3, "a URL of its own"}, // and b: see below
 			"bundled by none": {"\"node_modules/x/node_modules/a\": {\"version\": \"1.0.0\", \"inBundle\": true}", "a", "1.0.0", 3, "has no hash"},
 			"another system":  {"\"node_modules/@esbuild/aix-ppc64\": {\"dev\": true, \"optional\": true}", "", "", 3, "another system"},
+			"a broken hash":   {"\"node_modules/a\": {\"version\": \"1.0.0\", \"integrity\": \"sha512-YQ==\"}", "a", "1.0.0", 3, "can't be read"},
+			"no version":      {"\"node_modules/a\": {\"integrity\": \"{a512}\"}", "a", "", 3, "no version that a registry could have"},
+			"another version": {"\"node_modules/a\": {\"version\": \"latest\", \"integrity\": \"{a512}\"}", "a", "", 3, "no version that a registry could have"},
+			"a name of none":  {"\"node_modules/../a\": {\"version\": \"1.0.0\", \"integrity\": \"{a512}\"}", "", "", 3, "no name that a registry has"},
 		},
 		"pnpm-lock.yaml": {
 			"no hash":          {"  a@1.0.0:\n    resolution: {}\n", "a", "1.0.0", 5, "has no hash"},
@@ -90,6 +101,8 @@ func TestEntriesThatPinNothing(t *testing.T) {
 			"a repository":     {"  '@s/a@git+ssh://git@code.example/a.git#abc':\n    resolution: {type: git, repo: ssh://git@code.example/a.git, commit: abc}\n", "@s/a", "", 5, "from a repository"},
 			"one of version 6": {"  code.example/x/a/abc:\n    resolution: {tarball: https://code.example/x/a/tar.gz/abc}\n    name: a\n", "a", "", 5, "a URL of its own"},
 			"a runtime":        {"  node@runtime:24.19.0:\n    resolution: {type: variations, variants: [{resolution: {type: binary}}]}\n", "", "", 5, "is a runtime"},
+			"a broken hash":    {"  a@1.0.0:\n    resolution: {integrity: sha512-YQ==}\n", "a", "1.0.0", 5, "can't be read"},
+			"another version":  {"  a@latest:\n    resolution: {integrity: {a512}}\n", "a", "", 5, "no version that a registry could have"},
 		},
 	} {
 		for what, c := range cases {
@@ -268,5 +281,37 @@ func TestTheHashOfAnEmptyGoModIsNone(t *testing.T) {
 	}
 	if len(lock.Pins["example.com/a"]) != 0 || len(lock.Pins["example.com/b"]) != 1 || len(lock.Skipped) != 1 || lock.Skipped[0].Line != 1 {
 		t.Errorf("pins %v, skipped %v", lock.Pins, lock.Skipped)
+	}
+}
+
+// TestEntriesOfAGoSumThatPinNothing: one hash that go would not take refuses its module alone, of which other releases stay pinned.
+func TestEntriesOfAGoSumThatPinNothing(t *testing.T) {
+	t.Parallel()
+	for entry, reason := range map[string]string{
+		"example.com/a v1.0.0 h2:aaaa":                                             "can't be read",
+		"example.com/a v1.0.0 h1:YQ==":                                             "can't be read",
+		"example.com/a v1.0.0/go.mod h1:x":                                         "can't be read",
+		"example.com/a v1.0.0 {ah1}\nexample.com/a v1.0.0 {bh1}":                   "two different hashes",
+		"example.com/a v1.0.0/go.mod {ah1}\nexample.com/a v1.0.0/go.mod {bh1}":     "two different hashes",
+		"example.com/a v1.0.0 {ah1}\nexample.com/a v1.0.0/go.mod {bh1} ":           "",
+		"example.com/a latest {ah1}":                                               "no version",
+		"example.com/a v2.0.0 {ah1}":                                               "no version",
+		"example.com/a v1.0.0 {ah1}\nexample.com/a v1.0.0 {ah1}\n*/b v1.0.0 {ah1}": "no name that a registry has",
+	} {
+		lock, err := lockfile.Parse("go.sum", []byte(fill("example.com/good v1.0.0 {ah1}\nexample.com/a v1.1.0 {ah1}\n"+entry+"\n")))
+		if err != nil {
+			t.Errorf("%s: %v", entry, err)
+			continue
+		}
+		refused, pins := strings.Contains(reason, "hash") || strings.Contains(reason, "read") || strings.Contains(reason, "version"), 2
+		if refused {
+			pins = 1
+		}
+		if len(lock.Pins["example.com/good"]) != 1 || len(lock.Pins["example.com/a"]) != pins || len(lock.Unpinned["example.com/a"]) > 0 != refused {
+			t.Errorf("%s: pins %v, refuses %v", entry, lock.Pins, lock.Unpinned)
+		}
+		if remarks := strings.Join(lock.Remarks(), "; "); !strings.Contains(remarks, reason) || (reason != "") != strings.Contains(remarks, "line ") {
+			t.Errorf("%s: said %q", entry, remarks)
+		}
 	}
 }

@@ -61,8 +61,8 @@ func (b *builder) uvPackage(p *value) error {
 	if source.get("registry") == nil {
 		return b.unpinnable(p.line, name, version, "comes from a "+uvSource(source.keys[0])+", not from an index")
 	}
-	ref, err := b.ref(p.line, name, version)
-	if err != nil {
+	ref, is, err := b.ref(p.line, name, version)
+	if err != nil || !is {
 		return err
 	}
 	b.requireNames(ref, p.get("dependencies"))
@@ -123,19 +123,16 @@ func (b *builder) uvFiles(p *value, ref pkgref.Ref) (digests []string, lacks str
 		if err := b.fileName(f, ref, "url", "path", "filename"); err != nil {
 			return nil, "", err
 		}
-		hash, line, err := b.string(f, "hash")
+		hash, _, err := b.string(f, "hash")
 		if err != nil {
 			return nil, "", err
 		}
 		if hash == "" {
 			return nil, hasNoHash, nil
 		}
-		digest, strong, err := b.colonDigest(line, hash)
-		if err != nil {
-			return nil, "", err
-		}
-		if !strong {
-			return nil, hasWeakHash, nil
+		digest, lacks := colonDigest(hash)
+		if lacks != "" {
+			return nil, lacks, nil
 		}
 		digests = append(digests, digest)
 	}

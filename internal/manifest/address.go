@@ -23,6 +23,9 @@ func (w *Wants) Registry(file string, line int, text string, address any) {
 // IsAsked tells whether an address is that of the registry that names are asked of here.
 func (w *Wants) IsAsked(address any) bool { return w.elsewhere(address) == "" }
 
+// NotAsked tells why an address is not that of the registry that names are asked of here, "" if it is.
+func (w *Wants) NotAsked(address any) string { return w.elsewhere(address) }
+
 // OtherRegistry is why names are withheld where a manifest says by more than an address that they come from elsewhere.
 const OtherRegistry = "the project names another registry or place that its packages come from"
 

@@ -136,3 +136,29 @@ func TestAlternativesTakeBoundedWork(t *testing.T) {
 		})
 	}
 }
+
+// counted counts how often a project's files are read.
+type counted struct {
+	deep
+	reads map[string]int
+}
+
+func (c counted) Read(name string) ([]byte, error) {
+	c.reads[name]++
+	return nil, nil
+}
+
+// TestAFileIsLookedForOnce: whoever writes many manifests has not as many files read again.
+func TestAFileIsLookedForOnce(t *testing.T) {
+	t.Parallel()
+	files := counted{reads: map[string]int{}}
+	w := NewWants(files, lower)
+	for range 1_000 {
+		if w.HasAny("a.lock", "b.lock") {
+			t.Fatal("it is there")
+		}
+	}
+	if files.reads["a.lock"] != 1 || files.reads["b.lock"] != 1 {
+		t.Errorf("%v", files.reads)
+	}
+}

@@ -123,6 +123,7 @@ const (
 	maxLooks   = 10 * mostFolders // for files that may not be there, of which each directory may have several
 	maxRoots   = 50_000
 	maxLeftOut = 10_000
+	maxOwn     = 200_000 // names that lockfiles keep
 	maxSought  = 1 << 30 // bytes
 )
 
@@ -140,19 +141,24 @@ type Wants struct {
 	read     []string
 	sought   int
 	looks    int
-	own      map[string]bool // folded: names that are not to be asked for from a registry
-	ownAll   []string        // beginnings of such names, in small letters
-	doubt    string          // where the first thing is for which all names are withheld; "": nowhere
+	own      map[string]string // folded: why names are not to be asked for from a registry
+	ownAll   []string          // beginnings of such names, in small letters
+	doubt    string            // where the first thing is for which all names are withheld; "": nowhere
 	public   bool
 	asks     Asked
 	included map[string]bool
 	missing  map[string]bool // files that others name, and that are not there
+	there    map[string]bool // what HasAny has found
+	refers   []referred
+	defined  map[string]bool
+
+	elsewhereSeen bool // Elsewhere was told something
 }
 
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, defined: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -193,6 +199,19 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 func (w *Wants) Has(file string) bool {
 	data, err := w.files.Read(file)
 	return err == nil && data != nil
+}
+
+// HasAny tells whether the project has one of some files, for each of which it is looked once. One that can't be read is there.
+func (w *Wants) HasAny(files ...string) bool {
+	return slices.ContainsFunc(files, func(file string) bool {
+		is, known := w.there[file]
+		if !known {
+			data, err := w.Look(file)
+			is = err != nil || data != nil
+			w.there[file] = is
+		}
+		return is
+	})
 }
 
 // Look gives a file's text without noting that it was read; nil where there is none.
@@ -251,21 +270,6 @@ func (w *Wants) LeaveOut(file string, line int, text, why string) {
 	w.leftOut = append(w.leftOut, l)
 }
 
-// Keep notes a name that is the project's own, or comes from elsewhere than the registry: it becomes no root, whoever asks
-// for it.
-func (w *Wants) Keep(name string) {
-	if folded, ok := w.fold(name); ok {
-		w.own[folded] = true
-	}
-}
-
-// KeepAll is Keep for all names that begin so, in whatever letters.
-func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
-
-func (w *Wants) keeps(folded string) bool {
-	return w.own[folded] || slices.ContainsFunc(w.ownAll, func(b string) bool { return strings.HasPrefix(strings.ToLower(folded), b) })
-}
-
 // Withhold notes something by which any name may come from elsewhere than the public registry, or be the project's own, so that
 // none becomes a root.
 func (w *Wants) Withhold(file string, line int, text, why string) {
@@ -278,8 +282,11 @@ func (w *Wants) Withhold(file string, line int, text, why string) {
 // AssumePublic has no names withheld: a person says that they come from the public registry.
 func (w *Wants) AssumePublic() { w.public = true }
 
+// AssumesPublic tells whether AssumePublic was called.
+func (w *Wants) AssumesPublic() bool { return w.public }
+
 // Doubted tells whether names are withheld, or would be.
-func (w *Wants) Doubted() bool { return w.doubt != "" }
+func (w *Wants) Doubted() bool { return w.doubt != "" || w.elsewhereSeen }
 
 // Roots are each root once, in the order in which they were found, without names that are to be kept or withheld, which are left out
 // with their lines. It is an error to ask for more than is listed.
@@ -287,16 +294,21 @@ func (w *Wants) Roots() ([]Root, error) {
 	switch {
 	case len(w.roots) > maxRoots:
 		return nil, fmt.Errorf("the project asks for more than %d packages", maxRoots)
-	case len(w.leftOut) > maxLeftOut:
+	case len(w.leftOut) > maxLeftOut, len(w.refers) > maxLeftOut:
 		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
 	}
 	var all []Root
 	var not []LeftOut
+	for _, r := range w.refers {
+		if !w.defined[r.key] {
+			not = append(not, r.left)
+		}
+	}
 	for _, r := range w.roots {
 		folded, _ := w.fold(r.Name)
 		switch {
-		case w.keeps(folded):
-			not = append(not, LeftOut{r.File, r.Line, r.Name, "the project has this name itself, or takes it from elsewhere"})
+		case w.kept(folded) != "":
+			not = append(not, LeftOut{r.File, r.Line, r.Name, w.kept(folded)})
 		case w.doubt != "" && !w.public:
 			not = append(not, LeftOut{r.File, r.Line, r.Name, "whether it comes from the public registry is not known: see " + w.doubt})
 		default:
@@ -304,7 +316,7 @@ func (w *Wants) Roots() ([]Root, error) {
 			all = append(all, r)
 		}
 	}
-	for _, l := range not { // no more than there are roots
+	for _, l := range not { // no more than there are roots and such names
 		if !w.told[l] {
 			w.told[l] = true
 			w.leftOut = append(w.leftOut, l)

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"cmp"
 	"encoding/json" // for values as they are written
 	"fmt"
 	"maps"
@@ -211,7 +212,7 @@ func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
 
 // noteSpec notes what a package is asked for by. replaces: the spec takes the place of what others ask for under the name, so
 // that one which is from the registry too names nothing new; one that is from elsewhere, if only for some versions or parents,
-// keeps the name.
+// keeps the name. A spec of a catalog is what that has: without one, the name is left out.
 func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) {
 	target, why := ofSpec(spec)
 	switch {
@@ -224,9 +225,20 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 		w.Keep(name)
 	case target != "":
 		w.Add(target, m.File, number)
-	case !replaces && !strings.HasPrefix(spec, "catalog:"): // the catalog has the name
+	case replaces:
+	case strings.HasPrefix(spec, inCatalog):
+		w.Refer(catalogKey(strings.TrimPrefix(spec, inCatalog), name), m.File, number, name+" "+spec, "no catalog of the project's says which version that is, or where it comes from")
+	default:
 		w.Add(name, m.File, number)
 	}
+}
+
+// inCatalog begins a spec that a catalog has.
+const inCatalog = "catalog:"
+
+// catalogKey is that of a name in a catalog, for references. The one without a name is also called default.
+func catalogKey(catalog, name string) string {
+	return cmp.Or(strings.TrimSpace(catalog), "default") + "\x00" + name
 }
 
 var (
@@ -283,7 +295,7 @@ func ofSpec(spec string) (target, why string) {
 			target = ""
 		}
 		return target, ""
-	case "catalog:":
+	case inCatalog:
 		return "", ""
 	case "file:", "link:", "portal:":
 		return "", ownPlace

@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
@@ -146,8 +147,10 @@ func keepScope(w *manifest.Wants, m manifest.Text, number int, scope string) {
 	w.LeaveOut(m.File, number, scope+"/*", otherRegistry)
 }
 
-// RegistryFiles implements installer.RegistryNamer: the files of a package's directory are read with it.
-func (client) RegistryFiles() []manifest.Format { return nil }
+// RegistryFiles implements installer.RegistryNamer: the files of a package's directory are read with it, but for lockfiles.
+func (client) RegistryFiles() []manifest.Format {
+	return []manifest.Format{installer.LockFormat("package-lock.json"), installer.LockFormat("npm-shrinkwrap.json"), installer.LockFormat("pnpm-lock.yaml")}
+}
 
 // RegistrySign implements installer.RegistryNamer.
 func (client) RegistrySign() *regexp.Regexp { return signs }

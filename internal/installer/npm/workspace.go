@@ -82,13 +82,14 @@ func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]an
 // catalogs are the specs that members mean by "catalog:".
 func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named map[string]map[string]string) {
 	for _, section := range slices.Sorted(maps.Keys(named)) {
-		catalog(w, m, section, named[section])
+		catalog(w, m, section, section, named[section])
 	}
-	catalog(w, m, "catalog", usual)
+	catalog(w, m, "catalog", "", usual)
 }
 
-func catalog(w *manifest.Wants, m manifest.Text, section string, names map[string]string) {
+func catalog(w *manifest.Wants, m manifest.Text, section, called string, names map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
+		w.Define(catalogKey(called, name))
 		noteSpec(w, m, m.LineOf(section, name), name, names[name], false)
 	}
 }
@@ -96,10 +97,12 @@ func catalog(w *manifest.Wants, m manifest.Text, section string, names map[strin
 // extensions are dependencies that a project adds to those of others.
 func extensions(w *manifest.Wants, m manifest.Text, all map[string]map[string]any) {
 	for _, of := range slices.Sorted(maps.Keys(all)) {
+		optional, _ := all[of]["peerDependenciesMeta"].(map[string]any)
 		for _, list := range []string{"dependencies", "optionalDependencies", "peerDependencies"} {
 			names, _ := all[of][list].(map[string]any)
 			for _, name := range slices.Sorted(maps.Keys(names)) {
-				if spec, is := names[name].(string); is {
+				meta, _ := optional[name].(map[string]any)
+				if spec, is := names[name].(string); is && (list != "peerDependencies" || meta["optional"] != true) { // which no client installs by itself
 					noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, spec, false)
 				}
 			}

@@ -28,10 +28,7 @@ func requirementsOf(holds bool) manifest.Format {
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not
 // held to the ranges of a requirements file. One that can't be read is there.
 func hasOtherLock(w *manifest.Wants) bool {
-	return slices.ContainsFunc([]string{"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml"}, func(name string) bool {
-		data, err := w.Look(name)
-		return err != nil || data != nil
-	})
+	return w.HasAny("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 }
 
 // line is one of a requirements file, with those that a backslash joins to it.

@@ -4,14 +4,18 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
-// RegistryFiles implements installer.RegistryNamer: those of PDM, Poetry and pixi, and pip's own, of which those of an environment hold.
+// RegistryFiles implements installer.RegistryNamer: those of PDM, Poetry and pixi, lockfiles, and pip's own, of which those of an environment hold.
 func (client) RegistryFiles() []manifest.Format {
 	all := []manifest.Format{tomlFormat("pdm.toml"), tomlFormat(".pdm.toml"), tomlFormat("poetry.toml"), tomlFormat("pixi.toml")}
 	for _, dir := range []string{"", ".venv/", "venv/", "env/"} {
 		all = append(all, pipFormat(dir+"pip.conf"), pipFormat(dir+"pip.ini"))
+	}
+	for _, lock := range []string{"uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml"} {
+		all = append(all, installer.LockFormat(lock))
 	}
 	return all
 }

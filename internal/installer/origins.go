@@ -1,0 +1,40 @@
+package installer
+
+import (
+	"fmt"
+
+	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+)
+
+// LockFormat reads where a client's lockfile has packages from: a name that it has from another registry than the one that is asked here,
+// or from none, becomes no root. Whoever has that name in the registry here would be asked for it.
+func LockFormat(name string) manifest.Format {
+	return manifest.Format{Name: name, Read: func(w *manifest.Wants, m manifest.Text) error {
+		all, err := lockfile.Origins(name, m.Data)
+		if err != nil {
+			w.Withhold(m.File, 0, "", "it can't be read, so that any name may come from another registry: "+err.Error())
+			return nil
+		}
+		others, first := map[string]int{}, map[string]int{} // registries
+		var order []string
+		for _, o := range all {
+			why := fmt.Sprintf("%s:%d has it from elsewhere than the registry that is asked here", m.File, o.Line)
+			if o.Registry == "" {
+				w.KeepBy(o.Name, why)
+				continue
+			}
+			if w.AssumesPublic() || w.IsAsked(o.Registry) {
+				continue
+			}
+			w.KeepBy(o.Name, why)
+			if others[o.Registry]++; others[o.Registry] == 1 {
+				order, first[o.Registry] = append(order, o.Registry), o.Line
+			}
+		}
+		for _, registry := range order {
+			w.Elsewhere(m.File, first[registry], lockfile.WithoutAccount(registry), fmt.Sprintf("%d of its names come from here (%s): these names are not allowed, unless something that is allowed requires one; namespaces in the policy keep them from the registry that is asked here", others[registry], w.NotAsked(registry)))
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,63 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+)
+
+// referred is a name that a manifest asks for by what another one says of it.
+type referred struct {
+	key  string
+	left LeftOut
+}
+
+// Refer notes a name that is asked for by what another manifest says of it, such as a catalog: unless one is read that Defines the key,
+// Roots tells that it is left out.
+func (w *Wants) Refer(key, file string, line int, text, why string) {
+	if len(w.refers) <= maxLeftOut { // Roots says that there is too much
+		w.refers = append(w.refers, referred{key, LeftOut{file, line, text, why}})
+	}
+}
+
+// Define notes that a manifest says what a key is, wherever that leads.
+func (w *Wants) Define(key string) {
+	if len(w.defined) <= maxRoots {
+		w.defined[key] = true
+	}
+}
+
+// Keep notes a name that is the project's own, or comes from elsewhere than the registry: it becomes no root, whoever asks
+// for it.
+func (w *Wants) Keep(name string) {
+	if folded, ok := w.fold(name); ok {
+		w.own[folded] = "the project has this name itself, or takes it from elsewhere"
+	}
+}
+
+// KeepBy is Keep with a reason, which is a sentence's part; the first counts.
+func (w *Wants) KeepBy(name, why string) {
+	folded, ok := w.fold(name)
+	if _, kept := w.own[folded]; ok && !kept && len(w.own) <= maxOwn {
+		w.own[folded] = why
+	}
+}
+
+// Elsewhere tells of another registry that some names come from, which are kept.
+func (w *Wants) Elsewhere(file string, line int, text, why string) {
+	w.elsewhereSeen = true
+	w.LeaveOut(file, line, text, why)
+}
+
+// KeepAll is Keep for all names that begin so, in whatever letters.
+func (w *Wants) KeepAll(beginning string) { w.ownAll = append(w.ownAll, strings.ToLower(beginning)) }
+
+// kept tells why a name is kept, "" if it is not.
+func (w *Wants) kept(folded string) string {
+	if why := w.own[folded]; why != "" {
+		return why
+	}
+	if slices.ContainsFunc(w.ownAll, func(b string) bool { return strings.HasPrefix(strings.ToLower(folded), b) }) {
+		return "the project has this name itself, or takes it from elsewhere"
+	}
+	return ""
+}

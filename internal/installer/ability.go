@@ -1,8 +1,6 @@
 package installer
 
 import (
-	"regexp"
-
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -26,7 +24,7 @@ type RegistryNamer interface {
 	// RegistryFiles are files of a project that name registries and ask for no packages; of these that are not read with a manifest.
 	RegistryFiles() []manifest.Format
 	// RegistrySign is found in a line of any file with variables or commands that has the client ask another registry.
-	RegistrySign() *regexp.Regexp
+	RegistrySign() manifest.Sign
 }
 
 // Pinner is the optional ability of an installer whose lockfile has a line for each

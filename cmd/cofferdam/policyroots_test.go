@@ -84,8 +84,16 @@ requires = ["setuptools >= 61.0","wheel"]
 		"setup.cfg":             {map[string]string{"setup.cfg": "[options]\ninstall_requires =\n  Django >= 4\n  six\n", "setup.py": ""}, "django setuptools six wheel", []string{"setup.py: it is a program"}},
 		"dynamic, from a file":  {map[string]string{"pyproject.toml": "[project]\nname=\"p\"\ndynamic=[\"dependencies\",\"version\"]\n[build-system]\nrequires=[\"setuptools\"]\n[tool.setuptools.dynamic]\ndependencies={file=[\"reqs.in\"]}\n", "reqs.in": "six\n"}, "setuptools six", nil},
 		"dynamic, by a program": one("pyproject.toml", "[project]\nname=\"p\"\ndynamic=[\"dependencies\"]\n[build-system]\nrequires=[\"x\"]\n", "x", "pyproject.toml:3: dependencies: the project's build makes them up"),
-		"includes":              {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", []string{"requirements.txt:3: -e .: it has no pyproject.toml"}},
-		"an include out of it":  one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
+		"files of parts": {map[string]string{
+			"requirements.txt": "six>=1\n", "requirements-dev.txt": "-r requirements.txt\npytest<8\n", "dev.requirements.txt": "ruff\n", "requirements_test.txt": "mock\n", "requirements/docs.txt": "-c constraints.txt\nfuro\n",
+			"requirements/constraints.txt": "bad==1\n", "tests/requirements.txt": "idna\n", "tests/data.txt": "bad\n", "notes.txt": "bad\n", "other/requirements.txt": "bad\n",
+		}, "furo idna mock pytest ruff six", nil},
+		"a directory in a part":   {map[string]string{"requirements/dev.txt": "-e .\n-e ./lib\nown\nthe-lib\nsix\n", "setup.cfg": "[metadata]\nname = own\n", "lib/setup.cfg": "[metadata]\nname = the-lib\n[options]\ninstall_requires = idna\n"}, "idna six", []string{"requirements/dev.txt:3: own: the project has"}},
+		"a registry in a part":    {map[string]string{"requirements.txt": "six\n", "dev-requirements.txt": "-i https://x.example\n"}, "", []string{"dev-requirements.txt:1: -i: the project names another registry"}},
+		"a part that is no text":  {map[string]string{"requirements.txt": "six\n", "requirements-dev.txt": "\xff"}, "", []string{"requirements-dev.txt: it can't be read, and may name a registry"}},
+		"a part that is a folder": {map[string]string{"requirements.txt": "six\n", "requirements-dev.txt/x.txt": "bad"}, "six", nil},
+		"includes":                {map[string]string{"requirements.txt": "-r base/a.txt\n-e ./sub\n-e .\n", "base/a.txt": "-r b.txt\nsix\n", "base/b.txt": "idna\n", "sub/pyproject.toml": "[project]\nname=\"sub\"\ndependencies=[\"rich\"]\n[build-system]\nrequires=[\"hatchling\"]\n"}, "hatchling idna rich six", []string{"requirements.txt:3: -e .: it has no pyproject.toml"}},
+		"an include out of it":    one("requirements.txt", "six\n-r missing.txt\n-r https://x.example/r.txt\n--odd\n", "", "requirements.txt:2: -r missing.txt: there is no such file", "requirements.txt:3: -r https://x.example/r.txt: it is not a file of the project", "requirements.txt:4: --odd: this option is not known"),
 		"an override by a directory": {map[string]string{
 			"package.json": `{"workspaces":["a"],"overrides":{"own":"file:./own","p":{".":"link:./p"},"some@^1":"file:./some"}}`, "a/package.json": `{"dependencies":{"own":"1","p":"1","some":"1","ms":"2"}}`,
 		}, "ms", []string{"package.json:1: own file:./own: it is a file or directory"}},

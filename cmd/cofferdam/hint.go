@@ -9,6 +9,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // mountHints tells of each argument that names something on the host which the
@@ -81,4 +82,21 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 		}
 	}
 	return ""
+}
+
+// shellHints tell of a project's install that a shell ran: clients stop at the first release that they are refused, and nobody reads
+// the shell's language to try the rest.
+func (r *runner) shellHints(s api.RunSummary) []string {
+	shell := len(r.argv) > 2 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(r.argv[0]))
+	if !shell || len(r.flags.mounts) == 0 || !helpedByEntries(s) {
+		return nil
+	}
+	words := []string{"--run", s.Run}
+	for _, spec := range r.flags.mounts {
+		words = append(words, "--mount", strings.TrimSuffix(spec, ":rw"))
+	}
+	if r.flags.workdir != "" {
+		words = append(words, "--workdir", r.flags.workdir)
+	}
+	return []string{"a shell ran the install, which may be refused more once this is let in; policy suggest tries the whole project if the install's own words stand at its end: cofferdam policy suggest " + ui.ShellLine(words) + " -- pip install ..."}
 }

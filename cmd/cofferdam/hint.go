@@ -121,3 +121,20 @@ func isPipInstall(argv []string) bool {
 		return strings.HasPrefix(arg, "-t") || slices.Contains([]string{"--target", "--prefix", "--root", "--python", "--dry-run"}, name)
 	})
 }
+
+// shellHints tell of a project's install that a shell ran: clients stop at the first release that they are refused, and nobody reads
+// the shell's language to try the rest.
+func (r *runner) shellHints(s api.RunSummary) []string {
+	shell := len(r.argv) > 2 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(r.argv[0]))
+	if !shell || len(r.flags.mounts) == 0 || !helpedByEntries(s) {
+		return nil
+	}
+	words := []string{"--run", s.Run}
+	for _, spec := range r.flags.mounts {
+		words = append(words, "--mount", strings.TrimSuffix(spec, ":rw"))
+	}
+	if r.flags.workdir != "" {
+		words = append(words, "--workdir", r.flags.workdir)
+	}
+	return []string{"a shell ran the install, which may be refused more once this is let in; policy suggest tries the whole project if the install's own words stand at its end: cofferdam policy suggest " + ui.ShellLine(words) + " -- pip install ..."}
+}

@@ -64,3 +64,29 @@ func TestASummaryPromisesWhatSuggestDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestAShellsInstallIsTriedByItsOwnWords: of a project's install in a shell the end of a run says how all of it is tried; of
+// nothing else.
+func TestAShellsInstallIsTriedByItsOwnWords(t *testing.T) {
+	t.Parallel()
+	helped := api.RunSummary{Run: "r1", Refused: []api.Package{{Name: "x", Suggest: entryLines}}}
+	project := runFlags{mounts: []string{".:/work space:rw"}, workdir: "/w"}
+	for name, c := range map[string]struct {
+		argv  []string
+		flags runFlags
+		s     api.RunSummary
+		want  string
+	}{
+		"a shell":         {[]string{"/bin/bash", "-c", "pip install -e ."}, project, helped, "cofferdam policy suggest --run r1 --mount '.:/work space' --workdir /w -- pip install ..."},
+		"no project":      {[]string{"sh", "-c", "pip install x"}, runFlags{}, helped, ""},
+		"the install":     {[]string{"pip", "install", "x"}, project, helped, ""},
+		"nothing refused": {[]string{"sh", "-c", "exit 1"}, project, api.RunSummary{Run: "r1"}, ""},
+		"only a shell":    {[]string{"bash"}, project, helped, ""},
+	} {
+		r := &runner{argv: c.argv, flags: c.flags}
+		got := strings.Join(r.shellHints(c.s), "\n")
+		if c.want == "" && got != "" || !strings.HasSuffix(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

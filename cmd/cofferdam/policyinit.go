@@ -29,7 +29,8 @@ func newPolicyInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a policy to begin with",
 		Long: `Writes a policy document with comments. It allows the packages that your project asks
-for, each with what it requires, and refuses everything else. It reads requirements.txt,
+for, each with what it requires, and refuses everything else. It reads requirements.txt
+(and what has such a name: requirements-dev.txt, tests/requirements.txt, requirements/*.txt),
 pyproject.toml, setup.cfg, Pipfile, uv.toml, hatch.toml, package.json (or package.yaml),
 pnpm-workspace.yaml, go.mod and go.work in the current directory (or --project), with what
 they include and the members of their workspaces. A package of Python gets the range of versions

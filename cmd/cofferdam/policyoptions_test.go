@@ -77,3 +77,25 @@ func TestOddFilesAreNoNames(t *testing.T) {
 	checkProject(t, mixed{map[string]string{"requirements.txt": "-e ./lib\nacme-lib\n", "lib/setup.py": "setup(name=NAME, x=[E(name='other')])\n"}, nil, "", []string{"acme-lib: whether"}})
 	checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", "package.yaml": "name: x\ndependencies:\n- base >= 4\n"}, nil, "six", []string{"package.yaml: it is no package as pnpm has it"}})
 }
+
+// TestWhatOnlyLooksLikeAnOption: words that begin as an option of pip's does, and the checks of containers by curl, name no registry.
+// Those below each ask one.
+func TestWhatOnlyLooksLikeAnOption(t *testing.T) {
+	t.Parallel()
+	for file, text := range map[string]string{
+		"tox.ini":            "commands =\n  doc2dash --index-page index.html --no-index-files\n  x --find-links-in docs --pypi-url-of x --extra-index-urls-of y\n",
+		"compose.yml":        "healthcheck:\n  test: [\"CMD\", \"curl\", \"-f\", \"http://localhost:8000/health\"]\n",
+		"docker-compose.yml": "healthcheck:\n  test: curl -sf -i http://localhost:8000\n",
+		"Dockerfile":         "HEALTHCHECK CMD curl -f http://localhost/ || exit 1\nRUN apt-get update && curl -i https://x.example/key\n",
+		"Makefile":           "up:\n\t@curl -f https://x.example/up\n",
+	} {
+		checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", file: text}, nil, "six", nil})
+	}
+	for file, text := range map[string]string{
+		"tox.ini": "x --index https://x.example", "noxfile.py": "s.run('--index-url=https://x.example')", "Makefile": "x --extra-index-u https://x.example", "tox.toml": "a = \"--index\"",
+		"compose.yml": "command: [\"pip\", \"install\", \"-f\", \"x\"]", "Dockerfile": "RUN pip install curl -f https://x.example", "docker-compose.yml": "RUN curl -f http://x && pip install -f https://x.example",
+		"justfile": "uv pip install six curl -i https://x.example", ".envrc": "pdm add curl -i https://x.example", "go.env": "s.install(\"curl\", \"-f\", \"https://x.example\")",
+	} {
+		checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", file: text}, nil, "", []string{"it may have a client ask another registry"}})
+	}
+}

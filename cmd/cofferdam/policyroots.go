@@ -54,6 +54,7 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
+		readParts(w, files, client)
 		if namer, can := client.(installer.RegistryNamer); can {
 			if err := searchRegistries(w, files, namer); err != nil {
 				return p, fault.Invalid("the project's file %s", err)
@@ -65,6 +66,30 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 	}
 	p.leftOut = append(p.leftOut, notRead(files)...)
 	return p, nil
+}
+
+// readParts reads what parts of a project ask for in files of their own. One that can't be read may name a registry.
+func readParts(w *manifest.Wants, files projectFiles, client installer.Installer) {
+	reader, can := client.(installer.PartReader)
+	if !can {
+		return
+	}
+	for _, dir := range reader.PartFolders() {
+		entries, _, err := files.entries(dir)
+		if err != nil {
+			w.Withhold(dir, 0, "", "what is in it can't be read, and may name a registry: "+err.Error())
+		}
+		for _, e := range entries {
+			file := path.Join(dir, e.Name())
+			format, is := reader.PartManifest(file)
+			if !is || files.isFolder(file) {
+				continue
+			}
+			if _, err := w.Include(format, file); err != nil {
+				w.Withhold(file, 0, "", "it can't be read, and may name a registry: "+strings.TrimPrefix(err.Error(), file+" can't be read: "))
+			}
+		}
+	}
 }
 
 // add adds what one client's manifests ask for.
@@ -136,31 +161,9 @@ const mostNames = 20_000
 
 // Folders implements manifest.Files.
 func (p projectFiles) Folders(name string) (dirs, links []string, err error) {
-	at := filepath.Join(string(p), filepath.FromSlash(name))
-	if kind, err := kindNamed(at); errors.Is(err, fs.ErrNotExist) || err == nil && kind != hostpath.Dir {
-		return nil, nil, nil
-	}
-	dir, err := openNamed(at)
-	if err != nil {
-		return nil, nil, fault.Invalid("the directory %s %s", at, because(err))
-	}
-	defer dir.Close()
-	root, err := dir.Root()
+	entries, at, err := p.entries(name)
 	if err != nil {
 		return nil, nil, err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	listed, err := root.Open(".")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer listed.Close()
-	entries, err := listed.ReadDir(mostNames + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, err
-	}
-	if len(entries) > mostNames { // a member that nobody sees is one whose name is taken for a registry's
-		return nil, nil, fault.Invalid("the directory %s has more than %d names, and the workspace's patterns lead through it", at, mostNames)
 	}
 	for _, e := range entries {
 		switch {
@@ -175,6 +178,38 @@ func (p projectFiles) Folders(name string) (dirs, links []string, err error) {
 	slices.Sort(dirs)
 	slices.Sort(links)
 	return dirs, links, nil
+}
+
+// entries are those of a directory of the project, sorted by name, and where it is; none where it is no directory.
+func (p projectFiles) entries(name string) (entries []fs.DirEntry, at string, err error) {
+	at = filepath.Join(string(p), filepath.FromSlash(name))
+	if kind, err := kindNamed(at); errors.Is(err, fs.ErrNotExist) || err == nil && kind != hostpath.Dir {
+		return nil, at, nil
+	}
+	dir, err := openNamed(at)
+	if err != nil {
+		return nil, at, fault.Invalid("the directory %s %s", at, because(err))
+	}
+	defer dir.Close()
+	root, err := dir.Root()
+	if err != nil {
+		return nil, at, err
+	}
+	defer root.Close() //nolint:errcheck // a directory handle
+	listed, err := root.Open(".")
+	if err != nil {
+		return nil, at, err
+	}
+	defer listed.Close()
+	entries, err = listed.ReadDir(mostNames + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, at, err
+	}
+	if len(entries) > mostNames { // a member that nobody sees is one whose name is taken for a registry's
+		return nil, at, fault.Invalid("the directory %s has more than %d names, of which files of the project may be any", at, mostNames)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, at, nil
 }
 
 // packageName is a name as the registry has it, without extras.

@@ -45,6 +45,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		if exit.Code == exitNotFound {
 			hints = append(r.templateHints(ctx), hints...)
 		}
+		hints = append(hints, r.shellHints(summary)...)
 		for _, hint := range hints {
 			r.stderr.Say("hint: %s", hint)
 		}
@@ -111,12 +112,17 @@ func summaryLines(s api.RunSummary, width int) []string {
 func suggestLines(s api.RunSummary, words []string) []string {
 	refused := slices.Concat(s.Refused, s.Would)
 	switch {
-	case slices.ContainsFunc(refused, func(p api.Package) bool { return policy.AreEntries(p.Suggest) }):
+	case helpedByEntries(s):
 		return []string{"cofferdam: a policy that allows what was refused: cofferdam policy suggest --run " + ui.Printable(ui.ShellLine(append([]string{s.Run}, words...)))}
 	case slices.ContainsFunc(refused, func(p api.Package) bool { return p.Suggest != "" }):
 		return []string{"cofferdam: lines of a policy that allow what was refused: cofferdam why --run " + ui.Printable(ui.Quoted(s.Run))}
 	}
 	return nil
+}
+
+// helpedByEntries tells whether entries of the allowlist would admit some of what was refused.
+func helpedByEntries(s api.RunSummary) bool {
+	return slices.ContainsFunc(slices.Concat(s.Refused, s.Would), func(p api.Package) bool { return policy.AreEntries(p.Suggest) })
 }
 
 // installWords are the mounts and the command of a run that installs what a project names, as policy suggest

@@ -1,8 +1,6 @@
 package installer
 
 import (
-	"regexp"
-
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
@@ -21,12 +19,21 @@ type ManifestReader interface {
 	Manifests() []manifest.Format
 }
 
+// PartReader is the optional ability of a ManifestReader whose projects name in further files, of more than one name, what a part of
+// those who work on them installs: tests, documentation.
+type PartReader interface {
+	// PartFolders are the directories of a project that may have such files, with slashes.
+	PartFolders() []string
+	// PartManifest is the format of a file in one of these, by its name in the project; false: it is none of them.
+	PartManifest(file string) (manifest.Format, bool)
+}
+
 // RegistryNamer is the optional ability of a ManifestReader whose projects may have the client ask a registry of their own.
 type RegistryNamer interface {
 	// RegistryFiles are files of a project that name registries and ask for no packages; of these that are not read with a manifest.
 	RegistryFiles() []manifest.Format
 	// RegistrySign is found in a line of any file with variables or commands that has the client ask another registry.
-	RegistrySign() *regexp.Regexp
+	RegistrySign() manifest.Sign
 }
 
 // Pinner is the optional ability of an installer whose lockfile has a line for each

@@ -33,9 +33,12 @@ func (t Text) Lines() iter.Seq2[int, string] {
 	}
 }
 
+// Sign finds in a line by which a client asks another registry, and gives the words that say so; "": none do.
+type Sign func(line string) (found string)
+
 // Search withholds all names for each line of a file that has a sign by which a client asks another registry, and for a file that can't
 // be read. Comments behind # that are a line of their own are not looked at; lines that a backslash joins are one. Without such a file there is nothing to withhold.
-func (w *Wants) Search(file string, sign *regexp.Regexp) {
+func (w *Wants) Search(file string, sign Sign) {
 	data, err := w.files.Read(file)
 	if err != nil {
 		w.Withhold(file, 0, "", "it can't be read, and may name a registry: "+err.Error())
@@ -48,11 +51,11 @@ func (w *Wants) Search(file string, sign *regexp.Regexp) {
 }
 
 // SearchText is Search in a manifest that is read otherwise, too.
-func (w *Wants) SearchText(m Text, sign *regexp.Regexp) {
+func (w *Wants) SearchText(m Text, sign Sign) {
 	var open strings.Builder // what a backslash joins, as in shells
 	first := 0
 	look := func() {
-		if found := sign.FindString(open.String()); found != "" {
+		if found := sign(open.String()); found != "" {
 			w.Withhold(m.File, first, strings.TrimSpace(found), "it may have a client ask another registry")
 		}
 		open.Reset()

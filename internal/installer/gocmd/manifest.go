@@ -26,7 +26,7 @@ func (client) Manifests() []manifest.Format {
 func (client) RegistryFiles() []manifest.Format { return nil }
 
 // RegistrySign implements installer.RegistryNamer.
-func (client) RegistrySign() *regexp.Regexp { return signs }
+func (client) RegistrySign() manifest.Sign { return signs.FindString }
 
 // signs are the variables by which go asks other proxies, or none.
 var signs = regexp.MustCompile(`\bGO(?:PROXY|PRIVATE|NOPROXY|NOSUMDB|ENV)\b`)

@@ -57,7 +57,7 @@ func readPackage(w *manifest.Wants, m manifest.Text) error {
 	if err := exactly(m.Data, &document); err != nil {
 		return fmt.Errorf("it is no JSON object: %w", err)
 	}
-	w.SearchText(m, signs) // its scripts
+	w.SearchText(m, signs.FindString) // its scripts
 	return notePackage(w, m, document)
 }
 

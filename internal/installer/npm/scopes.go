@@ -153,7 +153,7 @@ func (client) RegistryFiles() []manifest.Format {
 }
 
 // RegistrySign implements installer.RegistryNamer.
-func (client) RegistrySign() *regexp.Regexp { return signs }
+func (client) RegistrySign() manifest.Sign { return signs.FindString }
 
 // signs are the variables of npm, pnpm, yarn and bun, and the options and commands by which they are set.
 var signs = regexp.MustCompile(`(?i)\b(?:npm|pnpm|yarn|bun|corepack)_[a-z0-9_@:.-]*(?:regist|userconfig|globalconfig|rc_filename)|--(?:[a-z0-9@:.-]*registry|regi?s?t?r?)\b|--(?:user|global)config\b` +

@@ -25,6 +25,23 @@ func requirementsOf(holds bool) manifest.Format {
 	}}
 }
 
+// PartFolders implements installer.PartReader.
+func (client) PartFolders() []string {
+	return []string{".", "requirements", "tests", "test", "docs", "doc"}
+}
+
+// partFile is the name of a requirements file of a part, as projects have them: requirements-dev.txt, dev.requirements.txt.
+var partFile = regexp.MustCompile(`(?i)^(?:.*[-_.])?requirements(?:[-_.].*)?\.txt$`)
+
+// PartManifest implements installer.PartReader: requirements files by name, and what else is in their directory. Constraints ask
+// for nothing.
+func (client) PartManifest(file string) (manifest.Format, bool) {
+	dir, base := path.Split(file)
+	lower := strings.ToLower(base)
+	is := partFile.MatchString(base) || dir == "requirements/" && strings.HasSuffix(lower, ".txt")
+	return requirementsOf(false), is && !strings.Contains(lower, "constraint")
+}
+
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not
 // held to the ranges of a requirements file. One that can't be read is there.
 func hasOtherLock(w *manifest.Wants) bool {
@@ -253,6 +270,9 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	place, _, _ = strings.Cut(place, "[") // its extras: all are read
 	place = strings.TrimPrefix(strings.Trim(place, blanks), "file:")
 	dir := path.Join(path.Dir(m.File), place)
+	if here := path.Clean(place); !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
+		dir = here
+	}
 	why := ""
 	switch {
 	case isAddress(strings.ToLower(place)), path.IsAbs(place), strings.HasPrefix(place, "~"):
@@ -274,13 +294,18 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	if err != nil {
 		return err
 	}
-	if found || w.Has(path.Join(dir, "setup.py")) {
+	if isProject(w, dir) {
 		err = keepName(w, m.File, l.number, l.text, dir)
 	}
 	if err == nil && !found {
 		w.LeaveOut(m.File, l.number, l.text, "it has no pyproject.toml and no setup.cfg, so what it asks for is not known")
 	}
 	return err
+}
+
+// isProject tells whether a directory has one of the files by which a project is built.
+func isProject(w *manifest.Wants, dir string) bool {
+	return slices.ContainsFunc([]string{"pyproject.toml", "setup.cfg", "setup.py"}, func(name string) bool { return w.Has(path.Join(dir, name)) })
 }
 
 // readProject reads what a directory's own project requires. found is false where no file says that.

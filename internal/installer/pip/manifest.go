@@ -187,13 +187,20 @@ func (p pyprojectReader) flit() {
 	}
 }
 
-// build adds what the project is built with: without a word of it, clients take setuptools.
+// addDefaultBuild adds what clients build a project with that doesn't say it: setuptools, and of pip before 23.1, which Debian 12 has,
+// wheel beside it.
+func addDefaultBuild(w *manifest.Wants, file string) {
+	w.Add("setuptools", file, 0)
+	w.Add("wheel", file, 0)
+}
+
+// build adds what the project is built with.
 func (p pyprojectReader) build() {
 	switch {
 	case p.document.Build != nil && len(p.document.Build.Requires) > 0:
 		p.add(p.document.Build.Requires...)
 	case p.document.Project != nil || p.w.Has(path.Join(path.Dir(p.m.File), "setup.py")):
-		p.w.Add("setuptools", p.m.File, 0)
+		addDefaultBuild(p.w, p.m.File)
 	}
 }
 

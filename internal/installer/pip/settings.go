@@ -36,21 +36,37 @@ func pipFormat(name string) manifest.Format {
 }
 
 // RegistrySign implements installer.RegistryNamer.
-func (client) RegistrySign() *regexp.Regexp { return commands }
+func (client) RegistrySign() manifest.Sign { return signOfCommand }
+
+// signOfCommand finds by which a line has a client ask another registry. curl's short options are none: pip's of these letters follow
+// no name of a program, except in a command of pip's own.
+func signOfCommand(line string) string {
+	if found := pipCommand.FindString(line); found != "" {
+		return found
+	}
+	return commands.FindString(curl.ReplaceAllString(line, "$1"))
+}
+
+// curl begins a command of its own, whose short options follow, as the checks of containers have it: curl -f http://localhost, and
+// ["CMD", "curl", "-f", ...]. Behind anything else it may be the name of a package.
+var curl = regexp.MustCompile(`((?:^\s*|[&|;@]\s*|\[\s*["']|\$\(|\btest:\s*["']?|\b(?:RUN|CMD|CMD-SHELL)["']?[\s,]+["']?)curl["']?)(?:[\s,]+["']?-[A-Za-z]+\b["']?)+`)
 
 // commands are found in files with commands, beside signs: pip, PDM, Poetry and others set a registry by commands, or by a file that is
 // written there, and pip's short options may have any value. In files of the tools' own, such keys are compared.
 var commands = regexp.MustCompile(signs.String() + "|" + strings.Join([]string{
-	`(?-i:index[-_]urls?\b|find[-_]links\b)`, `\bpypi\.[\w.-]*url\b`, `\bpoetry\s+source\s+add\b`, `\bcodeartifact\s+login\b`,
-	`\bpip(?:[0-9.]*\s+(?:install|download|wheel|compile|sync)|-compile|-sync)\b[^&|;]*?\s(?-i:-[if])`, `["'](?-i:-[if])["']\s*,`,
+	`(?-i:\b(?:index[-_]urls?|find[-_]links)(?:[^\w-]|$))`, `\bpypi\.[\w.-]*url\b`, `\bpoetry\s+source\s+add\b`, `\bcodeartifact\s+login\b`,
+	`["'](?-i:-[if])["']\s*,`,
 	`\buv\s+(?:(?:sync|lock|add|export|tree|pip)\b[^&|;]*?)?--config-file\b`,
 }, "|"))
+
+// pipCommand is one of pip's, or of those that take its options, with a short option that may have any value.
+var pipCommand = regexp.MustCompile(`(?i)\bpip(?:[0-9.]*\s+(?:install|download|wheel|compile|sync)|-compile|-sync)\b[^&|;]*?\s(?-i:-[if])`)
 
 // signs are the variables of pip, uv, PDM and Pipenv, and the options of their commands.
 var signs = regexp.MustCompile(strings.Join([]string{
 	`(?i)\b(?:PIP|UV|PDM|PIPENV)_(?:[A-Z0-9]+_)*(?:INDEX|INDEXES|LINKS|PYPI|CONFIG_FILE)(?:_[A-Z0-9]+)*\b`, `\bPOETRY_(?:[A-Z0-9]+_)*MIRROR(?:_[A-Z0-9]+)*\b`,
-	`--(?:extra-|default-)?index(?:-url)?\b`, `--find-links\b`, `--pypi-(?:url|mirror)\b`, `--no-index\b`, `\bindexserver\b`,
+	`--(?:(?:extra-|default-)?index(?:-u|-ur|-url)?|find-links|pypi-(?:url|mirror)|no-index)(?:[^\w-]|$)`, `\bindexserver\b`,
 	`(?:^|[\s"'\[,(])-[if][\s"',=]*https?:`,
 }, "|"))
 
-func sign() *regexp.Regexp { return signs }
+func sign() manifest.Sign { return signs.FindString }

@@ -29,7 +29,7 @@ func readSetup(w *manifest.Wants, m manifest.Text) error {
 	}
 	w.SearchText(m, sign())
 	if dir := path.Dir(m.File); !w.Has(path.Join(dir, "pyproject.toml")) && w.Has(path.Join(dir, "setup.py")) {
-		w.Add("setuptools", m.File, 0) // without a word of what it is built with, clients take that
+		addDefaultBuild(w, m.File)
 	}
 	return nil
 }

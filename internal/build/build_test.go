@@ -132,7 +132,7 @@ func TestWhatFails(t *testing.T) {
 		"no such step":         {recipe: build.Recipe{Steps: []build.Step{{Type: "FROM"}}}, step: "1", says: "no step"},
 		"no command":           {recipe: build.Recipe{Steps: runs("one", " ")}, step: "2", says: "without a command"},
 		"no such user":         {recipe: build.Recipe{Steps: []build.Step{{Type: "USER", Args: []string{"; exit 1"}}}}, step: "1", says: "no user"},
-		"another's command":    {recipe: build.Recipe{Steps: []build.Step{{Type: "RUN", Args: []string{"x", "www-data"}}}}, step: "1", says: "no user"},
+		"another's command":    {recipe: build.Recipe{Steps: []build.Step{{Type: "RUN", Args: []string{"x y", "www-data"}}}}, step: "1", says: "failed to run command 'x y': command failed: unauthenticated: invalid username: 'www-data': there is no user"},
 		"no variable":          {recipe: build.Recipe{Steps: []build.Step{{Type: "ENV", Args: []string{"a b", "1"}}}}, step: "1", says: "variable"},
 		"many variables":       {recipe: build.Recipe{Steps: []build.Step{variables(1, 1_000), variables(1, 1_000), variables(1_001, 1)}}, step: "3", says: "more than 1000 variables"},
 		"half a variable":      {recipe: build.Recipe{Steps: []build.Step{{Type: "ENV", Args: []string{"A"}}}}, step: "1", says: "in turn"},

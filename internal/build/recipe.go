@@ -142,7 +142,9 @@ func (now *setting) apply(s Step, t *task, account sandbox.Account) (err error) 
 			return fault.Invalid("a RUN step without a command")
 		}
 		if arg(1) != "" {
-			t.setting.user, err = userOf(arg(1), account)
+			if t.setting.user, err = userOf(arg(1), account); err != nil { // clients look for the words
+				return fault.Invalid("failed to run command '%s': command failed: unauthenticated: invalid username: '%s': %v", excerpt.Of(t.command, 80), excerpt.Of(arg(1), 40), err)
+			}
 		}
 		if isInstall(t.command) {
 			t.setting.user = ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/telemetry"
 )
 
@@ -183,7 +184,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		f.telemetry.Limited(who)
 		f.slow(r.Context())
-		w.Header().Set("Retry-After", fmt.Sprint(after))
+		e2b.TellWait(w.Header(), after) // no other wire's clients look for more than Retry-After
 		refuse(w, http.StatusTooManyRequests, fmt.Sprintf("requests come too fast; try again in %d s", after))
 		return
 	}

@@ -200,6 +200,9 @@ func TestPace(t *testing.T) {
 		if accepted != c.burst || last.Code != http.StatusTooManyRequests || err != nil || after < 1 {
 			t.Errorf("%s: %d let in (want %d), then %d, Retry-After %q", c.name, accepted, c.burst, last.Code, last.Header().Get("Retry-After"))
 		}
+		if want := strconv.FormatBool(after <= 10); last.Header().Get("Should-Retry") != want {
+			t.Errorf("%s: Should-Retry %q, want %q after %d s", c.name, last.Header().Get("Should-Retry"), want, after)
+		}
 	}
 	if w := ask(t, h, func(r *http.Request) { r.URL.Path, r.RemoteAddr = "/healthz", "192.0.2.1:1" }); w.Code != http.StatusOK {
 		t.Errorf("health: %d", w.Code)

@@ -56,7 +56,7 @@ type Sandbox struct {
 	exit     *engine.Exit
 	gone     chan struct{} // closed when the instance has been destroyed
 	removal  removal
-	pretends bool // a stand-in of which only files are kept
+	pretends waiting.View // of a stand-in: Files and Silent
 }
 
 // Info returns what does not change.
@@ -158,7 +158,16 @@ func (s *Sandbox) FilesAlone() bool {
 	s.mu.Lock()
 	pretends := s.pretends
 	s.mu.Unlock()
-	return pretends || s.waits.View().Files
+	return pretends.Files || s.waits.View().Files
+}
+
+// SilentAtPause tells that the sandbox is paused with the memory of a guest that did not
+// answer just before: Resume brings that guest back, and ResumeFiles starts another one.
+func (s *Sandbox) SilentAtPause() bool {
+	s.mu.Lock()
+	pretends := s.pretends
+	s.mu.Unlock()
+	return pretends.Silent || s.waits.View().Silent
 }
 
 // awaitPaused returns the view when no pause is under way.

@@ -32,7 +32,14 @@ func (s StandIn) Become(to State) {
 func (s StandIn) KeepsFiles(alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pretends = alone
+	s.pretends.Files = alone
+}
+
+// WasSilent has it be one whose guest did not answer when it was paused, or not.
+func (s StandIn) WasSilent(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pretends.Silent = silent
 }
 
 // Sticks has it be one that could not be taken away.

@@ -113,6 +113,7 @@ func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Re
 	})
 	cell, err := d.cfg.Interpreter.Execute(ctx, c.id, asked)
 	if err != nil && !errors.Is(err, fault.ErrForbidden) {
+		d.breakIfGone(ctx, c, err) // while it waited for its turn, or for its kernel
 		return err
 	}
 	s := openLines(ctx, w)
@@ -122,11 +123,17 @@ func (d cellRoutes) runCell(w http.ResponseWriter, c *call, asked interpreter.Re
 		_ = s.send(lineOfEnd()) // as above
 		return nil
 	}
-	err = d.followCell(ctx, s, c, cell)
-	if errors.Is(err, errBroken) || errors.Is(context.Cause(ctx), errBroken) || d.gone(c.id) {
-		panic(http.ErrAbortHandler) // net/http's way to break a connection: the sandbox is gone
-	}
+	d.breakIfGone(ctx, c, d.followCell(ctx, s, c, cell))
 	return nil
+}
+
+// breakIfGone breaks the connection of a cell whose sandbox has ended under it. Clients tell by that, and by
+// whether the sandbox runs, that it was killed meanwhile: an answer that it is not there would be one to
+// another question.
+func (d cellRoutes) breakIfGone(ctx context.Context, c *call, err error) {
+	if errors.Is(err, errBroken) || errors.Is(context.Cause(ctx), errBroken) || d.gone(c.id) {
+		panic(http.ErrAbortHandler) // net/http's way to break a connection
+	}
 }
 
 // followCell sends a cell's events until its end. A client that goes away has it interrupted.

@@ -153,6 +153,29 @@ func TestACellsTimeBegins(t *testing.T) {
 	}
 }
 
+// TestASandboxEndsBeforeACellsAnswer: a cell whose sandbox ends under it is broken off, though its answer has not
+// begun, since it waits for its kernel.
+func TestASandboxEndsBeforeACellsAnswer(t *testing.T) {
+	t.Parallel()
+	s := newCellStage(t)
+	begun := make(chan struct{}, 1)
+	s.data.cfg.Interpreter = interpreter.New(interpreter.Config{Log: slog.New(slog.DiscardHandler), Host: func(string) (interpreter.Host, error) {
+		begun <- struct{}{}
+		<-s.box.Gone()
+		return nil, fault.New(fault.ErrNotFound, "there is no such sandbox any more")
+	}})
+	go func() {
+		<-begun
+		s.box.Become(sandbox.Destroyed)
+	}()
+	answer, err := s.server.Client().Do(s.cellRequest("POST /execute", `{"code":"true","language":"bash"}`, "token-"+boxID, ""))
+	if err == nil {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		t.Errorf("it is answered: %d %s", answer.StatusCode, text)
+	}
+}
+
 func TestContextsOfTheWire(t *testing.T) {
 	t.Parallel()
 	s := newCellStage(t)

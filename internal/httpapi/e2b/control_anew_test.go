@@ -2,7 +2,9 @@ package e2b_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,4 +70,42 @@ func TestPauseOfTheHealthy(t *testing.T) {
 	box.Files.Root = root
 	h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", `{"requireHealthyGuest":true}`)
 	h.refused(409, "paused already", h.ann, "POST /sandboxes/"+id+"/pause", `{"requireHealthyGuest":true}`)
+}
+
+// TestPausedWithASilentAgent: lists and infos tell of it, nothing but a start on the
+// files brings the sandbox back, and then nothing is told any more.
+func TestPausedWithASilentAgent(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("").SandboxID
+	told := func(want bool) {
+		t.Helper()
+		for _, route := range []string{"/sandboxes/" + id, "/v2/sandboxes?state=running,paused"} {
+			body := h.ask(h.ann, "GET "+route, "").Body.String()
+			if got := strings.Contains(body, `"envdUnresponsiveAtPause":true`); got != want || strings.Contains(body, "envdUnresponsiveAtPause") != want {
+				t.Errorf("GET %s: %s", route, body)
+			}
+		}
+	}
+	box, err := h.life.Box(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", "")
+	told(false)
+	box.WasSilent(true)
+	told(true)
+	for _, path := range []string{"/v2/sandboxes/%s/connect", "/sandboxes/%s/connect", "/sandboxes/%s/resume"} {
+		for _, body := range []string{"", `{"memory":true}`} {
+			w := h.ask(h.ann, "POST "+fmt.Sprintf(path, id), body)
+			if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), `"error_code":"sandbox_snapshot_guest_agent_unresponsive"`) || !strings.Contains(w.Body.String(), "memory: false") {
+				t.Errorf("%s with %s: %d %s", path, body, w.Code, w.Body)
+			}
+		}
+	}
+	if state := h.info(id).State; state != "paused" {
+		t.Error(state)
+	}
+	var back made
+	h.must(201, &back, h.ann, "POST /v2/sandboxes/"+id+"/connect", `{"memory":false}`)
+	told(false)
 }

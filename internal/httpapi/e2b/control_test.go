@@ -13,6 +13,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/e2b"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox/quota"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
 )
 
@@ -172,6 +173,16 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
+// fullHost refuses a sandbox for which the host has no room until another one ends, and nobody knows when.
+func fullHost(t *testing.T) error {
+	t.Helper()
+	b := quota.NewBook(quota.Host{CPU: 1})
+	if err := b.Take("first", quota.Share{CPU: 1}, token.Quota{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Take("second", quota.Share{CPU: 1}, token.Quota{})
+}
+
 func TestManagersErrors(t *testing.T) {
 	h := newHouse(t)
 	for _, c := range []struct {
@@ -182,6 +193,10 @@ func TestManagersErrors(t *testing.T) {
 		again      string
 	}{
 		{fault.Exhausted(1500*time.Millisecond, "too many a minute"), 429, "too many a minute", "2", "true"},
+		{fault.Exhausted(10*time.Second, "too many a minute"), 429, "too many a minute", "10", "true"},
+		{fault.Exhausted(11*time.Second, "too many a minute"), 429, "too many a minute", "11", "false"},
+		{quota.NewBook(quota.Host{CPU: 1}).MayPromise(quota.Share{CPU: 2}), 429, "overcommit.cpu", "", "false"},
+		{fullHost(t), 429, "this host is full", "30", "false"},
 		{fault.Exhausted(0, "20 sandboxes are all"), 429, "20 sandboxes are all", "", "false"},
 		{fault.Wrap(fault.ErrUnavailable, io.ErrUnexpectedEOF, "the engine is down"), 503, "the engine is down", "", ""},
 		{fault.Wrap(fault.ErrUnavailable, fault.Invalid("a field is wrong"), "the agent did not come up"), 503, "the agent did not come up", "", ""},

@@ -31,6 +31,9 @@ type errorObject struct {
 	ErrorCode string `json:"error_code,omitempty"`
 }
 
+// errSilent is the cause of a refusal to bring back an agent that did not answer.
+var errSilent = errors.New("the sandbox's agent did not answer when it was paused")
+
 // errorCode is the protocol's word for what a client can tell apart by it; "": it has none.
 func errorCode(err error) string {
 	switch {
@@ -38,6 +41,8 @@ func errorCode(err error) string {
 		return "idempotency_request_mismatch"
 	case errors.Is(err, sandbox.ErrKeyUnderway):
 		return "idempotency_in_progress"
+	case errors.Is(err, errSilent):
+		return "sandbox_snapshot_guest_agent_unresponsive"
 	}
 	return ""
 }

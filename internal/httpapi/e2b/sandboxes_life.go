@@ -150,8 +150,11 @@ func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 	sb, ttl := want.sandbox, want.ttl
 	id, before := sb.Info().ID, sb.Lifetime()
 	resume := c.cfg.Sandboxes.Resume
-	if want.anew {
+	switch {
+	case want.anew:
 		resume = c.cfg.Sandboxes.ResumeFiles
+	case sb.SilentAtPause(): // it would come back as it was
+		return false, fault.Wrap(fault.ErrConflict, errSilent, "the agent of the sandbox %s did not answer when it was paused, and its memory has that agent: start it anew on its files, with memory: false (on_resume=\"reboot\", onResume: \"reboot\")", id)
 	}
 	state, _ := sb.State()
 	early := state == sandbox.Paused

@@ -36,7 +36,8 @@ type listedSandbox struct {
 	Metadata     map[string]string `json:"metadata"`
 	State        string            `json:"state"`
 	EnvdVersion  string            `json:"envdVersion"`
-	VolumeMounts []string          `json:"volumeMounts"` // always empty
+	Unresponsive bool              `json:"envdUnresponsiveAtPause,omitempty"` // of a paused one: its agent did not answer
+	VolumeMounts []string          `json:"volumeMounts"`                      // always empty
 }
 
 // sandboxDetail is one sandbox's info. Policy and Notes are ours: clients that do
@@ -91,7 +92,8 @@ func listed(sb *sandbox.Sandbox) listedSandbox {
 		SandboxID: info.ID, TemplateID: templateID(info), Alias: info.Template, ClientID: clientID,
 		StartedAt: stamp(info.Created), EndAt: stamp(endOf(sb)),
 		CPUCount: int64(math.Ceil(info.Limits.CPU)), MemoryMB: info.Limits.MemoryBytes / mib, DiskSizeMB: info.Limits.DiskBytes / mib,
-		Metadata: metadata(info.Labels), State: stateOf(sb), EnvdVersion: EnvdVersion, VolumeMounts: []string{},
+		Metadata: metadata(info.Labels), State: stateOf(sb), EnvdVersion: EnvdVersion,
+		Unresponsive: sb.SilentAtPause(), VolumeMounts: []string{},
 	}
 }
 

@@ -31,11 +31,21 @@ const (
 func tellRetry(h http.Header, status int, err error) {
 	switch wait := backend.RetrySeconds(err); {
 	case wait > 0 && retried(status):
-		h.Set(headerRetryAfter, strconv.Itoa(wait))
-		h.Set(headerShouldRetry, "true")
+		TellWait(h, wait)
 	case status == http.StatusTooManyRequests:
 		h.Set(headerShouldRetry, "false")
 	}
+}
+
+// mostSilence is how many seconds a client is to wait within one of its calls, without a word to its caller.
+// It is the longest that the SDKs wait by themselves.
+const mostSilence = 10
+
+// TellWait tells a client to ask again in so many seconds: by itself, or, where that is long, if whoever
+// called it still wants to.
+func TellWait(h http.Header, seconds int) {
+	h.Set(headerRetryAfter, strconv.Itoa(seconds))
+	h.Set(headerShouldRetry, strconv.FormatBool(seconds <= mostSilence))
 }
 
 // retried are the statuses of errors that may say when the same succeeds. A conflict is one where a request

@@ -11,15 +11,15 @@ import (
 // wake lets a paused sandbox go on before a request that uses it, if its client
 // asked for that when it was made. Only who may use it wakes it: with its access
 // token or a signature, or at a published port, with the traffic token where one is
-// needed. Asking whether it lives is no use, and one of which only files are kept is
-// not woken: what its client had running is gone. It then lives for the time that was
-// set last.
+// needed. Asking whether it lives is no use. One of which only files are kept is
+// not woken, since what its client had running is gone, nor one whose agent was silent
+// when it was paused. It then lives for the time that was set last.
 func (d *Data) wake(r *http.Request, to target) error {
 	sb, err := backend.Find(d.cfg.Sandboxes, to.sandbox, backend.AnyOwnersViewer)
 	if err != nil {
 		return nil //nolint:nilerr // that it is not there is told by who looks for it next
 	}
-	if state, _ := sb.State(); state != sandbox.Paused || sb.FilesAlone() || !AutoResumes(sb.Info().Labels) || !d.uses(r, to, sb) {
+	if state, _ := sb.State(); state != sandbox.Paused || sb.FilesAlone() || sb.SilentAtPause() || !AutoResumes(sb.Info().Labels) || !d.uses(r, to, sb) {
 		return nil
 	}
 	if _, err := d.cfg.Sandboxes.Resume(r.Context(), to.sandbox); err != nil {

@@ -74,8 +74,8 @@ func TestAutoResume(t *testing.T) {
 	}
 }
 
-// TestFilesAloneSleepOn: a request wakes no sandbox whose programs are gone.
-func TestFilesAloneSleepOn(t *testing.T) {
+// TestSleepOn: a request wakes no sandbox whose programs are gone, nor one whose agent was silent.
+func TestSleepOn(t *testing.T) {
 	h := newHouse(t)
 	data := e2b.NewData(e2b.DataConfig{Sandboxes: h.life, Access: h.keys, Clients: h.book, Log: slog.New(slog.DiscardHandler)})
 	box := h.create(`,"timeout":600,"autoPause":true,"autoResume":{"enabled":true}`)
@@ -85,8 +85,16 @@ func TestFilesAloneSleepOn(t *testing.T) {
 		r.Header.Set("X-Access-Token", box.EnvdAccessToken)
 		data.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	for _, c := range []struct{ body, want string }{{`{"memory":false}`, "paused"}, {"", "running"}} {
+	inside, err := h.life.Box(box.SandboxID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		body, want string
+		silent     bool
+	}{{`{"memory":false}`, "paused", false}, {"", "running", false}, {"", "paused", true}} {
 		h.must(204, nil, h.ann, "POST /sandboxes/"+box.SandboxID+"/pause", c.body)
+		inside.WasSilent(c.silent)
 		ask()
 		if got := h.info(box.SandboxID).State; got != c.want {
 			t.Errorf("paused with %q, after a request it is %s", c.body, got)

@@ -122,6 +122,7 @@ type stage struct {
 	kept    *Saved
 	keeps   int
 	clocks  []bool
+	mute    error // of the guest
 	woken   int
 	anew    int
 	badAnew error
@@ -153,7 +154,7 @@ func stageOf(t *testing.T, owner string, shelf *Shelf, saved *Saved, open ...str
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.clocks = append(s.clocks, stopped)
-			return nil
+			return s.mute
 		},
 		Woken: func(context.Context) error {
 			s.mu.Lock()

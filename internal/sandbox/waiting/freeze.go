@@ -149,7 +149,7 @@ func (l *List) record(c Change) { l.cfg.Record(context.WithoutCancel(l.life), c)
 // remember has the holds kept as they are now.
 func (l *List) remember(ctx context.Context, paused bool) error {
 	l.mu.Lock()
-	s := &Saved{Since: l.since, Paused: paused, Files: l.files}
+	s := &Saved{Since: l.since, Paused: paused, Files: l.files, Silent: l.silent}
 	for _, w := range l.waits {
 		if !l.files { // else nobody waits any more when it goes on
 			s.Holds = append(s.Holds, w.Hold)

@@ -34,7 +34,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // State is where a list's sandbox stands.
@@ -48,42 +47,6 @@ const (
 	Paused   State = "paused" // frozen, and only a resume ends it
 	Thawing  State = "thawing"
 )
-
-// Hold is something that the sandbox waits for.
-type Hold struct {
-	Approval string     `json:"approval"`       // the request in the queue
-	Tree     string     `json:"tree,omitempty"` // the request that this one is a member of
-	Package  pkgref.Ref `json:"package,omitzero"`
-	Host     string     `json:"host,omitempty"` // "api.example:443", in the place of a package
-	Push     string     `json:"push,omitempty"` // "git.example:443/acme/app sha256:...", the same: of a push
-	Tool     string     `json:"tool,omitempty"` // "lookup_order sha256:...", the same: of a call
-	Reason   string     `json:"reason,omitempty"`
-	Since    time.Time  `json:"since"`
-	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile
-}
-
-// What names what the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
-// "push to git.example:443/acme/app sha256:...", "tool lookup_order sha256:...".
-func (h Hold) What() string {
-	switch {
-	case h.Push != "":
-		return "push to " + h.Push
-	case h.Host != "":
-		return "host " + h.Host
-	case h.Tool != "":
-		return "tool " + h.Tool
-	}
-	return string(h.Package.Ecosystem) + " " + h.Package.Name + " " + h.Package.Version
-}
-
-// Saved is what must outlive the daemon: it is written before a freeze begins
-// and taken back when the sandbox runs again.
-type Saved struct {
-	Holds  []Hold    `json:"holds"`
-	Since  time.Time `json:"since"`            // when the freeze began
-	Paused bool      `json:"paused,omitempty"` // a resume is waited for, too
-	Files  bool      `json:"files,omitempty"`  // of what is paused only the files are kept
-}
 
 // maxReason bounds what is kept of a hold's reason.
 const maxReason = 512
@@ -166,6 +129,7 @@ type List struct {
 	paused   bool
 	rested   bool   // paused at some time since the freeze
 	files    bool   // on the shelf are only its files
+	silent   bool   // the guest did not answer when it was told last that its clocks stand still
 	pausing  *pause // asked for and not there yet; nil: none
 	still    bool   // what Still was told last
 	waits    []*wait
@@ -199,7 +163,7 @@ func TakeOver(ctx context.Context, cfg Config, s Saved) *List {
 		l.waits = append(l.waits, &wait{Hold: h})
 	}
 	l.state, l.since, l.stopped = Frozen, s.Since, true
-	l.paused, l.rested, l.files = s.Paused, s.Paused, s.Files
+	l.paused, l.rested, l.files, l.silent = s.Paused, s.Paused, s.Files, s.Silent
 	l.mu.Lock()
 	l.tell()
 	l.mu.Unlock()
@@ -304,6 +268,7 @@ type View struct {
 	State   State
 	Pausing bool            // a pause is asked for, and is not there yet
 	Files   bool            // it is paused, and only its files are kept
+	Silent  bool            // it is paused with the memory of a guest that did not answer then
 	Holds   []Hold          // oldest first
 	Note    string          // why it is not frozen, though it should be
 	Changed <-chan struct{} // closed when there is another
@@ -313,7 +278,11 @@ type View struct {
 func (l *List) View() View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := View{State: l.shown(), Pausing: l.pausing != nil, Files: l.files && l.state == Frozen, Note: l.note, Changed: l.changed}
+	state := l.shown()
+	v := View{
+		State: state, Pausing: l.pausing != nil, Files: l.files && l.state == Frozen, Silent: l.silent && state == Paused && !l.files,
+		Note: l.note, Changed: l.changed,
+	}
 	for _, w := range l.waits {
 		v.Holds = append(v.Holds, w.Hold)
 	}

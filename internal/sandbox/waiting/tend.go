@@ -29,12 +29,12 @@ func (l *List) tend() {
 	}
 	for ctx.Err() == nil {
 		v := l.View()
-		if want := len(v.Holds) > 0 || v.Pausing; want != l.stopped {
+		if want := len(v.Holds) > 0; want != l.stopped && !v.Pausing {
 			l.stopClocks(want)
-			l.stopped = want
 			continue
 		}
 		if v.Pausing {
+			l.stopClocks(true) // even if they stand still for a hold: whether the guest answers is kept with the pause
 			if !l.pause(ctx) {
 				break
 			}
@@ -158,7 +158,12 @@ func (l *List) leave() {
 func (l *List) stopClocks(stopped bool) {
 	ctx, cancel := context.WithTimeout(l.kill, guestTimeout)
 	defer cancel()
-	if err := l.cfg.Clocks(ctx, stopped); err != nil && l.kill.Err() == nil {
+	err := l.cfg.Clocks(ctx, stopped)
+	l.stopped = stopped
+	l.mu.Lock()
+	l.silent = stopped && err != nil
+	l.mu.Unlock()
+	if err != nil && l.kill.Err() == nil {
 		l.cfg.Log.Warn("a guest was not told that its commands' clocks stand still, or go on", "sandbox", l.cfg.Sandbox, "stopped", stopped, "err", err)
 	}
 }

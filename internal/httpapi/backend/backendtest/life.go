@@ -267,6 +267,7 @@ func (l *Life) Resume(_ context.Context, id string) (bool, error) {
 	}
 	box.Become(sandbox.Running)
 	box.KeepsFiles(false)
+	box.WasSilent(false)
 	return true, nil
 }
 

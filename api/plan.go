@@ -55,6 +55,7 @@ type PlanRelease struct {
 	Would    string `json:"would,omitempty"`
 	Rule     string `json:"rule,omitempty"`
 	Reason   string `json:"reason"`
+	Suggest  string `json:"suggest,omitempty"`  // lines of a policy that would allow it
 	Approval string `json:"approval,omitempty"` // the request in the queue
 	Group    string `json:"group,omitempty"`    // of that request
 }

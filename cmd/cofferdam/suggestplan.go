@@ -85,7 +85,9 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 			t.runs = append(t.runs, planned)
 		}
 		if err == nil {
-			t.still = append(t.still, refusedIn(made)...)
+			refused, unweighed := refusedIn(made)
+			t.still = append(t.still, refused...)
+			sayUnweighed(os.Stderr, unweighed)
 			continue
 		}
 		refused := causesOf(ctx, c, planned)
@@ -96,14 +98,30 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 	return t
 }
 
-// refusedIn are sentences about what a plan was refused.
-func refusedIn(made api.Plan) (refused []string) {
+// refusedIn are sentences about what a plan was refused, and about what nothing is known of: that may be refused as
+// well, or not, so that it keeps nobody from a suggestion.
+func refusedIn(made api.Plan) (refused, unweighed []string) {
 	for _, r := range made.Releases {
-		if r.Effect != plan.EffectAllow && r.Effect != plan.EffectHold || r.Would != "" {
-			refused = append(refused, fmt.Sprintf("%s %s %s: %s", r.Ecosystem, r.Name, r.Version, r.Reason))
+		line := fmt.Sprintf("%s %s %s: %s", r.Ecosystem, r.Name, r.Version, r.Reason)
+		switch {
+		case r.Effect == plan.EffectError:
+			unweighed = append(unweighed, line)
+		case r.Effect != plan.EffectAllow && r.Effect != plan.EffectHold || r.Would != "":
+			refused = append(refused, line)
 		}
 	}
-	return refused
+	return refused, unweighed
+}
+
+// sayUnweighed tells of the releases of a plan that it says nothing of, a few of them.
+func sayUnweighed(w io.Writer, lines []string) {
+	const most = 3
+	for _, line := range lines[:min(len(lines), most)] {
+		fmt.Fprintf(w, "cofferdam: not weighed, so that it may be refused next time: %s\n", ui.Printable(line))
+	}
+	if len(lines) > most {
+		fmt.Fprintf(w, "cofferdam: and %d more that were not weighed\n", len(lines)-most)
+	}
 }
 
 // causesOf are sentences about what a run was refused that may be why it failed.

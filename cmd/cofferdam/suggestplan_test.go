@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,5 +25,25 @@ func TestInstallsOf(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a plan says nothing of may go through: it keeps nobody from a suggestion, and is told. What is refused does.
+func TestWhatWasNotWeighedIsTold(t *testing.T) {
+	t.Parallel()
+	release := func(name, effect, would string) api.PlanRelease {
+		return api.PlanRelease{Ecosystem: "node", Name: name, Version: "1.0.0", Effect: effect, Would: would, Reason: "why"}
+	}
+	refused, unweighed := refusedIn(api.Plan{Releases: []api.PlanRelease{
+		release("had", "allow", ""), release("asks", "hold", ""), release("no", "deny", ""), release("watched", "allow", "deny"),
+		release("a", "error", ""), release("b", "error", ""), release("c", "error", ""), release("d", "error", ""),
+	}})
+	if diff := cmp.Diff([]string{"node no 1.0.0: why", "node watched 1.0.0: why"}, refused); diff != "" {
+		t.Error(diff)
+	}
+	var out strings.Builder
+	sayUnweighed(&out, unweighed)
+	if text := out.String(); len(unweighed) != 4 || strings.Count(text, "next time: node ") != 3 || !strings.Contains(text, "1 more") {
+		t.Errorf("%d: %s", len(unweighed), text)
 	}
 }

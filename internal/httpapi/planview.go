@@ -40,13 +40,14 @@ func listed(refs []pkgref.Ref) string {
 func viewRelease(w *planning.Weighed, depth int) api.PlanRelease {
 	out := api.PlanRelease{
 		Ecosystem: string(w.Package.Ecosystem), Name: w.Package.Name, Version: w.Package.Version, Depth: depth,
-		Effect: string(w.Verdict.Effect), Would: string(w.Verdict.Would), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Approval: w.Approval, Group: w.Group,
+		Effect: string(w.Verdict.Effect), Would: string(w.Verdict.Would), Rule: w.Verdict.Rule, Reason: w.Verdict.Reason, Suggest: w.Verdict.Suggest,
+		Approval: w.Approval, Group: w.Group,
 	}
 	if out.Effect != plan.EffectAllow && out.Effect != plan.EffectHold {
 		out.Effect = plan.EffectDeny
 	}
 	if w.Problem != "" {
-		out.Effect, out.Would, out.Reason = plan.EffectError, "", w.Problem
+		out.Effect, out.Would, out.Reason, out.Suggest = plan.EffectError, "", w.Problem, ""
 	}
 	for _, by := range w.WantedBy {
 		out.WantedBy = append(out.WantedBy, by.Text(w.Package))

@@ -109,6 +109,9 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 			whole = false
 			roots.Add(*t.refused)
 		}
+		if len(linesOf(t.releases)) > 0 {
+			continue // what nothing requires here may be what these require
+		}
 		for _, r := range asked(t.releases) {
 			roots.Add(admission.Roots{Roots: []admission.Root{{Package: refOf(r)}}})
 		}
@@ -128,8 +131,12 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 		wanted = append(wanted, roots.Required...)
 	}
 	for _, t := range trials {
+		if lines := linesOf(t.releases); len(lines) > 0 {
+			wanted = append(wanted, lines...)
+			continue // what these require is refused as long as they are, as it is of those below
+		}
 		if len(asked(t.releases)) > 0 {
-			continue // what these require is refused as long as they are
+			continue
 		}
 		more, stays := refusedOf(roots, t.releases)
 		wanted, left = append(wanted, more...), append(left, stays...)
@@ -146,6 +153,18 @@ func asked(releases []api.PlanRelease) (refused []api.PlanRelease) {
 		}
 	}
 	return refused
+}
+
+// linesOf are the entries that decisions suggest about a plan's releases that are refused although a list
+// names them or a root brings them, as for the scripts that they run.
+func linesOf(releases []api.PlanRelease) (wanted []policy.Wanted) {
+	for _, r := range releases {
+		refused := r.Effect == plan.EffectDeny || r.Effect == plan.EffectAllow && r.Would != ""
+		if refused && !byAllowlist(r.Rule) && policy.AreEntries(r.Suggest) {
+			wanted = append(wanted, policy.Wanted{Package: refOf(r).Project(), Lines: r.Suggest})
+		}
+	}
+	return wanted
 }
 
 func refOf(r api.PlanRelease) pkgref.Ref {

@@ -48,3 +48,28 @@ func TestWhatAPlanWants(t *testing.T) {
 		t.Errorf("%+v", roots.Roots)
 	}
 }
+
+// What a plan is refused for something that an entry may have beside its versions, as the scripts of a release, is let
+// in by the lines that the decision suggests. What nothing in that plan requires may be what such a release requires,
+// and gets no entry until a plan was made with it.
+func TestWhatAPlanWantsByLines(t *testing.T) {
+	t.Parallel()
+	lines := "allowed_packages:\n  node:\n    - name: esbuild\n      max_version: \"0.x\"\n      install_scripts: true\n"
+	esbuild := pkgref.Ref{Ecosystem: pkgref.Node, Name: "esbuild"}
+	release := api.PlanRelease{Ecosystem: "node", Name: "esbuild", Version: "0.25.12", Depth: 2, Effect: "deny", Rule: "packages.install_scripts", Suggest: lines}
+	orphan := api.PlanRelease{Ecosystem: "node", Name: "@esbuild/linux-x64", Version: "0.25.12", Effect: "deny", Rule: "packages.default", Suggest: "allowed_packages: {}"}
+	wanted, left := wantedOf(&admission.Roots{}, []trial{{releases: []api.PlanRelease{release, orphan}}})
+	if diff := cmp.Diff([]policy.Wanted{{Package: esbuild, Lines: lines}}, wanted); diff != "" || left != nil {
+		t.Errorf("%s; left %v", diff, left)
+	}
+	for _, none := range []string{"", "packages:\n  install_scripts: allow\n"} { // which hold for more than this release
+		release.Suggest = none
+		if wanted, left = wantedOf(&admission.Roots{}, []trial{{releases: []api.PlanRelease{release}}}); wanted != nil || len(left) != 1 {
+			t.Errorf("by %q: %v, left %v", none, wanted, left)
+		}
+	}
+	release.Suggest, release.Effect = lines, "hold"
+	if wanted, left = wantedOf(&admission.Roots{}, []trial{{releases: []api.PlanRelease{release}}}); wanted != nil || left != nil {
+		t.Errorf("what waits for a person: %v, left %v", wanted, left)
+	}
+}

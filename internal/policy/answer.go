@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -245,8 +246,16 @@ func (j *Judge) outsideDecision(limit string, r pkgref.Version, wanted []*judged
 		Effect: Deny, ResolvedBy: ByAllowlist, WantedBy: edgesOf(wanted),
 		Rule:    entryRule("allowed_packages", j.ecosystem, j.name) + "." + limit,
 		Reason:  j.limitReason(limit),
-		Suggest: widening(j.ecosystem, j.name, r).document(),
+		Suggest: j.widened(r).document(),
 	}
+}
+
+// widened is the further entry for a release that those of its name do not admit. Where these all come with
+// what they require, it does too: else the release is let in and can't be installed.
+func (j *Judge) widened(r pkgref.Version) suggestion {
+	s := widening(j.ecosystem, j.name, r)
+	s.withDependencies = !slices.ContainsFunc(j.allowed, func(e entry) bool { return !e.withDependencies })
+	return s
 }
 
 // The keys of an entry that can keep a release out.

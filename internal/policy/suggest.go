@@ -171,7 +171,7 @@ func (p *Policy) entryFor(ref pkgref.Ref) (suggestion, standing) {
 	case !ok || (d.ResolvedBy != ByDefault && d.ResolvedBy != ByAllowlist):
 		return suggestion{}, standsBeyond
 	case len(j.allowed) > 0:
-		return widening(ref.Ecosystem, ref.Name, r), standsRefused
+		return j.widened(r), standsRefused
 	}
 	return addition(ref.Ecosystem, ref.Name, r), standsRefused
 }

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -287,4 +288,26 @@ func TestSuggestAlways(t *testing.T) {
 			rt.Fatalf("%v is not allowed but %v\n%s", ref, d, got)
 		}
 	})
+}
+
+// A further version of a package that comes with what it requires comes with that as well, by a suggestion and by the
+// lines of a refusal: else it is let in and can't be installed. If one of its entries has no such key, nor has this.
+func TestAFurtherVersionComesAsTheOthers(t *testing.T) {
+	t.Parallel()
+	ref := pkgref.Ref{Ecosystem: pkgref.Node, Name: "preview", Version: "7.0.0-dev.20260401.1"}
+	const one, two = "name: x\nallowed_packages:\n  node:\n    - { name: preview, with_dependencies: true }\n", "    - { name: preview, version: \"~1.0.0\" }\n"
+	for document, want := range map[string]bool{one: true, one + two: false} {
+		suggested, _, err := policy.Suggest([]byte(document), []pkgref.Ref{ref})
+		if err != nil || strings.HasSuffix(string(suggested), "prereleases: true\n      with_dependencies: true\n") != want {
+			t.Errorf("%s\nbecomes %v\n%s", document, err, suggested)
+		}
+		p, err := policy.Parse("policy", []byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := p.Judge(time.Time{}, policy.Subject{Package: ref}).Release(ref.Version)
+		if d.Effect != policy.Deny || strings.Contains(d.Suggest, "with_dependencies") != want {
+			t.Errorf("under\n%s\nit is %+v", document, d)
+		}
+	}
 }

@@ -282,6 +282,7 @@ class PlanRelease:
     rule: str = ""
     approval: str = ""
     group: str = ""
+    suggest: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ type Shown struct {
 	pages map[pkgref.Ref]shownPage
 	files int // in pages
 	read  map[pkgref.Ref]map[string]readFile
+	full  bool // a page was shown of which nothing is known for want of room
 }
 
 // shownPage is a project's page as it was judged last.
@@ -62,12 +63,23 @@ func (s *Shown) Page(ask door.IndexAsk, reserve func(bytes int64) bool) {
 	defer s.mu.Unlock()
 	before := s.pages[ask.Package].files
 	if s.files-len(before)+len(ask.Files) > maxFiles || !reserve(filesBytes(ask.Files)-filesBytes(before)) {
+		s.full = true
 		return
 	}
 	s.files += len(ask.Files) - len(before)
 	s.pages[ask.Package] = shownPage{
 		source: masking.Cut(ask.SourceURL, 2_048), from: ledger.Origin{Upstream: ask.Upstream, Toolchain: ask.Toolchain}, files: slices.Clone(ask.Files),
 	}
+}
+
+// lacking says why nothing is known of a release.
+func (s *Shown) lacking() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.full {
+		return "the resolver names it, and this run was shown more pages than a plan remembers, so that nothing is known of it"
+	}
+	return "the resolver names it, and the gateway never showed it in this run"
 }
 
 // filesBytes is about what files take in memory.

@@ -148,7 +148,7 @@ func (w *weighing) weigh(ctx context.Context, choice Choice) (out Weighed, count
 		return out, false, nil
 	}
 	if len(files) == 0 {
-		out.Problem = "the resolver names it, and the gateway never showed it in this run"
+		out.Problem = w.was.lacking()
 		return out, true, nil
 	}
 	if files = chosenOf(files, choice); len(files) == 0 {

@@ -469,6 +469,26 @@ func TestCodeIsJudgedAsCode(t *testing.T) {
 	}
 }
 
+// TestPackagesOfAnEcosystemByItsClient: an agent names an ecosystem as people do, by its
+// client, and gets what the name in policies gets, to install as to plan.
+func TestPackagesOfAnEcosystemByItsClient(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := join(t, newServer(h, nil), nil)
+	for i, c := range []struct{ asked, runs string }{
+		{"python", "pip"}, {"pip", "pip"}, {"node", "npm"}, {"npm", "npm"}, {"NPM", "npm"}, {"pnpm", "npm"}, {"go", "go"}, {"golang", "go"},
+	} {
+		p.must("install_packages", object{"ecosystem": c.asked, "packages": []string{"example.org/a"}})
+		id := fmt.Sprintf("c%d", i+1)
+		if got := look(h, func() api.StartCommand { return h.commands[id] }); !slices.Contains(got.Argv, c.runs) {
+			t.Errorf("packages of %s are installed with %q, not with %s", c.asked, got.Argv, c.runs)
+		}
+	}
+	if _, failure := p.call("install_packages", object{"ecosystem": "rust", "packages": []string{"rand"}}); !strings.Contains(failure, "can't be installed by name") {
+		t.Errorf("of rust, which has no client here: %q", failure)
+	}
+}
+
 // TestPagesForApprovals: a client that opens pages is asked to, in the protocol that has it
 // in results and in those before; what it answers approves nothing. One that does not gets
 // the command for a person.

@@ -10,6 +10,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -24,7 +25,7 @@ const (
 )
 
 type packagesInput struct {
-	Ecosystem string   `json:"ecosystem" jsonschema:"python, node or go"`
+	Ecosystem string   `json:"ecosystem" jsonschema:"python, node or go, or a client of one: npm, pip"`
 	Packages  []string `json:"packages" jsonschema:"names, each with a version or range if you want one, as the ecosystem's client takes them: requests, requests>=2.31, express@4"`
 }
 
@@ -42,13 +43,17 @@ func (in packagesInput) install(known []installer.Installer) ([]string, error) {
 		}
 		wanted = append(wanted, installer.Wanted{Name: word, Asked: word})
 	}
+	of, err := pkgref.EcosystemCalled(in.Ecosystem)
+	if err != nil {
+		of = "" // the sentence below names those that can be
+	}
 	var names []string
 	for _, i := range known {
 		argv := i.Install(wanted)
 		if argv == nil {
 			continue
 		}
-		if names = append(names, string(i.Ecosystem())); string(i.Ecosystem()) == in.Ecosystem {
+		if names = append(names, string(i.Ecosystem())); i.Ecosystem() == of {
 			return argv, nil
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/installer"
+	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -84,42 +86,24 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 	return ""
 }
 
-// environmentHint tells that the packages of a run that did nothing but install them with pip are gone: its environment
-// is the sandbox's, and not in a mount as npm's node_modules and uv's .venv are.
-func environmentHint(argv []string, request api.CreateSandbox, installed []api.Package) string {
-	if !slices.ContainsFunc(installed, func(p api.Package) bool { return pkgref.Ecosystem(p.Ecosystem) == pkgref.Python }) || !isPipInstall(argv) {
-		return ""
-	}
-	together := ui.ShellLine([]string{"sh", "-c", ui.ShellLine(argv) + " && python3 ..."})
-	hint := "pip's environment was the sandbox's and is gone with it; use what it installs in the same run: -- " + together
-	for _, m := range request.Mounts {
-		if strings.HasSuffix(m.Destination, "/.venv") {
-			return "" // it is kept, as docs/templates.md has it
-		}
-	}
+// keepHint tells of a run that did nothing but install that what came in is gone with the sandbox, where it is so.
+func keepHint(argv []string, request api.CreateSandbox, installed []api.Package) string {
+	var writable []string
 	for _, m := range request.Mounts {
 		if m.ReadWrite {
-			return hint + "; or keep it in the mount, by a first run of -- sh -c 'python3 -m venv .venv && .venv/bin/pip install ...', and later ones of -- .venv/bin/python ..."
+			writable = append(writable, m.Destination)
 		}
 	}
-	return hint
-}
-
-// isPipInstall tells whether a command installs into the environment that pip takes by itself.
-func isPipInstall(argv []string) bool {
-	switch {
-	case len(argv) > 2 && strings.HasPrefix(argv[0], "python") && argv[1] == "-m":
-		argv = argv[2:]
-	case len(argv) > 1 && argv[0] == "uv":
-		argv = argv[1:]
+	for _, i := range all.Installers() {
+		k, ok := i.(installer.Keeper)
+		if !ok || !slices.ContainsFunc(installed, func(p api.Package) bool { return p.Ecosystem == string(i.Ecosystem()) }) {
+			continue
+		}
+		if hint := k.KeepHint(argv, ui.ShellLine(argv), writable); hint != "" {
+			return hint
+		}
 	}
-	if len(argv) < 2 || argv[0] != "pip" && argv[0] != "pip3" || argv[1] != "install" {
-		return false
-	}
-	return !slices.ContainsFunc(argv, func(arg string) bool {
-		name, _, _ := strings.Cut(arg, "=")
-		return strings.HasPrefix(arg, "-t") || slices.Contains([]string{"--target", "--prefix", "--root", "--python", "--dry-run"}, name)
-	})
+	return ""
 }
 
 // shellHints tell of a project's install that a shell ran: clients stop at the first release that they are refused, and nobody reads

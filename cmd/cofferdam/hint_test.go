@@ -34,12 +34,12 @@ func TestAnInstallThatIsGoneIsTold(t *testing.T) {
 		"python3 -m":                           {python, write, ""},
 		"pip install six flask":                {python, []api.Mount{{Source: "/v", Destination: "/home/agent/.venv", ReadWrite: true}}, ""},
 	} {
-		got := environmentHint(strings.Fields(command), api.CreateSandbox{Mounts: of.mounts}, of.installed)
+		got := keepHint(strings.Fields(command), api.CreateSandbox{Mounts: of.mounts}, of.installed)
 		if (got == "") != (of.want == "") || !strings.Contains(got, of.want) {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
-	if got := environmentHint([]string{"pip", "install", "flask"}, api.CreateSandbox{Mounts: read}, python); strings.Contains(got, ".venv") {
+	if got := keepHint([]string{"pip", "install", "flask"}, api.CreateSandbox{Mounts: read}, python); strings.Contains(got, ".venv") {
 		t.Errorf("a mount that can't be written is to have an environment: %s", got)
 	}
 }

@@ -36,7 +36,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		r.stderr.Line(line)
 	}
 	if exit != nil && exit.Code == 0 {
-		if hint := environmentHint(r.argv, r.request, summary.Installed); hint != "" {
+		if hint := keepHint(r.argv, r.request, summary.Installed); hint != "" {
 			r.stderr.Say("hint: %s", hint)
 		}
 	}

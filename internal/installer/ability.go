@@ -36,6 +36,15 @@ type RegistryNamer interface {
 	RegistrySign() manifest.Sign
 }
 
+// Keeper is the optional ability of an installer whose client installs into an environment of the sandbox's own, which ends
+// with it, and not into the project's directory.
+type Keeper interface {
+	// KeepHint says how what a command installs can be used or kept; "" if the command installs elsewhere, or is no install.
+	// line is the command as a shell reads it, and writable are the places inside at which the host's directories are
+	// mounted for writing.
+	KeepHint(argv []string, line string, writable []string) string
+}
+
 // Pinner is the optional ability of an installer whose lockfile has a line for each
 // release, so that one can be put in without resolving anything.
 type Pinner interface {

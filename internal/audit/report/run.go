@@ -71,7 +71,8 @@ func (s *section) add(r audit.Record) {
 }
 
 // newPage has a section for everything that a run can have on record; a record
-// goes to the first one that takes it.
+// goes to the first one that takes it. Questions to upstreams stand behind decisions: for one package that is admitted with
+// what it requires, the metadata of many versions is read.
 func newPage() *page {
 	var p page
 	p.about, p.found = map[string]string{}, map[audit.Outcome]int{}
@@ -111,7 +112,6 @@ func newPage() *page {
 	add("Tools", kind(audit.KindTool), "what", "outcome", timesColumn, "request", "reason", "rule")
 	add("Names looked up", kind(audit.KindNetwork, audit.Asked), "what", timesColumn)
 	add("Names", kind(audit.KindNetwork), "what", "outcome", timesColumn, "reason")
-	// Last of what is known: an index and the metadata of many versions are read for one package that a list admits with what it requires.
 	add("Asked upstream", kind(audit.KindPackage, audit.Asked), "package", "version", timesColumn, "file", "source")
 	add("Other", func(r audit.Record) bool {
 		return r.Kind != audit.KindSandbox || r.Outcome != audit.Started && r.Outcome != audit.Finished

@@ -73,3 +73,12 @@ func uvPip(words []string, p installer.Project) (installer.Rewrite, bool, error)
 		"emit "+pip.RequirementsFile+` "$out/requirements.txt"`)
 	return installer.Rewrite{Resolver: pipResolver(), Argv: p.Script(lines...)}, true, nil
 }
+
+// KeepHint implements installer.Keeper: `uv pip` installs where pip does, and the project's commands into the project.
+func (client) KeepHint(argv []string, line string, writable []string) string {
+	program, words := pip.Module(argv)
+	if program != "uv" || len(words) == 0 || words[0] != "pip" {
+		return ""
+	}
+	return pip.KeepHint(words[1:], line, writable)
+}

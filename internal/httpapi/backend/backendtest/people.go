@@ -59,9 +59,14 @@ func (stopped) Thaw(context.Context, string) error        { return nil }
 
 // Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
 func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {
+	return p.Telling(ctx, id, dir, func(context.Context, bool) error { return nil })
+}
+
+// Telling is Waits, and clocks is how the box's guest is told of its clocks.
+func (p *People) Telling(ctx context.Context, id, dir string, clocks func(ctx context.Context, stopped bool) error) *waiting.List {
 	return waiting.New(ctx, waiting.Config{
 		Sandbox: id, Body: stopped{}, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
-		Clocks: func(context.Context, bool) error { return nil }, Woken: func(context.Context) error { return nil },
+		Clocks: clocks, Woken: func(context.Context) error { return nil },
 		Remember: func(context.Context, *waiting.Saved) error { return nil }, Record: func(context.Context, waiting.Change) {},
 		Lost: func(string) {}, Log: slog.New(slog.DiscardHandler),
 	})

@@ -201,21 +201,21 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // sandboxOf tells whether a request is for what is in a sandbox, and which: by
-// PORT-ID.domain, by the header, or, with the id "", in a way that only the data
-// plane knows.
+// PORT-ID.domain, by the header, either with "-CLIENT" behind the id or not, or, with
+// the id "", in a way that only the data plane knows.
 func (f *front) sandboxOf(r *http.Request) (id string, data bool) {
 	if id, ok := portName(r.Host, f.domain); ok {
 		return id, true
 	}
 	if id := r.Header.Get(sandboxHeader); id != "" {
-		return id, true
+		return e2b.SandboxOf(id), true
 	}
 	return "", f.wires.owns != nil && f.wires.owns(r)
 }
 
-var portLabel = regexp.MustCompile(`^[0-9]{1,5}-([a-z0-9]+)$`)
+var portLabel = regexp.MustCompile(`^[0-9]{1,5}-([a-z0-9-]+)$`)
 
-// portName reads PORT-ID.domain, with or without a port behind it.
+// portName reads PORT-ID.domain and PORT-ID-CLIENT.domain, with or without a port behind it.
 func portName(host, domain string) (id string, ok bool) {
 	if domain == "" {
 		return "", false
@@ -231,7 +231,8 @@ func portName(host, domain string) (id string, ok bool) {
 	if m == nil {
 		return "", false
 	}
-	return m[1], true
+	id = e2b.SandboxOf(m[1])
+	return id, id != ""
 }
 
 // recovering answers for handlers that panic. http.ErrAbortHandler is the word of

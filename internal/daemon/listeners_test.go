@@ -49,7 +49,7 @@ func (book) Check(secret string) (token.Token, bool) {
 }
 
 // newFront is a front whose wires answer with their names, and which knows the
-// sandbox sb1.
+// sandboxes sb1 and sb2.
 func newFront(t *testing.T, perSecond float64, burst int) *front {
 	t.Helper()
 	return &front{
@@ -60,7 +60,7 @@ func newFront(t *testing.T, perSecond float64, burst int) *front {
 		},
 		health: &health{checks: []check{{"well", func(context.Context) error { return nil }}}},
 		domain: "sandbox.example", telemetry: newTelemetry(t), log: quiet(), pace: newPace(perSecond, burst),
-		tokens: book{}, ownerOf: func(id string) (string, bool) { return "", id == "sb1" },
+		tokens: book{}, ownerOf: func(id string) (string, bool) { return "", id == "sb1" || id == "sb2" },
 	}
 }
 
@@ -96,6 +96,8 @@ func TestRoutes(t *testing.T) {
 		{"3000-sb1.sandbox.example", "/v1/sandboxes", "", "data"},
 		{"3000-SB1.Sandbox.Example:7433", "/healthz", "", "data"},
 		{"3000-sb1.sandbox.example.", "/", "", "data"},
+		{"3000-sb1-client.sandbox.example", "/healthz", "", "data"},
+		{"3000-sb1-.sandbox.example", "/", "", "control"},
 		{"sandbox.example", "/", "", "control"},
 		{"api.sandbox.example", "/v1/x", "", "v1"},
 		{"3000-sb1.evil.example", "/", "", "control"},
@@ -183,6 +185,16 @@ func TestPace(t *testing.T) {
 			r.Header.Set("X-Access-Token", "of sb1")
 		}, 5 * burst},
 		{"its port", func(r *http.Request) { r.Host = "80-sb1.sandbox.example" }, 5 * burst},
+		{"a sandbox as older clients name it", func(r *http.Request) {
+			r.Header.Set(sandboxHeader, "sb2-client")
+			r.Header.Set("X-Access-Token", "of sb2")
+		}, 5 * burst},
+		{"its port, in the same way", func(r *http.Request) { r.Host = "80-sb2-client.sandbox.example" }, 5 * burst},
+		{"a sandbox with two clients", func(r *http.Request) {
+			from("192.0.2.6")(r)
+			r.Header.Set(sandboxHeader, "sb2-one-two")
+			r.Header.Set("X-Access-Token", "of sb2-one-two")
+		}, burst / 4},
 		{"sandboxes that are not there", func(r *http.Request) {
 			from("192.0.2.4")(r)
 			r.Header.Set(sandboxHeader, "sb"+strconv.Itoa(int(guess.Add(1))+10))

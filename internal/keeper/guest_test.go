@@ -66,6 +66,8 @@ func (g *fakeGuest) serve(stream *channel.Conn) {
 	case channel.CallPing:
 		text, _ := json.Marshal([]int64{g.written.Load(), g.taken.Load()})
 		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true, Text: string(text)})
+	case channel.CallHold, channel.CallResume:
+		_ = stream.WriteJSON(channel.FrameReply, channel.Reply{OK: true})
 	case channel.CallControl:
 		g.control(stream, call.Control)
 	case "echo", "flood", "deaf", "leave", channel.CallDial:

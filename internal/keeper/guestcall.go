@@ -20,7 +20,7 @@ type opened struct {
 
 // open opens a stream with a FrameOpen, and reads the reply. A frozen guest
 // can hold a write for ever, so all of it happens in a goroutine which has its
-// own slot, of calls or, for a connection to a port inside, of dials. Who no longer
+// own slot, of calls or of what takeSlot tells apart from them. Who no longer
 // wants to wait closes the stream by reading the channel's value later, or not at all.
 func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error) {
 	release, err := s.takeSlot(first)
@@ -44,18 +44,25 @@ func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error)
 }
 
 // takeSlot takes the slot of a stream that begins with first. Those that connect to ports have their
-// own: strangers bring them about, and are not to keep the sandbox's owner from its commands.
+// own: strangers bring them about, and are not to keep the sandbox's owner from its commands. So has the
+// daemon's word of a freeze or thaw: with all commands that there may be a guest hears of it, too, and is
+// not taken for one that does not answer.
 func (s *sandbox) takeSlot(first []byte) (release func(), err error) {
-	slots, what, most := s.calls, "commands and calls", maxCalls
+	slots, what := s.calls, "commands and calls"
 	var call channel.Call
-	if channel.DecodeJSON(channel.FrameOpen, first, &call) == nil && call.Kind == channel.CallDial {
-		slots, what, most = s.dials, "connections to its ports", maxDials
+	if channel.DecodeJSON(channel.FrameOpen, first, &call) == nil {
+		switch call.Kind { //nolint:exhaustive // all others are calls
+		case channel.CallDial:
+			slots, what = s.dials, "connections to its ports"
+		case channel.CallHold, channel.CallResume:
+			slots, what = s.freezes, "words of a freeze or thaw that its agent has not answered"
+		}
 	}
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
 	default:
-		return nil, fault.New(fault.ErrUnavailable, "sandbox %s has %d %s already; wait for one to end", s.id, most, what)
+		return nil, fault.New(fault.ErrUnavailable, "sandbox %s has %d %s already; wait for one to end", s.id, cap(slots), what)
 	}
 }
 

@@ -172,7 +172,7 @@ func (s *Server) newSandbox(l *Launch, meta []byte, host net.Conn) (*sandbox, er
 	}
 	box := &sandbox{
 		id: l.ID, started: time.Now(), reaper: s.reaper, log: s.log, session: session, wire: wire, meta: meta,
-		calls: make(chan struct{}, maxCalls), dials: make(chan struct{}, maxDials), controls: make(chan struct{}, maxControls), follows: make(chan struct{}, maxFollows), inputs: make(chan struct{}, maxInputs), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
+		calls: make(chan struct{}, maxCalls), dials: make(chan struct{}, maxDials), freezes: make(chan struct{}, maxFreezes), controls: make(chan struct{}, maxControls), follows: make(chan struct{}, maxFollows), inputs: make(chan struct{}, maxInputs), settled: make(chan struct{}), keepEnded: s.cfg.EndedCommands,
 		moving: make(chan struct{}, 1), changed: make(chan struct{}), began: markOf(l.Log),
 	}
 	box.output = s.output.newShare(box.relieveOutput)

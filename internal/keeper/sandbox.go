@@ -27,8 +27,9 @@ type sandbox struct {
 	log      *slog.Logger
 	session  *channel.Session // set before the sandbox can be found
 	wire     *channel.Wire    // under the session
-	calls    chan struct{}    // one slot for each stream that the keeper has open, but for dials
+	calls    chan struct{}    // one slot for each stream that the keeper has open, but for dials and freezes
 	dials    chan struct{}    // one for each stream that connects to a port inside
+	freezes  chan struct{}    // one for each by which the guest is told of a freeze or thaw
 	controls chan struct{}    // one for each control call that is under way
 	follows  chan struct{}    // one for each client that follows a command
 	inputs   chan struct{}    // one for each client that waits for its input to be taken
@@ -59,9 +60,10 @@ type sandbox struct {
 
 // Limits of one sandbox.
 const (
-	maxCalls = 128       // streams to the guest at once: commands that run, and calls
-	maxDials = 96        // and besides these connections to ports
-	maxMeta  = 128 << 10 // bytes
+	maxCalls   = 128       // streams to the guest at once: commands that run, and calls
+	maxDials   = 96        // and besides these connections to ports
+	maxFreezes = 8         // and these words of the daemon's, of freezes and thaws
+	maxMeta    = 128 << 10 // bytes
 	// Each client of these has a connection, buffers and goroutines here: 42 KiB.
 	maxFollows = 256 // clients that follow commands; besides the daemon, which follows each one to its end
 	maxInputs  = 256 // clients whose input waits for a command to take it

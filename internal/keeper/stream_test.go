@@ -154,6 +154,25 @@ func TestDialsAreNoCalls(t *testing.T) {
 	}
 }
 
+// TestFreezesAreNoCalls: a guest hears of a freeze and a thaw however many commands, calls and connections to ports
+// it has, so that none is taken for one that does not answer.
+func TestFreezesAreNoCalls(t *testing.T) {
+	s := newStage(t)
+	s.launch("box", "guest")
+	for kind, most := range map[channel.CallKind]int{"deaf": maxCalls, channel.CallDial: maxDials} {
+		for range most {
+			s.stream("box", kind)
+		}
+	}
+	for range maxFreezes / 2 { // a slot is given back a moment later
+		for _, kind := range []channel.CallKind{channel.CallHold, channel.CallResume} {
+			if _, err := s.Call(t.Context(), "box", channel.Call{Kind: kind}); err != nil {
+				t.Fatalf("%q: %v", kind, err)
+			}
+		}
+	}
+}
+
 // A stream outlives a stop of the guest (a freeze in place), and what was on its
 // way arrives.
 func TestStreamOverAFreeze(t *testing.T) {

@@ -170,6 +170,12 @@ func (s *Sandbox) SilentAtPause() bool {
 	return pretends.Silent || s.waits.View().Silent
 }
 
+// AwaitPause returns when no pause is under way, so that what is known of the last one is what is so.
+func (s *Sandbox) AwaitPause(ctx context.Context) error {
+	_, err := s.awaitPaused(ctx)
+	return err
+}
+
 // awaitPaused returns the view when no pause is under way.
 func (s *Sandbox) awaitPaused(ctx context.Context) (waiting.View, error) {
 	for {

@@ -6,10 +6,14 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 // How long a client may take for an answer that is written whole: a while, and then some for each so
@@ -226,4 +230,15 @@ func (p *prompt) hurry() (ease func()) {
 	at := time.Now().Add(answerTimeout + time.Duration(p.unsent/answerRate)*time.Second)
 	_ = p.control.SetWriteDeadline(at) // a writer of tests has no connection, and no deadlines
 	return func() { _ = p.control.SetWriteDeadline(time.Time{}) }
+}
+
+// WriteExhausted answers with 429 a request for which there is no room, for wires that know no errors of their own below
+// their messages: a problem document, and Retry-After where err says when the same may succeed.
+func WriteExhausted(w http.ResponseWriter, err error) {
+	const status = http.StatusTooManyRequests
+	p := api.Problem{Title: http.StatusText(status), Status: status, Detail: fault.Sentence(err, "there is no room for the request"), RetrySeconds: RetrySeconds(err)}
+	if p.RetrySeconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.RetrySeconds))
+	}
+	WriteError(w, "application/problem+json", status, p)
 }

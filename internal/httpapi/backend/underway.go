@@ -114,7 +114,7 @@ func (u *Underway) Handler(check func(secret string) (token.Token, bool), next h
 		}
 		leave, err := u.Join(t.ID, r)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusTooManyRequests)
+			WriteExhausted(w, err)
 			return
 		}
 		defer leave()

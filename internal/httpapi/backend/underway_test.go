@@ -1,12 +1,15 @@
 package backend_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/token"
@@ -96,6 +99,21 @@ func TestRequestsOfAHandlerAreCounted(t *testing.T) {
 	}
 	if reached != 3 {
 		t.Errorf("%d requests came through", reached)
+	}
+	for owner := 0; ; owner++ { // until all of all tokens are under way, of which one ends soon
+		if _, err := u.Join("tok-"+strconv.Itoa(owner/backend.UnderwaySure), asks(t, http.MethodGet, "/mcp")); err != nil {
+			break
+		}
+	}
+	for secret, again := range map[string]string{"ann": "", "new": "1"} {
+		r, w := asks(t, http.MethodGet, "/mcp"), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+secret)
+		var p api.Problem
+		handler.ServeHTTP(w, r)
+		err := json.Unmarshal(w.Body.Bytes(), &p)
+		if err != nil || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Retry-After") != again || p.Status != http.StatusTooManyRequests || !strings.Contains(p.Detail, "are under way") {
+			t.Errorf("%s: %v %+v: %v %s", secret, err, p, w.Header(), w.Body)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/interpreter"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -173,6 +175,17 @@ func TestASandboxEndsBeforeACellsAnswer(t *testing.T) {
 		defer answer.Body.Close()
 		text, _ := io.ReadAll(answer.Body)
 		t.Errorf("it is answered: %d %s", answer.StatusCode, text)
+	}
+	owner := roomOf(s.box.Sandbox) // has all that the request held
+	within, leave := s.data.cfg.Room.Enter(t.Context(), owner)
+	defer leave()
+	if err := backend.Take(within, backend.RoomEach); err != nil {
+		t.Error(err)
+	}
+	for range backend.UnderwayEach {
+		if _, err := s.data.cfg.Underway.Join(owner, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

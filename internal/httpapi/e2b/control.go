@@ -141,7 +141,7 @@ func (c *Control) serve(h handler) http.HandlerFunc {
 // ours returns a sandbox of the caller's; what is another's is not there.
 func (c *Control) ours(r *client) (*sandbox.Sandbox, error) {
 	id := r.PathValue("id")
-	sb, err := backend.Find(c.cfg.Sandboxes, shortID(id), backend.TokenViewer(r.token.ID))
+	sb, err := backend.Find(c.cfg.Sandboxes, SandboxOf(id), backend.TokenViewer(r.token.ID))
 	if err != nil || !lasts(sb) {
 		return nil, notFound("sandbox", id)
 	}

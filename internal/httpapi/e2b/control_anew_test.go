@@ -1,13 +1,17 @@
 package e2b_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend/backendtest"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -70,6 +74,38 @@ func TestPauseOfTheHealthy(t *testing.T) {
 	box.Files.Root = root
 	h.must(204, nil, h.ann, "POST /sandboxes/"+id+"/pause", `{"requireHealthyGuest":true}`)
 	h.refused(409, "paused already", h.ann, "POST /sandboxes/"+id+"/pause", `{"requireHealthyGuest":true}`)
+}
+
+// TestConnectWhileASilentAgentIsPaused: a connect that comes before the pause has ended hears what one hears that
+// comes behind it.
+func TestConnectWhileASilentAgentIsPaused(t *testing.T) {
+	h := newHouse(t)
+	id := h.create("").SandboxID
+	asked, over := make(chan struct{}), make(chan struct{})
+	list := new(backendtest.People).Telling(t.Context(), id, t.TempDir(), func(context.Context, bool) error {
+		close(asked)
+		<-over
+		return fault.New(fault.ErrUnavailable, "the agent did not answer")
+	})
+	if err := h.life.WaitsIn(id, list); err != nil {
+		t.Fatal(err)
+	}
+	paused := make(chan error, 1)
+	go func() { paused <- list.Pause(t.Context()) }()
+	<-asked
+	gone, leave := context.WithCancel(t.Context())
+	leave() // so that it need not be waited for
+	r, w := httptest.NewRequestWithContext(gone, http.MethodPost, "/v2/sandboxes/"+id+"/connect", nil), httptest.NewRecorder()
+	r.Header.Set("X-Api-Key", h.ann)
+	if h.control.ServeHTTP(w, r); w.Code < http.StatusBadRequest {
+		t.Errorf("before the pause has ended: %d %s", w.Code, w.Body)
+	}
+	close(over)
+	if err := <-paused; err != nil {
+		t.Fatal(err)
+	}
+	h.refused(409, "did not answer when it was paused", h.ann, "POST /v2/sandboxes/"+id+"/connect", "")
+	list.Close()
 }
 
 // TestPausedWithASilentAgent: lists and infos tell of it, nothing but a start on the

@@ -48,6 +48,9 @@ func writeGone(w http.ResponseWriter, d *Data, id string) {
 	message := TextNotFound
 	if _, err := d.living(id); errors.Is(err, fault.ErrConflict) {
 		message = TextPaused
+		if box, err := backend.Find(d.cfg.Sandboxes, id, backend.AnyOwnersViewer); err == nil && box.SilentAtPause() {
+			message = TextSilent
+		}
 	}
 	w.Header().Set(headerShouldRetry, "false")
 	writeObject(w, http.StatusBadGateway, map[string]any{"sandboxId": id, "message": message, "code": http.StatusBadGateway})

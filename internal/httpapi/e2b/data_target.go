@@ -52,7 +52,7 @@ func (d *Data) target(r *http.Request) (target, error) {
 	case id == "":
 		return target{}, refuse(codeInvalid, "the request names no sandbox: send the header %s", headerSandbox)
 	}
-	to := target{sandbox: shortID(id), port: dataPort}
+	to := target{sandbox: SandboxOf(id), port: dataPort}
 	if port != "" {
 		to.port = portNumber(port)
 	}
@@ -83,7 +83,7 @@ func (d *Data) hostLabel(r *http.Request) (string, bool) {
 
 func splitLabel(label string) (target, error) {
 	port, id, _ := strings.Cut(label, "-")
-	to := target{sandbox: shortID(id), port: portNumber(port)}
+	to := target{sandbox: SandboxOf(id), port: portNumber(port)}
 	if to.port == 0 || to.sandbox == "" {
 		return target{}, refuse(codeInvalid, "the host name %.80q is not PORT-SANDBOX", label)
 	}
@@ -99,9 +99,9 @@ func portNumber(text string) int {
 	return n
 }
 
-// shortID is the sandbox of an id in either of its forms, ID and ID-CLIENT, which
+// SandboxOf returns the sandbox of an id in either of its forms, ID and ID-CLIENT, which
 // older clients write; what stands for CLIENT says nothing here. "": it is none.
-func shortID(id string) string {
+func SandboxOf(id string) string {
 	id, client, long := strings.Cut(id, "-")
 	if !plainID(id) || long && !plainID(client) {
 		return ""

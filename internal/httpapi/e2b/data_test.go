@@ -117,6 +117,15 @@ func TestSandboxesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
+func TestASilentSandboxDoesNotAnswer(t *testing.T) {
+	s := newDataStage(t)
+	s.box.Become(sandbox.Paused)
+	s.box.WasSilent(true)
+	if status, body := s.do(s.request(http.MethodGet, "/files?path=x", nil)); status != http.StatusBadGateway || !strings.Contains(body, `"`+TextSilent+`"`) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 func TestSignatures(t *testing.T) {
 	s := newDataStage(t)
 	s.add("sb02")

@@ -148,14 +148,14 @@ func (c *Control) connect(w http.ResponseWriter, r *client) error {
 // what was left of the old time it could be over at once.
 func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 	sb, ttl := want.sandbox, want.ttl
-	id, before := sb.Info().ID, sb.Lifetime()
-	resume := c.cfg.Sandboxes.Resume
-	switch {
-	case want.anew:
-		resume = c.cfg.Sandboxes.ResumeFiles
-	case sb.SilentAtPause(): // it would come back as it was
-		return false, fault.Wrap(fault.ErrConflict, errSilent, "the agent of the sandbox %s did not answer when it was paused, and its memory has that agent: start it anew on its files, with memory: false (on_resume=\"reboot\", onResume: \"reboot\")", id)
+	resume := c.cfg.Sandboxes.ResumeFiles
+	if !want.anew {
+		if err := answered(r.Context(), sb); err != nil {
+			return false, err
+		}
+		resume = c.cfg.Sandboxes.Resume
 	}
+	id, before := sb.Info().ID, sb.Lifetime()
 	state, _ := sb.State()
 	early := state == sandbox.Paused
 	if early {
@@ -171,6 +171,15 @@ func (c *Control) goOn(r *client, want going) (resumed bool, err error) {
 		err = c.live(r, sb, ttl)
 	}
 	return resumed, err
+}
+
+// answered refuses to bring back an agent that did not answer when its sandbox was paused. Whether it does is not known
+// before a pause that is under way has ended.
+func answered(ctx context.Context, sb *sandbox.Sandbox) error {
+	if err := sb.AwaitPause(ctx); err != nil || !sb.SilentAtPause() {
+		return err
+	}
+	return fault.Wrap(fault.ErrConflict, errSilent, "the agent of the sandbox %s did not answer when it was paused, and its memory has that agent: start it anew on its files, with memory: false (on_resume=\"reboot\", onResume: \"reboot\")", sb.Info().ID)
 }
 
 // resume is the first version's: a sandbox that runs is a conflict.

@@ -119,7 +119,7 @@ func (c snapshotRoutes) listSnapshots(w http.ResponseWriter, r *client) error {
 	}
 	name, of := nameOf(q.Get("name")).name, q.Get("sandboxID")
 	own = slices.DeleteFunc(own, func(s sandbox.Snapshot) bool {
-		return s.Built != nil || of != "" && s.Of.ID != shortID(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
+		return s.Built != nil || of != "" && s.Of.ID != SandboxOf(of) || name != "" && nameOf(s.Name).name != name && s.ID != name
 	})
 	views := []snapshotInfo{}
 	for _, s := range cut(w, p, own, snapshotKey, true) {

@@ -15,6 +15,8 @@ const (
 	TextNotFound = "The sandbox was not found"
 	// TextPaused is of one on disk. Nothing but connecting helps, so that it is as good as not found.
 	TextPaused = "The sandbox was not found among those that run: it is paused; connect to it, and it goes on"
+	// TextSilent is of one on disk whose agent did not answer when it was paused: connecting alone does not help.
+	TextSilent = "The sandbox was not found among those that run: it is paused, and its agent did not answer then; connect to it with memory: false, and it starts anew on its files"
 	// TextPortClosed is of one that runs, at whose port nobody listens. Which port is beside it.
 	TextPortClosed = "The sandbox is running but port is not open"
 )

@@ -104,7 +104,7 @@ func TestTextsOfTheNewestSDK(t *testing.T) {
 		texts[name] = text
 	}
 	for text, constant := range map[string]string{
-		e2b.TextNotFound: "SANDBOX_NOT_FOUND_MESSAGE", e2b.TextPaused: "SANDBOX_NOT_FOUND_MESSAGE", e2b.TextPortClosed: "SANDBOX_PORT_NOT_OPEN_MESSAGE",
+		e2b.TextNotFound: "SANDBOX_NOT_FOUND_MESSAGE", e2b.TextPaused: "SANDBOX_NOT_FOUND_MESSAGE", e2b.TextSilent: "SANDBOX_NOT_FOUND_MESSAGE", e2b.TextPortClosed: "SANDBOX_PORT_NOT_OPEN_MESSAGE",
 	} {
 		for name, of := range texts {
 			if got := strings.Contains(text, of); got != (name == constant) {

@@ -78,7 +78,7 @@ func (s *Server) roomy(next http.Handler) http.Handler {
 		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 		switch {
 		case errors.Is(err, fault.ErrExhausted):
-			http.Error(w, fault.Sentence(err, "there is no room for the message"), http.StatusTooManyRequests)
+			backend.WriteExhausted(w, err)
 			return
 		case tooLarge:
 			http.Error(w, "the message is too large", http.StatusRequestEntityTooLarge)

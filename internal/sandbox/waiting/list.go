@@ -87,7 +87,8 @@ type Config struct {
 	Queue   Queue
 	Shelf   *Shelf
 	After   time.Duration // the grace
-	// Clocks tells the guest that the clocks of its commands stand still, or go on.
+	// Clocks tells the guest that the clocks of its commands stand still, or go on. A fault.ErrInvalid is an answer of
+	// the guest's, and with another error there was none.
 	Clocks func(ctx context.Context, stopped bool) error
 	// Woken tells the guest that it was thawed.
 	Woken func(ctx context.Context) error

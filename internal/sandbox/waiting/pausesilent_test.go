@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 )
 
 var errMute = errors.New("the guest does not answer")
@@ -43,6 +45,14 @@ func TestPauseOfTheSilent(t *testing.T) {
 		s.wantSilent(false, false)
 		s.finish()
 	})
+	in(t, "of one that answers that it will not", func(t *testing.T) {
+		t.Helper()
+		s := watched(t, nil)
+		s.says(fault.Invalid("the sandbox refused the call"))
+		s.paused()
+		s.wantSilent(false, false)
+		s.finish()
+	})
 	in(t, "by the daemon before", func(t *testing.T) {
 		t.Helper()
 		s := watched(t, &Saved{Since: time.Now(), Paused: true, Silent: true})
@@ -60,8 +70,8 @@ func TestPauseOfTheSilent(t *testing.T) {
 		s.says(errMute)
 		s.wantDone(s.asking(s.PauseFiles), true)
 		s.wantState(Paused)
-		if s.View().Silent {
-			t.Error("of a guest that is no more")
+		if s.View().Silent || len(s.clocks) > 0 {
+			t.Errorf("of a guest that is no more: %+v, told of its clocks %v", s.View(), s.clocks)
 		}
 		s.finish()
 	})

@@ -2,6 +2,7 @@ package waiting
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func (l *List) tend() {
 			continue
 		}
 		if v.Pausing {
-			l.stopClocks(true) // even if they stand still for a hold: whether the guest answers is kept with the pause
+			l.hush()
 			if !l.pause(ctx) {
 				break
 			}
@@ -153,6 +154,18 @@ func (l *List) leave() {
 	l.tell()
 }
 
+// hush stops the clocks for a pause with memory, even if they stand still for a hold: whether the guest answers is
+// kept with the pause. For a pause of files alone nobody is asked: all that has a clock ends with it, and a guest
+// that is started anew since it does not answer would be waited for once more.
+func (l *List) hush() {
+	l.mu.Lock()
+	files := l.pausing != nil && l.pausing.files
+	l.mu.Unlock()
+	if !files {
+		l.stopClocks(true)
+	}
+}
+
 // stopClocks tells the guest. One that does not answer counts on; its command's
 // timeout may then be over early, which is on the safe side.
 func (l *List) stopClocks(stopped bool) {
@@ -161,7 +174,7 @@ func (l *List) stopClocks(stopped bool) {
 	err := l.cfg.Clocks(ctx, stopped)
 	l.stopped = stopped
 	l.mu.Lock()
-	l.silent = stopped && err != nil
+	l.silent = stopped && err != nil && !errors.Is(err, fault.ErrInvalid) // which is an answer
 	l.mu.Unlock()
 	if err != nil && l.kill.Err() == nil {
 		l.cfg.Log.Warn("a guest was not told that its commands' clocks stand still, or go on", "sandbox", l.cfg.Sandbox, "stopped", stopped, "err", err)

@@ -50,7 +50,7 @@ func (b *Box) AwaitState(ctx context.Context, want waiting.State) {
 func (b *Box) Thaws(ctx context.Context, dir string, p *policy.Policy) (wakes chan struct{}) {
 	people, wakes := &People{}, make(chan struct{})
 	id := b.Info().ID
-	b.Holds = people.WaitsOf(ctx, id, dir, Sleeper{Wakes: wakes})
+	b.Holds = people.WaitsOf(ctx, id, dir, Sleeper{Wakes: wakes}, func(context.Context, bool) error { return nil })
 	b.StandIn = sandbox.NewStandIn(b.Info(), p, b.Holds)
 	people.Ask("ap-thaws")
 	b.Holds.Held(Hold("ap-thaws", true))

@@ -185,6 +185,15 @@ func (l *Life) make(req sandbox.Request, parent string) (*Box, error) {
 	return box, nil
 }
 
+// WaitsIn has a sandbox wait, and be paused, in a list of the test's.
+func (l *Life) WaitsIn(id string, list *waiting.List) error {
+	box, err := l.box(id)
+	if err == nil {
+		box.StandIn, box.Holds = sandbox.NewStandIn(box.Info(), nil, list), list
+	}
+	return err
+}
+
 // StandsIn are the words for what sandboxes are made for that nobody asked for; see
 // journal.Info.
 func StandsIn() []string { return []string{"rehearsal", "workshop", "proof", "build"} }

@@ -75,14 +75,14 @@ func (s Sleeper) Thaw(ctx context.Context, _ string) error {
 
 // Waits is the list of holds of a box that is frozen as soon as a hold asks for it.
 func (p *People) Waits(ctx context.Context, id, dir string) *waiting.List {
-	return p.WaitsOf(ctx, id, dir, stopped{})
+	return p.WaitsOf(ctx, id, dir, stopped{}, func(context.Context, bool) error { return nil })
 }
 
-// WaitsOf is Waits with a body of its own.
-func (p *People) WaitsOf(ctx context.Context, id, dir string, body waiting.Body) *waiting.List {
+// WaitsOf is Waits with a body of its own, and clocks is how the box's guest is told of its clocks.
+func (p *People) WaitsOf(ctx context.Context, id, dir string, body waiting.Body, clocks func(ctx context.Context, stopped bool) error) *waiting.List {
 	return waiting.New(ctx, waiting.Config{
 		Sandbox: id, Body: body, Queue: p, Shelf: waiting.NewShelf(dir, waiting.Room{Bytes: 1 << 30, Count: 10}),
-		Clocks: func(context.Context, bool) error { return nil }, Woken: func(context.Context) error { return nil },
+		Clocks: clocks, Woken: func(context.Context) error { return nil },
 		Remember: func(context.Context, *waiting.Saved) error { return nil }, Record: func(context.Context, waiting.Change) {},
 		Lost: func(string) {}, Log: slog.New(slog.DiscardHandler),
 	})
@@ -91,4 +91,9 @@ func (p *People) WaitsOf(ctx context.Context, id, dir string, body waiting.Body)
 // Hold is a request for a package that waits.
 func Hold(approval string, freeze bool) waiting.Hold {
 	return waiting.Hold{Approval: approval, Package: pkgref.Ref{Ecosystem: pkgref.Python, Name: "foo", Version: "1.0"}, Freeze: freeze}
+}
+
+// Telling is Waits with how the box's guest is told of its clocks.
+func (p *People) Telling(ctx context.Context, id, dir string, clocks func(ctx context.Context, stopped bool) error) *waiting.List {
+	return p.WaitsOf(ctx, id, dir, stopped{}, clocks)
 }

@@ -147,12 +147,13 @@ type Wants struct {
 	asks     Asked
 	included map[string]bool
 	missing  map[string]bool // files that others name, and that are not there
+	has      map[string]bool // what Has found
 }
 
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]bool{}, included: map[string]bool{}, missing: map[string]bool{}, has: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -191,8 +192,13 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 
 // Has tells whether the project has a file.
 func (w *Wants) Has(file string) bool {
-	data, err := w.files.Read(file)
-	return err == nil && data != nil
+	is, looked := w.has[file]
+	if !looked { // as often as a manifest names it
+		data, err := w.files.Read(file)
+		is = err == nil && data != nil
+		w.has[file] = is
+	}
+	return is
 }
 
 // Look gives a file's text without noting that it was read; nil where there is none.

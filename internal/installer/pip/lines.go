@@ -33,13 +33,64 @@ func (client) PartFolders() []string {
 // partFile is the name of a requirements file of a part, as projects have them: requirements-dev.txt, dev.requirements.txt.
 var partFile = regexp.MustCompile(`(?i)^(?:.*[-_.])?requirements(?:[-_.].*)?\.txt$`)
 
-// PartManifest implements installer.PartReader: requirements files by name, and what else is in their directory. Constraints ask
-// for nothing.
+// sourceFile is the name of what a requirements file is compiled from.
+var sourceFile = regexp.MustCompile(`(?i)^(?:.*[-_.])?requirements(?:[-_.].*)?\.in$`)
+
+// PartManifest implements installer.PartReader: requirements files by name, and what else is in their directory. Constraints and what
+// these files are compiled from ask for nothing, and may name the registry of all the others.
 func (client) PartManifest(file string) (manifest.Format, bool) {
 	dir, base := path.Split(file)
 	lower := strings.ToLower(base)
-	is := partFile.MatchString(base) || dir == "requirements/" && strings.HasSuffix(lower, ".txt")
-	return requirementsOf(false), is && !strings.Contains(lower, "constraint")
+	inFolder := dir == "requirements/"
+	switch {
+	case strings.Contains(lower, "constraint") && strings.HasSuffix(lower, ".txt"):
+		return constraintsFormat(), true
+	case sourceFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".in"):
+		return sourceFormat(), true
+	}
+	return partFormat(), partFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".txt")
+}
+
+// sourceFormat reads what a requirements file is compiled from: options and addresses alone. What is editable is so in what comes of it, too.
+func sourceFormat() manifest.Format {
+	return manifest.Format{Name: "requirements.in", Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, l := range joined(m) {
+			name, _ := cutOption(l.text)
+			switch r, _ := parseRequirement(l.text); {
+			case r.url != "":
+				note(w, m.File, l.number, l.text)
+			case !strings.HasPrefix(l.text, "-"), name == "-e", wholeName(name) == "--editable":
+			default:
+				if err := readOptions(w, m, l, sourceFormat()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// partFormat reads a requirements file that nothing names. One with a line that pip would not read is some other text, of which a word
+// that stands alone is no package: it asks for nothing, and may still name a registry.
+func partFormat() manifest.Format {
+	return manifest.Format{Name: RequirementsFile, Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, l := range joined(m) {
+			if isOdd(l.text) {
+				w.LeaveOut(m.File, l.number, l.text, "it is no requirement that this version can read, so that nothing is taken from this file")
+				return constraintsFormat().Read(w, m)
+			}
+		}
+		return readRequirements(w, m, false)
+	}}
+}
+
+// isOdd tells of a line of a requirements file whether it is neither an option, nor a requirement, nor a place.
+func isOdd(text string) bool {
+	if at := optionsOfALine.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	_, ok := parseRequirement(text)
+	return !ok && !strings.HasPrefix(text, "-") && otherPlace(text) == "" && !isDirectory(text)
 }
 
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not

@@ -324,12 +324,18 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	place, _, _ = strings.Cut(place, "[") // its extras: all are read
 	place = strings.TrimPrefix(strings.Trim(place, blanks), "file:")
 	dir := path.Join(path.Dir(m.File), place)
-	if here := path.Clean(place); !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
+	elsewhere := isAddress(strings.ToLower(place)) || path.IsAbs(place) || strings.HasPrefix(place, "~")
+	if here := path.Clean(place); !elsewhere && here != dir && !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
+		if !isOutside(dir) && isProject(w, dir) { // some from the file: either may be the one, and has its name
+			if err := readFolder(w, m, l, dir); err != nil {
+				return err
+			}
+		}
 		dir = here
 	}
 	why := ""
 	switch {
-	case isAddress(strings.ToLower(place)), path.IsAbs(place), strings.HasPrefix(place, "~"):
+	case elsewhere:
 		why = "it is not a directory of the project"
 	case isOutside(dir):
 		why = "it lies outside of the project"
@@ -344,6 +350,11 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	if fragment != "" {
 		keepNames(w, value)
 	}
+	return readFolder(w, m, l, dir)
+}
+
+// readFolder reads what the project in a directory requires, and keeps its name.
+func readFolder(w *manifest.Wants, m manifest.Text, l line, dir string) error {
 	found, err := readProject(w, dir)
 	if err != nil {
 		return err

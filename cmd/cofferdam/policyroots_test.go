@@ -94,6 +94,8 @@ requires = ["setuptools >= 61.0","wheel"]
 		"a source's registry":     {map[string]string{"requirements/base.txt": "acme\n", "requirements/base.in": "-i $INDEX\n-e .\nacme\n"}, "", []string{"requirements/base.in:1: -i"}},
 		"a part's own source":     {map[string]string{"dev-requirements.txt": "acme\n", "dev-requirements.in": "--find-links wheels\nacme\n"}, "", []string{"dev-requirements.in:1: --find-links"}},
 		"a part that is prose":    {map[string]string{"requirements/base.txt": "six\n", "requirements/README.txt": "Requirements\n\nThese are all that we need.\n"}, "six", []string{"requirements/README.txt:3: These are all that we need.: it is no requirement"}},
+		"a list in prose":         {map[string]string{"requirements.txt": "six\n", "docs/requirements.txt": "Requirements\n-----\n- a compiler\n", "docs/constraints.txt": "- none\n"}, "six", []string{"docs/requirements.txt:2: -----: it is no requirement"}},
+		"prose with a registry":   {map[string]string{"requirements.txt": "six\n", "docs/requirements.txt": "- see below\n-i $INDEX\n"}, "", []string{"docs/requirements.txt:2: -i"}},
 		"either directory":        {map[string]string{"requirements/dev.txt": "-e ./lib\nown-a\nown-b\nsix\n", "lib/setup.cfg": "[metadata]\nname = own-a\n", "requirements/lib/setup.cfg": "[metadata]\nname = own-b\n"}, "six", []string{"3: own-b: the project has"}},
 		"a registry in a part":    {map[string]string{"requirements.txt": "six\n", "dev-requirements.txt": "-i https://x.example\n"}, "", []string{"dev-requirements.txt:1: -i: the project names another registry"}},
 		"a part that is no text":  {map[string]string{"requirements.txt": "six\n", "requirements-dev.txt": "\xff"}, "", []string{"requirements-dev.txt: it can't be read, and may name a registry"}},

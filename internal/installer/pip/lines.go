@@ -44,12 +44,15 @@ func (client) PartManifest(file string) (manifest.Format, bool) {
 	inFolder := dir == "requirements/"
 	switch {
 	case strings.Contains(lower, "constraint") && strings.HasSuffix(lower, ".txt"):
-		return constraintsFormat(), true
+		return partFormat(constraintsFormat()), true
 	case sourceFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".in"):
 		return sourceFormat(), true
 	}
-	return partFormat(), partFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".txt")
+	return partFormat(requirementsOf(false)), partFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".txt")
 }
+
+// startOfOption begins a line of options; a line with another hyphen is a ruler or one of a list in prose.
+var startOfOption = regexp.MustCompile(`^--?[A-Za-z]`)
 
 // sourceFormat reads what a requirements file is compiled from: options and addresses alone. What is editable is so in what comes of it, too.
 func sourceFormat() manifest.Format {
@@ -59,7 +62,7 @@ func sourceFormat() manifest.Format {
 			switch r, _ := parseRequirement(l.text); {
 			case r.url != "":
 				note(w, m.File, l.number, l.text)
-			case !strings.HasPrefix(l.text, "-"), name == "-e", wholeName(name) == "--editable":
+			case !startOfOption.MatchString(l.text), name == "-e", wholeName(name) == "--editable":
 			default:
 				if err := readOptions(w, m, l, sourceFormat()); err != nil {
 					return err
@@ -70,17 +73,17 @@ func sourceFormat() manifest.Format {
 	}}
 }
 
-// partFormat reads a requirements file that nothing names. One with a line that pip would not read is some other text, of which a word
-// that stands alone is no package: it asks for nothing, and may still name a registry.
-func partFormat() manifest.Format {
-	return manifest.Format{Name: RequirementsFile, Read: func(w *manifest.Wants, m manifest.Text) error {
+// partFormat reads a file that nothing names as another format does. One with a line that pip would not read is some other text, of which
+// a word that stands alone is no package: it asks for nothing, and may still name a registry.
+func partFormat(f manifest.Format) manifest.Format {
+	return manifest.Format{Name: f.Name, Read: func(w *manifest.Wants, m manifest.Text) error {
 		for _, l := range joined(m) {
 			if isOdd(l.text) {
 				w.LeaveOut(m.File, l.number, l.text, "it is no requirement that this version can read, so that nothing is taken from this file")
-				return constraintsFormat().Read(w, m)
+				return sourceFormat().Read(w, m)
 			}
 		}
-		return readRequirements(w, m, false)
+		return f.Read(w, m)
 	}}
 }
 
@@ -89,8 +92,11 @@ func isOdd(text string) bool {
 	if at := optionsOfALine.FindStringIndex(text); at != nil {
 		text = text[:at[0]]
 	}
+	if startOfOption.MatchString(text) {
+		return false
+	}
 	_, ok := parseRequirement(text)
-	return !ok && !strings.HasPrefix(text, "-") && otherPlace(text) == "" && !isDirectory(text)
+	return !ok && otherPlace(text) == "" && !isDirectory(text)
 }
 
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not

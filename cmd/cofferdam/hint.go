@@ -11,6 +11,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -106,8 +107,8 @@ func keepHint(argv []string, request api.CreateSandbox, installed []api.Package)
 	return ""
 }
 
-// shellHints tell of a project's install that a shell ran: clients stop at the first release that they are refused, and nobody reads
-// the shell's language to try the rest.
+// shellHints tell of a project's install that a shell ran: clients may stop at the first release that they are refused, and only the
+// whole install shows the rest. Of what the shell was told only an install that is plain to read is named.
 func (r *runner) shellHints(s api.RunSummary) []string {
 	shell := len(r.argv) > 2 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(r.argv[0]))
 	if !shell || len(r.flags.mounts) == 0 || !helpedByEntries(s) {
@@ -117,8 +118,19 @@ func (r *runner) shellHints(s api.RunSummary) []string {
 	for _, spec := range r.flags.mounts {
 		words = append(words, "--mount", strings.TrimSuffix(spec, ":rw"))
 	}
-	if r.flags.workdir != "" {
-		words = append(words, "--workdir", r.flags.workdir)
+	var mounts []string
+	for _, m := range r.request.Mounts {
+		mounts = append(mounts, m.Destination)
 	}
-	return []string{"a shell ran the install, which may be refused more once this is let in; policy suggest tries the whole project if the install's own words stand at its end: cofferdam policy suggest " + ui.ShellLine(words) + " -- pip install ..."}
+	workdir, install := r.flags.workdir, "INSTALL"
+	if found := plan.Installs(all.Installers(), r.argv, r.request.Workdir, mounts); len(found) > 0 {
+		install = ui.ShellLine(found[0].Argv)
+		if found[0].Dir != r.request.Workdir {
+			workdir = found[0].Dir
+		}
+	}
+	if workdir != "" {
+		words = append(words, "--workdir", workdir)
+	}
+	return []string{"a shell ran the install, which may be refused more once this is let in; policy suggest tries the whole project if the install's own words stand at its end: cofferdam policy suggest " + ui.ShellLine(words) + " -- " + install}
 }

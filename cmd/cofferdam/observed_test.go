@@ -77,13 +77,15 @@ func TestAShellsInstallIsTriedByItsOwnWords(t *testing.T) {
 		s     api.RunSummary
 		want  string
 	}{
-		"a shell":         {[]string{"/bin/bash", "-c", "pip install -e ."}, project, helped, "cofferdam policy suggest --run r1 --mount '.:/work space' --workdir /w -- pip install ..."},
+		"a shell":         {[]string{"/bin/bash", "-c", "$x"}, project, helped, "cofferdam policy suggest --run r1 --mount '.:/work space' --workdir /w -- INSTALL"},
+		"npm's":           {[]string{"bash", "-c", "cd sub && npm ci && npm test"}, project, helped, "--mount '.:/work space' --workdir /w/sub -- npm ci"},
+		"pip's":           {[]string{"bash", "-c", "pip install -e . && pytest"}, project, helped, " --workdir /w -- pip install -e ."},
 		"no project":      {[]string{"sh", "-c", "pip install x"}, runFlags{}, helped, ""},
 		"the install":     {[]string{"pip", "install", "x"}, project, helped, ""},
 		"nothing refused": {[]string{"sh", "-c", "exit 1"}, project, api.RunSummary{Run: "r1"}, ""},
 		"only a shell":    {[]string{"bash"}, project, helped, ""},
 	} {
-		r := &runner{argv: c.argv, flags: c.flags}
+		r := &runner{argv: c.argv, flags: c.flags, request: api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Destination: "/w"}}}}
 		got := strings.Join(r.shellHints(c.s), "\n")
 		if c.want == "" && got != "" || !strings.HasSuffix(got, c.want) {
 			t.Errorf("%s: %q", name, got)

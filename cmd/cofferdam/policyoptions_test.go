@@ -94,6 +94,7 @@ func TestWhatOnlyLooksLikeAnOption(t *testing.T) {
 	for file, text := range map[string]string{
 		"tox.ini": "x --index https://x.example", "noxfile.py": "s.run('--index-url=https://x.example')", "Makefile": "x --extra-index-u https://x.example", "tox.toml": "a = \"--index\"",
 		"compose.yml": "command: [\"pip\", \"install\", \"-f\", \"x\"]", "Dockerfile": "RUN pip install curl -f https://x.example", "docker-compose.yml": "RUN curl -f http://x && pip install -f https://x.example",
+		".pip-tools.toml": "extra_index_url = [\"https://x.example\"]", "mise.toml": "own_find_links = \"wheels\"", "makefile": "x --index- https://x.example",
 		"justfile": "uv pip install six curl -i https://x.example", ".envrc": "pdm add curl -i https://x.example", "go.env": "s.install(\"curl\", \"-f\", \"https://x.example\")",
 	} {
 		checkProject(t, mixed{map[string]string{"requirements.txt": "six\n", file: text}, nil, "", []string{"it may have a client ask another registry"}})

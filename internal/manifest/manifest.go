@@ -149,6 +149,7 @@ type Wants struct {
 	included map[string]bool
 	missing  map[string]bool // files that others name, and that are not there
 	there    map[string]bool // what HasAny has found
+	has      map[string]bool // what Has found
 	refers   []referred
 	defined  map[string]bool
 
@@ -158,7 +159,7 @@ type Wants struct {
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, defined: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -197,8 +198,13 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 
 // Has tells whether the project has a file.
 func (w *Wants) Has(file string) bool {
-	data, err := w.files.Read(file)
-	return err == nil && data != nil
+	is, looked := w.has[file]
+	if !looked { // as often as a manifest names it
+		data, err := w.files.Read(file)
+		is = err == nil && data != nil
+		w.has[file] = is
+	}
+	return is
 }
 
 // HasAny tells whether the project has one of some files, for each of which it is looked once. One that can't be read is there.

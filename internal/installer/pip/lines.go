@@ -33,13 +33,70 @@ func (client) PartFolders() []string {
 // partFile is the name of a requirements file of a part, as projects have them: requirements-dev.txt, dev.requirements.txt.
 var partFile = regexp.MustCompile(`(?i)^(?:.*[-_.])?requirements(?:[-_.].*)?\.txt$`)
 
-// PartManifest implements installer.PartReader: requirements files by name, and what else is in their directory. Constraints ask
-// for nothing.
+// sourceFile is the name of what a requirements file is compiled from.
+var sourceFile = regexp.MustCompile(`(?i)^(?:.*[-_.])?requirements(?:[-_.].*)?\.in$`)
+
+// PartManifest implements installer.PartReader: requirements files by name, and what else is in their directory. Constraints and what
+// these files are compiled from ask for nothing, and may name the registry of all the others.
 func (client) PartManifest(file string) (manifest.Format, bool) {
 	dir, base := path.Split(file)
 	lower := strings.ToLower(base)
-	is := partFile.MatchString(base) || dir == "requirements/" && strings.HasSuffix(lower, ".txt")
-	return requirementsOf(false), is && !strings.Contains(lower, "constraint")
+	inFolder := dir == "requirements/"
+	switch {
+	case strings.Contains(lower, "constraint") && strings.HasSuffix(lower, ".txt"):
+		return partFormat(constraintsFormat()), true
+	case sourceFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".in"):
+		return sourceFormat(), true
+	}
+	return partFormat(requirementsOf(false)), partFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".txt")
+}
+
+// startOfOption begins a line of options; a line with another hyphen is a ruler or one of a list in prose.
+var startOfOption = regexp.MustCompile(`^--?[A-Za-z]`)
+
+// sourceFormat reads what a requirements file is compiled from: options and addresses alone. What is editable is so in what comes of it, too.
+func sourceFormat() manifest.Format {
+	return manifest.Format{Name: "requirements.in", Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, l := range joined(m) {
+			name, _ := cutOption(l.text)
+			switch r, _ := parseRequirement(l.text); {
+			case r.url != "":
+				note(w, m.File, l.number, l.text)
+			case !startOfOption.MatchString(l.text), name == "-e", wholeName(name) == "--editable":
+			default:
+				if err := readOptions(w, m, l, sourceFormat()); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// partFormat reads a file that nothing names as another format does. One with a line that pip would not read is some other text, of which
+// a word that stands alone is no package: it asks for nothing, and may still name a registry.
+func partFormat(f manifest.Format) manifest.Format {
+	return manifest.Format{Name: f.Name, Read: func(w *manifest.Wants, m manifest.Text) error {
+		for _, l := range joined(m) {
+			if isOdd(l.text) {
+				w.LeaveOut(m.File, l.number, l.text, "it is no requirement that this version can read, so that nothing is taken from this file")
+				return sourceFormat().Read(w, m)
+			}
+		}
+		return f.Read(w, m)
+	}}
+}
+
+// isOdd tells of a line of a requirements file whether it is neither an option, nor a requirement, nor a place.
+func isOdd(text string) bool {
+	if at := optionsOfALine.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	if startOfOption.MatchString(text) {
+		return false
+	}
+	_, ok := parseRequirement(text)
+	return !ok && otherPlace(text) == "" && !isDirectory(text)
 }
 
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not
@@ -270,12 +327,18 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	place, _, _ = strings.Cut(place, "[") // its extras: all are read
 	place = strings.TrimPrefix(strings.Trim(place, blanks), "file:")
 	dir := path.Join(path.Dir(m.File), place)
-	if here := path.Clean(place); !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
+	elsewhere := isAddress(strings.ToLower(place)) || path.IsAbs(place) || strings.HasPrefix(place, "~")
+	if here := path.Clean(place); !elsewhere && here != dir && !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it
+		if !isOutside(dir) && isProject(w, dir) { // some from the file: either may be the one, and has its name
+			if err := readFolder(w, m, l, dir); err != nil {
+				return err
+			}
+		}
 		dir = here
 	}
 	why := ""
 	switch {
-	case isAddress(strings.ToLower(place)), path.IsAbs(place), strings.HasPrefix(place, "~"):
+	case elsewhere:
 		why = "it is not a directory of the project"
 	case isOutside(dir):
 		why = "it lies outside of the project"
@@ -290,6 +353,11 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 	if fragment != "" {
 		keepNames(w, value)
 	}
+	return readFolder(w, m, l, dir)
+}
+
+// readFolder reads what the project in a directory requires, and keeps its name.
+func readFolder(w *manifest.Wants, m manifest.Text, l line, dir string) error {
 	found, err := readProject(w, dir)
 	if err != nil {
 		return err

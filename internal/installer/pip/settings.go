@@ -54,7 +54,7 @@ var curl = regexp.MustCompile(`((?:^\s*|[&|;@]\s*|\[\s*["']|\$\(|\btest:\s*["']?
 // commands are found in files with commands, beside signs: pip, PDM, Poetry and others set a registry by commands, or by a file that is
 // written there, and pip's short options may have any value. In files of the tools' own, such keys are compared.
 var commands = regexp.MustCompile(signs.String() + "|" + strings.Join([]string{
-	`(?-i:\b(?:index[-_]urls?|find[-_]links)(?:[^\w-]|$))`, `\bpypi\.[\w.-]*url\b`, `\bpoetry\s+source\s+add\b`, `\bcodeartifact\s+login\b`,
+	`(?-i:(?:index[-_]urls?|find[-_]links)(?:[^\w-]|$))`, `\bpypi\.[\w.-]*url\b`, `\bpoetry\s+source\s+add\b`, `\bcodeartifact\s+login\b`,
 	`["'](?-i:-[if])["']\s*,`,
 	`\buv\s+(?:(?:sync|lock|add|export|tree|pip)\b[^&|;]*?)?--config-file\b`,
 }, "|"))
@@ -65,7 +65,7 @@ var pipCommand = regexp.MustCompile(`(?i)\bpip(?:[0-9.]*\s+(?:install|download|w
 // signs are the variables of pip, uv, PDM and Pipenv, and the options of their commands.
 var signs = regexp.MustCompile(strings.Join([]string{
 	`(?i)\b(?:PIP|UV|PDM|PIPENV)_(?:[A-Z0-9]+_)*(?:INDEX|INDEXES|LINKS|PYPI|CONFIG_FILE)(?:_[A-Z0-9]+)*\b`, `\bPOETRY_(?:[A-Z0-9]+_)*MIRROR(?:_[A-Z0-9]+)*\b`,
-	`--(?:(?:extra-|default-)?index(?:-u|-ur|-url)?|find-links|pypi-(?:url|mirror)|no-index)(?:[^\w-]|$)`, `\bindexserver\b`,
+	`--(?:(?:extra-|default-)?index(?:-(?:u(?:rl?)?)?)?|find-links|pypi-(?:url|mirror)|no-index)(?:[^\w-]|$)`, `\bindexserver\b`,
 	`(?:^|[\s"'\[,(])-[if][\s"',=]*https?:`,
 }, "|"))
 

@@ -35,7 +35,8 @@ func newPolicySuggest() *cobra.Command {
 refused: an entry for each package that a command named, with what it requires
 (with_dependencies) and its version as the cap, or the lines that "cofferdam why" prints.
 The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and mended
-until the same install goes through; one under which it still fails is not suggested.
+until the plan is refused nothing; one under which the same install still fails is not
+suggested. Where the plan does not show that it goes through, that is said with the diff.
 It tries the COMMAND, in the mounts that you name, as the end of "cofferdam run"
 prints it; without one, the packages are installed by name. --no-resolve tries nothing.
 Read the diff before you agree: an agent chose these names. --write changes the file, if
@@ -104,16 +105,16 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var s api.Suggestion
-	var still []string
+	var last trial
 	if f.noResolve {
 		s, err = askSuggestion(cmd.Context(), c, f.run)
 	} else {
-		s, still, err = suggestion(cmd.Context(), c, f.run, of)
+		s, last, err = suggestion(cmd.Context(), c, f.run, of)
 	}
 	if err != nil {
 		return err
 	}
-	return f.offer(s, still, args)
+	return f.offer(s, last, args)
 }
 
 // lastRun is the run that cofferdam why tells of where nobody names one; it is said which that is.
@@ -147,25 +148,27 @@ func (f *suggestFlags) again(args []string, digest string) string {
 	return ui.ShellLine(words)
 }
 
-// offer shows a suggestion, and writes it once somebody has agreed to just that. One under which the same
-// install fails is not offered: still says what it is refused.
-func (f *suggestFlags) offer(s api.Suggestion, still, args []string) error {
+// offer shows a suggestion, and writes it once somebody has agreed to just that. One under which its last trial was
+// refused something is not offered; of one whose trial left something unknown that is said.
+func (f *suggestFlags) offer(s api.Suggestion, last trial, args []string) error {
 	for _, line := range s.Stays {
 		fmt.Fprintf(os.Stderr, "cofferdam: stays refused: %s\n", ui.Printable(line))
 	}
-	if len(still) > 0 {
-		for _, line := range still {
+	if len(last.still) > 0 {
+		for _, line := range last.still {
 			fmt.Fprintf(os.Stderr, "cofferdam: not let in by any entry: %s\n", ui.Printable(line))
 		}
 		return &exitError{code: exitFailure, err: errors.New("nothing is suggested, since the same install would fail again; --no-resolve prints what entries would let in of it, untried")}
 	}
 	if bytes.Equal(s.Document, s.Suggested) {
+		sayOpen(os.Stderr, last.open)
 		_, err := fmt.Fprintln(os.Stderr, "cofferdam: the run was refused nothing that a change of its policy would allow")
 		return err
 	}
 	if _, err := fmt.Print(ui.PrintableText(s.Diff)); err != nil {
 		return err
 	}
+	sayOpen(os.Stderr, last.open)
 	for _, root := range s.Roots {
 		if root.Version == "" {
 			fmt.Fprintf(os.Stderr, "cofferdam: no version of %s is known, so its entry has no cap\n", ui.Printable(root.Name))

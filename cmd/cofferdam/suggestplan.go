@@ -30,34 +30,34 @@ type projectInstall struct {
 }
 
 // suggestion asks for a run's suggestion and has it tried: what the run asked for is planned under it, and
-// the versions and all that is still missing come from that, until nothing is. still are sentences about
-// what the last trial was refused: then the same install fails under the suggestion, too.
-func suggestion(ctx context.Context, c *client.Client, run string, of projectInstall) (s api.Suggestion, still []string, err error) {
+// the versions and all that is still missing come from that, until nothing is. last is what the last trial
+// showed of it.
+func suggestion(ctx context.Context, c *client.Client, run string, of projectInstall) (s api.Suggestion, last trial, err error) {
 	if s, err = askSuggestion(ctx, c, run); err != nil {
-		return s, nil, err
+		return s, last, err
 	}
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	var plans []string
 	for range maxTrials {
 		if len(of.argv) == 0 && len(s.Roots) == 0 && len(plans) == 0 && bytes.Equal(s.Document, s.Suggested) {
-			return s, nil, nil
+			return s, last, nil
 		}
-		t := tryUnder(ctx, c, run, s, of)
+		last = tryUnder(ctx, c, run, s, of)
 		if ctx.Err() != nil {
-			return s, nil, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the suggestion was given up")}
+			return s, last, &exitError{code: exitSignalBase + int(syscall.SIGINT), err: errors.New("the suggestion was given up")}
 		}
-		plans = append(plans, t.runs...)
+		plans = append(plans, last.runs...)
 		next, err := askSuggestion(ctx, c, run, plans...)
 		if err != nil {
-			return s, nil, err
+			return s, last, err
 		}
-		if len(t.still) == 0 || bytes.Equal(next.Suggested, s.Suggested) {
-			return next, t.still, nil
+		if len(last.still) == 0 || bytes.Equal(next.Suggested, s.Suggested) {
+			return next, last, nil
 		}
-		s, still = next, t.still
+		s = next
 	}
-	return s, still, nil
+	return s, last, nil
 }
 
 func askSuggestion(ctx context.Context, c *client.Client, run string, plans ...string) (api.Suggestion, error) {
@@ -69,7 +69,9 @@ func askSuggestion(ctx context.Context, c *client.Client, run string, plans ...s
 // trial is what became of the installs that a suggestion was tried with.
 type trial struct {
 	runs  []string // of the plans, made or not
-	still []string // what they were refused, a sentence each
+	still []string // what they were refused, a sentence each: then the same install fails under the suggestion, too
+	// open are sentences about what they leave unknown: the install may fail, or not.
+	open []string
 }
 
 // tryUnder plans a run's installs under a suggestion.
@@ -77,6 +79,9 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 	installs := installsOf(s.Roots)
 	if len(of.argv) > 0 {
 		installs = [][]string{of.argv}
+	}
+	if len(installs) == 0 {
+		t.open = []string{"it was not tried, since no install of it is known: name the command that the run had"}
 	}
 	for _, argv := range installs {
 		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", ui.Printable(ui.ShellWords(argv)))
@@ -86,13 +91,12 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 		}
 		if err == nil {
 			refused, unweighed := refusedIn(made)
-			t.still = append(t.still, refused...)
-			sayUnweighed(os.Stderr, unweighed)
+			t.still, t.open = append(t.still, refused...), append(t.open, unweighed...)
 			continue
 		}
 		refused := causesOf(ctx, c, planned)
 		if t.still = append(t.still, refused...); len(refused) == 0 {
-			fmt.Fprintf(os.Stderr, "cofferdam: it could not be resolved, so that more may be refused next time: %s\n", ui.Printable(err.Error()))
+			t.open = append(t.open, ui.ShellWords(argv)+" could not be resolved: "+err.Error())
 		}
 	}
 	return t
@@ -113,14 +117,18 @@ func refusedIn(made api.Plan) (refused, unweighed []string) {
 	return refused, unweighed
 }
 
-// sayUnweighed tells of the releases of a plan that it says nothing of, a few of them.
-func sayUnweighed(w io.Writer, lines []string) {
+// sayOpen tells, beside a suggestion, what its trial left unknown, a few of it.
+func sayOpen(w io.Writer, lines []string) {
 	const most = 3
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "cofferdam: the same install may still fail under this: its trial does not show that it goes through")
 	for _, line := range lines[:min(len(lines), most)] {
-		fmt.Fprintf(w, "cofferdam: not weighed, so that it may be refused next time: %s\n", ui.Printable(line))
+		fmt.Fprintf(w, "cofferdam: not known: %s\n", ui.Printable(line))
 	}
 	if len(lines) > most {
-		fmt.Fprintf(w, "cofferdam: and %d more that were not weighed\n", len(lines)-most)
+		fmt.Fprintf(w, "cofferdam: and %d more that are not known\n", len(lines)-most)
 	}
 }
 

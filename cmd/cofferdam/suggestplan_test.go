@@ -42,8 +42,20 @@ func TestWhatWasNotWeighedIsTold(t *testing.T) {
 		t.Error(diff)
 	}
 	var out strings.Builder
-	sayUnweighed(&out, unweighed)
-	if text := out.String(); len(unweighed) != 4 || strings.Count(text, "next time: node ") != 3 || !strings.Contains(text, "1 more") {
+	sayOpen(&out, unweighed)
+	if text := out.String(); len(unweighed) != 4 || strings.Count(text, "not known: node ") != 3 || !strings.Contains(text, "1 more") || !strings.Contains(text, "may still fail") {
 		t.Errorf("%d: %s", len(unweighed), text)
+	}
+	out.Reset()
+	if sayOpen(&out, nil); out.Len() > 0 {
+		t.Errorf("of a trial that leaves nothing open: %s", out.String())
+	}
+}
+
+// A trial that installs nothing shows nothing, and that is told with the suggestion.
+func TestASuggestionWithoutATrialIsToldAsOne(t *testing.T) {
+	t.Parallel()
+	if tried := tryUnder(t.Context(), nil, "r1", api.Suggestion{}, projectInstall{}); len(tried.open) != 1 || tried.runs != nil || tried.still != nil {
+		t.Errorf("%+v", tried)
 	}
 }

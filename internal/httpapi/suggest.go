@@ -127,8 +127,10 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 		wanted = append(wanted, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
 	}
 	wanted = slices.Concat(wanted, roots.Asking, roots.Lines)
-	if !whole {
-		wanted = append(wanted, roots.Required...)
+	for _, w := range roots.Required {
+		if !whole || isUnweighed(releases, w.Package) {
+			wanted = append(wanted, w)
+		}
 	}
 	for _, t := range trials {
 		if lines := linesOf(t.releases); len(lines) > 0 {
@@ -144,11 +146,18 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 	return wanted, left
 }
 
+// isUnweighed tells whether plans say nothing of a release of a package: then what the run was refused of it counts.
+func isUnweighed(releases []api.PlanRelease, ref pkgref.Ref) bool {
+	return slices.ContainsFunc(releases, func(r api.PlanRelease) bool {
+		return r.Effect == plan.EffectError && refOf(r).Project() == ref.Project()
+	})
+}
+
 // asked are the releases of a plan that nothing in it requires, and that are refused for want of
-// an entry.
+// an entry that their decision suggests.
 func asked(releases []api.PlanRelease) (refused []api.PlanRelease) {
 	for _, r := range releases {
-		if r.Depth == 0 && r.Effect == plan.EffectDeny && r.Rule == "packages.default" {
+		if r.Depth == 0 && r.Effect == plan.EffectDeny && r.Rule == "packages.default" && r.Suggest != "" {
 			refused = append(refused, r)
 		}
 	}
@@ -177,8 +186,8 @@ func refusedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []pol
 		ref := refOf(r)
 		isRoot := slices.ContainsFunc(roots.Roots, func(root admission.Root) bool { return root.Package == ref })
 		switch {
-		case r.Effect == plan.EffectAllow && r.Would == "" || r.Effect == plan.EffectHold || isRoot && byAllowlist(r.Rule):
-		case byAllowlist(r.Rule):
+		case r.Effect == plan.EffectAllow && r.Would == "" || r.Effect == plan.EffectHold || isRoot && isLifted(r):
+		case isLifted(r):
 			wanted = append(wanted, policy.Wanted{Package: ref})
 		default:
 			left = append(left, ref.String()+": "+r.Reason)
@@ -186,6 +195,10 @@ func refusedOf(roots *admission.Roots, releases []api.PlanRelease) (wanted []pol
 	}
 	return wanted, left
 }
+
+// isLifted tells whether a release is refused for want of an entry, and its decision suggests one: for a name that is near
+// to a popular one none does, and nobody is led to add it.
+func isLifted(r api.PlanRelease) bool { return byAllowlist(r.Rule) && r.Suggest != "" }
 
 // byAllowlist tells whether a refusal is one that an entry of the allowlist lifts.
 func byAllowlist(rule string) bool {

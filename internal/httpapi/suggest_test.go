@@ -30,7 +30,7 @@ func TestWhatAPlanWants(t *testing.T) {
 		t.Errorf("without a plan: %s %v", diff, left)
 	}
 	release := func(name, version, effect, rule string, depth int) api.PlanRelease {
-		return api.PlanRelease{Ecosystem: "node", Name: name, Version: version, Effect: effect, Rule: rule, Depth: depth, Reason: "why " + name}
+		return api.PlanRelease{Ecosystem: "node", Name: name, Version: version, Effect: effect, Rule: rule, Depth: depth, Reason: "why " + name, Suggest: "an entry"}
 	}
 	roots := of()
 	wanted, left = wantedOf(roots, []trial{{releases: []api.PlanRelease{
@@ -71,5 +71,35 @@ func TestWhatAPlanWantsByLines(t *testing.T) {
 	release.Suggest, release.Effect = lines, "hold"
 	if wanted, left = wantedOf(&admission.Roots{}, []trial{{releases: []api.PlanRelease{release}}}); wanted != nil || left != nil {
 		t.Errorf("what waits for a person: %v, left %v", wanted, left)
+	}
+}
+
+// Nobody is led to an entry for a name that is near to a popular one, and a plan leads nobody either, whoever in it
+// requires that: its decision suggests none.
+func TestAPlanLeadsToNoLookalike(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []string{"packages.default", "packages.prereleases", "packages.similar_names", "packages.install_scripts", "packages.toolchains"} {
+		for depth := range 2 {
+			near := api.PlanRelease{Ecosystem: "node", Name: "react-domm", Version: "1.0.0", Depth: depth, Effect: "deny", Rule: rule, Reason: "it looks like react-dom"}
+			roots := admission.Roots{}
+			wanted, left := wantedOf(&roots, []trial{{releases: []api.PlanRelease{near}}})
+			if wanted != nil || roots.Roots != nil || len(left) != 1 {
+				t.Errorf("by %s, %d deep: wanted %v, roots %v, left %v", rule, depth, wanted, roots.Roots, left)
+			}
+		}
+	}
+}
+
+// A plan that says nothing of some of its releases says nothing of what the run was refused of them: that stays wanted, as
+// it was in the trial.
+func TestWhatIsNotWeighedStaysWanted(t *testing.T) {
+	t.Parallel()
+	ms := policy.Wanted{Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: "ms", Version: "2.0.0"}}
+	for effect, want := range map[string][]policy.Wanted{"allow": nil, "error": {ms}} {
+		releases := []api.PlanRelease{{Ecosystem: "node", Name: "ms", Version: "2.0.0", Effect: effect}}
+		wanted, _ := wantedOf(&admission.Roots{Required: []policy.Wanted{ms}}, []trial{{releases: releases}})
+		if diff := cmp.Diff(want, wanted); diff != "" {
+			t.Errorf("%s: %s", effect, diff)
+		}
 	}
 }

@@ -27,8 +27,8 @@ func entryRule(list string, ecosystem pkgref.Ecosystem, name string) string {
 	return list + "." + string(ecosystem) + "." + name
 }
 
-// through reports whether id is an entry's with with_dependencies, and whether
-// such an entry admits pre-releases.
+// through reports whether id is an entry's with with_dependencies, and whether every
+// such entry admits pre-releases: which of them let in what requires another is not known.
 func (p *Policy) through(ecosystem pkgref.Ecosystem, id string) (admits, prereleases bool) {
 	prefix := entryRule("allowed_packages", ecosystem, "")
 	if len(id) <= len(prefix) || id[:len(prefix)] != prefix {
@@ -36,8 +36,8 @@ func (p *Policy) through(ecosystem pkgref.Ecosystem, id string) (admits, prerele
 	}
 	for _, e := range p.packages.allowed[packageKey{ecosystem, id[len(prefix):]}] {
 		if e.withDependencies {
+			prereleases = e.prereleases && (prereleases || !admits)
 			admits = true
-			prereleases = prereleases || e.prereleases
 		}
 	}
 	return admits, prereleases

@@ -311,3 +311,37 @@ func TestAFurtherVersionComesAsTheOthers(t *testing.T) {
 		}
 	}
 }
+
+// A further entry that lets in a pre-release with what it requires lets the pre-releases of others come with no other
+// version of that package: by which of its entries something came is not known of what that requires.
+func TestAFurtherPreReleaseBringsNoOthersPreReleases(t *testing.T) {
+	t.Parallel()
+	const before = "name: x\nallowed_packages:\n  node:\n    - { name: preview, version: \"~1.0.0\", with_dependencies: true }\n"
+	preview := pkgref.Ref{Ecosystem: pkgref.Node, Name: "preview", Version: "7.0.0-dev.1"}
+	after, _, err := policy.Suggest([]byte(before), []pkgref.Ref{preview})
+	if err != nil || !strings.Contains(string(after), "prereleases: true\n      with_dependencies: true") {
+		t.Fatalf("%v: %s", err, after)
+	}
+	const only = "name: x\nallowed_packages:\n  node:\n    - { name: preview, prereleases: true, with_dependencies: true }\n"
+	for _, tt := range []struct {
+		document, version, specifier string
+		want                         policy.Effect
+	}{
+		{before, "2.0.0-rc.1", ">=1", policy.Deny},
+		{string(after), "2.0.0-rc.1", ">=1", policy.Deny},
+		{string(after), "2.0.0-rc.1", "2.0.0-rc.1", policy.Allow}, // which the requirement names
+		{string(after), "2.0.0", ">=1", policy.Allow},
+		{only, "2.0.0-rc.1", ">=1", policy.Allow},
+	} {
+		p, err := policy.Parse("policy", []byte(tt.document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := pkgref.Ref{Ecosystem: pkgref.Node, Name: "part"}
+		parent := pkgref.Ref{Ecosystem: pkgref.Node, Name: "preview", Version: "1.0.0"}
+		edge := policy.Edge{Parent: parent, Through: "allowed_packages.node.preview", Name: "part", Specifier: tt.specifier}
+		if d := p.Judge(time.Time{}, policy.Subject{Package: part, Edges: []policy.Edge{edge}}).Release(tt.version); d.Effect != tt.want {
+			t.Errorf("part %s, required as %s, is %s, not %s, under\n%s", tt.version, tt.specifier, d.Effect, tt.want, tt.document)
+		}
+	}
+}

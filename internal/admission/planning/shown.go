@@ -27,7 +27,7 @@ type Shown struct {
 	pages map[pkgref.Ref]shownPage
 	files int // in pages
 	read  map[pkgref.Ref]map[string]readFile
-	full  bool // a page was shown of which nothing is known for want of room
+	full  bool // a page or a file was shown of which nothing is known for want of room
 }
 
 // shownPage is a project's page as it was judged last.
@@ -77,7 +77,7 @@ func (s *Shown) lacking() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.full {
-		return "the resolver names it, and this run was shown more pages than a plan remembers, so that nothing is known of it"
+		return "the resolver names it, and this run was shown more than a plan remembers, so that nothing is known of it"
 	}
 	return "the resolver names it, and the gateway never showed it in this run"
 }
@@ -109,6 +109,7 @@ func (s *Shown) File(ask door.FileAsk, r Reading) {
 	of := s.read[ask.Package]
 	if of == nil {
 		if len(s.read) >= maxFiles {
+			s.full = true
 			return
 		}
 		of = map[string]readFile{}

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestABoundOfAPlanIsToldAsOne(t *testing.T) {
 	t.Parallel()
 	of := pkgref.Ref{Ecosystem: pkgref.Node, Name: "express", Version: "4.0.0"}
 	ask := door.IndexAsk{Package: of.Project(), Files: []door.File{{Name: "express-4.0.0.tgz", Version: "4.0.0"}}}
-	for room, want := range map[bool]string{true: "never showed it", false: "more pages than a plan remembers"} {
+	for room, want := range map[bool]string{true: "never showed it", false: "more than a plan remembers"} {
 		was := NewShown()
 		was.Page(ask, func(int64) bool { return room })
 		other := of
@@ -35,5 +36,25 @@ func TestABoundOfAPlanIsToldAsOne(t *testing.T) {
 		if err != nil || len(made.Releases) != 1 || !strings.Contains(made.Releases[0].Problem, want) {
 			t.Errorf("with room %t: %+v %v", room, made.Releases, err)
 		}
+	}
+}
+
+// So is a file past it.
+func TestABoundOfAPlansFilesIsToldAsOne(t *testing.T) {
+	t.Parallel()
+	was := NewShown()
+	express := pkgref.Ref{Ecosystem: pkgref.Node, Name: "express"}
+	for i := range maxFiles - 1 {
+		express.Version = "1.0." + strconv.Itoa(i)
+		was.read[express] = nil
+	}
+	express.Version = "2.0.0"
+	if was.File(door.FileAsk{Package: express}, Reading{}); strings.Contains(was.lacking(), "more than") {
+		t.Error("the last that there is room for is told as past the bound")
+	}
+	express.Version = "2.0.1"
+	was.File(door.FileAsk{Package: express}, Reading{})
+	if said := was.lacking(); !strings.Contains(said, "more than a plan remembers") {
+		t.Error(said)
 	}
 }

@@ -136,6 +136,9 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 		return nil
 	}
 	ref, is, err := b.ref(line, name, version)
+	if err == nil && !is && installed != name { // a registry may have something else under the name that the project asks for
+		err = b.unpinnable(line, installed, "", "stands for a package that can't be read")
+	}
 	if err != nil || !is {
 		return err
 	}

@@ -14,7 +14,7 @@ func LockFormat(name string) manifest.Format {
 		all, err := lockfile.Origins(name, m.Data)
 		if err != nil {
 			w.Withhold(m.File, 0, "", "it can't be read, so that any name may come from another registry: "+err.Error())
-			return nil
+			return nil //nolint:nilerr // it was withheld for that
 		}
 		others, first := map[string]map[string]bool{}, map[string]int{} // the names of registries, and their lines
 		var order []string

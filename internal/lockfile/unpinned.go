@@ -39,7 +39,7 @@ func (b *builder) unpinnable(line int, name, version, reason string) error {
 		return b.wrong(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
 	case err != nil: // nobody can ask a registry for it
 		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has, and "+reason)
-		return nil
+		return nil //nolint:nilerr // it was skipped for that
 	}
 	if b.resolved {
 		return b.wrong(line, "%s %s", canonical, reason)

@@ -14,9 +14,9 @@ func LockFormat(name string) manifest.Format {
 		all, err := lockfile.Origins(name, m.Data)
 		if err != nil {
 			w.Withhold(m.File, 0, "", "it can't be read, so that any name may come from another registry: "+err.Error())
-			return nil
+			return nil //nolint:nilerr // it was withheld for that
 		}
-		others, first := map[string]int{}, map[string]int{} // registries
+		others, first := map[string]map[string]bool{}, map[string]int{} // the names of registries, and their lines
 		var order []string
 		for _, o := range all {
 			why := fmt.Sprintf("%s:%d has it from elsewhere than the registry that is asked here", m.File, o.Line)
@@ -28,13 +28,20 @@ func LockFormat(name string) manifest.Format {
 				continue
 			}
 			w.KeepBy(o.Name, why)
-			if others[o.Registry]++; others[o.Registry] == 1 {
-				order, first[o.Registry] = append(order, o.Registry), o.Line
+			if others[o.Registry] == nil {
+				order, first[o.Registry], others[o.Registry] = append(order, o.Registry), o.Line, map[string]bool{}
 			}
+			others[o.Registry][o.Name] = true
 		}
-		for _, registry := range order {
-			w.Elsewhere(m.File, first[registry], lockfile.WithoutAccount(registry), fmt.Sprintf("%d of its names come from here (%s): these names are not allowed, unless something that is allowed requires one; namespaces in the policy keep them from the registry that is asked here", others[registry], w.NotAsked(registry)))
+		for _, registry := range order[:min(len(order), mostRegistries)] {
+			w.Elsewhere(m.File, first[registry], lockfile.WithoutAccount(registry), fmt.Sprintf("%d of its names come from here (%s): these names are not allowed, unless something that is allowed requires one; namespaces in the policy keep them from the registry that is asked here", len(others[registry]), w.NotAsked(registry)))
+		}
+		if more := len(order) - mostRegistries; more > 0 {
+			w.Elsewhere(m.File, first[order[mostRegistries]], fmt.Sprintf("%d more addresses", more), "names come from there too, and are not allowed either")
 		}
 		return nil
 	}}
 }
+
+// mostRegistries is how many addresses of a lockfile are told: some registries have a layout of their own, so that each tarball's counts.
+const mostRegistries = 20

@@ -135,7 +135,7 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 		b.skip(line, name, "is optional and for another system")
 		return nil
 	}
-	ref, is, err := b.ref(line, name, version)
+	ref, is, err := b.npmRef(line, installed, name, version)
 	if err != nil || !is {
 		return err
 	}
@@ -144,6 +144,15 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 	}
 	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
 	return b.pinIntegrity(entry.line, ref, entry)
+}
+
+// npmRef is ref, and refuses the name too that the project asks by for what is none: a registry may have something else under it.
+func (b *builder) npmRef(line int, installed, name, version string) (ref pkgref.Ref, is bool, err error) {
+	ref, is, err = b.ref(line, name, version)
+	if err == nil && !is && installed != name {
+		err = b.unpinnable(line, installed, "", "stands for a package that can't be read")
+	}
+	return ref, is, err
 }
 
 // npmElsewhere refuses a name, and the other one by which the project may ask for it: a registry may have something else under either.

@@ -3,7 +3,10 @@ package lockfile
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 )
 
 // Origin is where a lockfile has a package from, if it says so.
@@ -39,6 +42,9 @@ func Origins(name string, data []byte) ([]Origin, error) {
 	if err == nil {
 		err = read(o, root)
 	}
+	if err == nil && len(o.all) > maxPins {
+		err = o.b.wrong(o.all[maxPins].Line, "the file has more than %d entries", maxPins)
+	}
 	return o.all, err
 }
 
@@ -48,7 +54,7 @@ type origins struct {
 }
 
 func (o *origins) add(name string, line int, registry string) {
-	if name != "" && len(o.all) < maxPins {
+	if name != "" && len(o.all) <= maxPins { // Origins says that there are too many
 		o.all = append(o.all, Origin{name, line, registry})
 	}
 }
@@ -75,16 +81,16 @@ func itemsOf(v *value, key string) []*value {
 	return nil
 }
 
-// npm reads versions 2 and 3, and the tree of version 1.
+// npm reads versions 2 and 3, and the tree of version 1, which version 2 has too.
 func (o *origins) npm(root *value) error {
-	if packages, err := o.b.child(root, "packages", mapping); err != nil || packages != nil {
-		if err != nil {
-			return err
-		}
+	packages, err := o.b.child(root, "packages", mapping)
+	if err != nil {
+		return err
+	}
+	if packages != nil {
 		for i, place := range packages.keys {
-			o.npmEntry(installedAs(place), packages.values[i], "resolved")
+			o.npmEntry(installedAs(place), packages.values[i])
 		}
-		return nil
 	}
 	return o.npmTree(root)
 }
@@ -96,10 +102,10 @@ func (o *origins) npmTree(of *value) error {
 	}
 	for i, name := range tree.keys {
 		entry := tree.values[i]
-		if entry.kind != mapping {
-			continue
+		if err := o.b.object(entry, "a package"); err != nil {
+			return err
 		}
-		o.npmEntry(name, entry, "resolved")
+		o.npmEntry(name, entry)
 		if err := o.npmTree(entry); err != nil {
 			return err
 		}
@@ -107,19 +113,36 @@ func (o *origins) npmTree(of *value) error {
 	return nil
 }
 
-// npmEntry notes an entry under the name that it is installed by, and the one that its registry has.
-func (o *origins) npmEntry(name string, entry *value, key string) {
-	from := textOf(entry, key)
-	if from == "" {
+// npmEntry notes an entry under the name that it is installed by, and the one that its registry has. Version 1 has what comes from no
+// registry as its version, and so the other name of an alias.
+func (o *origins) npmEntry(name string, entry *value) {
+	from, version, own := textOf(entry, "resolved"), textOf(entry, "version"), textOf(entry, "name")
+	if alias, is := strings.CutPrefix(version, "npm:"); is {
+		own, version, _ = cutLast(alias, "@")
+	}
+	elsewhere := strings.ContainsAny(version, ":/")
+	if from == "" && !elsewhere {
 		return
 	}
 	names := []string{name}
-	if own := textOf(entry, "name"); own != "" && own != name {
+	if own != "" && own != name {
 		names = append(names, own)
 	}
-	for _, one := range names {
-		o.add(one, entry.line, registryOf(from, names))
+	registry := ""
+	if !elsewhere {
+		registry = registryOf(from, names)
 	}
+	for _, one := range names {
+		o.add(one, entry.line, registry)
+	}
+}
+
+// cutLast is strings.Cut at the last separator that is not at the begin.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if at := strings.LastIndex(s, separator); at > 0 {
+		return s[:at], s[at+len(separator):], true
+	}
+	return s, "", false
 }
 
 // registryOf is the registry of a tarball's address, which has REGISTRY/NAME/-/FILE in the usual form; "" for what no registry has.
@@ -138,118 +161,216 @@ func registryOf(from string, names []string) string {
 }
 
 func (o *origins) pnpm(root *value) error {
+	o.pnpmLinks(root)
 	packages, err := o.b.child(root, "packages", mapping)
 	if err != nil || packages == nil {
 		return err
 	}
 	for i, key := range packages.keys {
 		entry := packages.values[i]
-		if entry.kind != mapping {
-			continue
+		if err := o.b.object(entry, "a package"); err != nil {
+			return err
 		}
-		resolution := entry.get("resolution")
-		name, _, err := o.b.pnpmKey(entry.line, key, entry)
-		if err != nil || resolution == nil || resolution.kind != mapping {
-			continue // of an older version, which says nothing of registries either
+		resolution, err := o.b.child(entry, "resolution", mapping)
+		if err != nil {
+			return err
+		}
+		name, host, err := o.pnpmName(key, entry)
+		if err != nil {
+			return err
+		}
+		if resolution == nil {
+			resolution = &value{kind: mapping}
 		}
 		tarball := textOf(resolution, "tarball")
 		switch {
-		case tarball != "":
-			o.add(name, entry.line, registryOf(tarball, []string{name}))
 		case resolution.get("directory") != nil, resolution.get("repo") != nil:
 			o.add(name, entry.line, "")
+		case host != "": // without its path, so that it is never the one that is asked here
+			o.add(name, entry.line, host)
+		case tarball != "":
+			o.add(name, entry.line, registryOf(tarball, []string{name}))
 		}
 	}
 	return nil
 }
 
-func (o *origins) uv(root *value) error {
-	for _, p := range itemsOf(root, "package") {
-		source := p.get("source")
-		if source == nil || source.kind != mapping {
-			continue
+// pnpmLinks notes the names by which projects have a directory.
+func (o *origins) pnpmLinks(root *value) {
+	for _, project := range append([]*value{root}, itemsOf(root, "importers")...) {
+		for _, key := range []string{"dependencies", "devDependencies", "optionalDependencies"} {
+			all := project.get(key)
+			if all == nil {
+				continue
+			}
+			for i, name := range all.keys {
+				version := all.values[i].text // of version 5
+				if version == "" {
+					version = textOf(all.values[i], "version")
+				}
+				if strings.HasPrefix(version, "link:") || strings.HasPrefix(version, "file:") {
+					o.add(name, all.values[i].line, "")
+				}
+			}
 		}
-		o.add(textOf(p, "name"), p.line, textOf(source, "registry"))
+	}
+}
+
+// pnpmName is the name in a key, and the host of the registry that stands before it in versions before 9: /NAME/VERSION and
+// HOST/NAME/VERSION in version 5, /NAME@VERSION and HOST/NAME@VERSION in version 6.
+func (o *origins) pnpmName(key string, entry *value) (name, host string, err error) {
+	if textOf(entry, "name") != "" || strings.HasPrefix(key, "file:") {
+		return textOf(entry, "name"), "", nil
+	}
+	bare, _, _ := strings.Cut(key, "(")
+	first, rest, slash := strings.Cut(bare, "/")
+	if slash && first != "" && !strings.Contains(first, "@") {
+		host, bare = first, "/"+rest
+	}
+	parts := strings.Split(strings.TrimPrefix(bare, "/"), "/")
+	scope := ""
+	if strings.HasPrefix(parts[0], "@") && len(parts) > 1 {
+		scope, parts = parts[0]+"/", parts[1:]
+	}
+	name, _, versioned := strings.Cut(parts[0], "@")
+	if name == "" || !versioned && len(parts) == 1 {
+		return "", "", o.b.wrong(entry.line, "%q has no name of a package", excerpt.Of(key, maxQuoted))
+	}
+	return scope + name, host, nil
+}
+
+// packages calls a function for each package in a list, with its name.
+func (o *origins) packages(root *value, key string, note func(p *value, name string) error) error {
+	all, err := o.b.child(root, key, list)
+	if err != nil || all == nil {
+		return err
+	}
+	for _, p := range all.values {
+		if err := o.b.object(p, "a package"); err != nil {
+			return err
+		}
+		name, _, err := o.b.string(p, "name")
+		if err == nil && name == "" {
+			err = o.b.wrong(p.line, "a package has no name")
+		}
+		if err == nil {
+			err = note(p, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addIf notes that a package comes from no registry if it has one of some keys.
+func (o *origins) addIf(p *value, name string, keys ...string) {
+	if slices.ContainsFunc(keys, func(key string) bool { return p.get(key) != nil }) {
+		o.add(name, p.line, "")
+	}
+}
+
+// uv reads also what early releases wrote: [[distribution]], and source as "registry+ADDRESS".
+func (o *origins) uv(root *value) error {
+	for _, key := range []string{"package", "distribution"} {
+		err := o.packages(root, key, func(p *value, name string) error {
+			if source := p.get("source"); source != nil && source.kind == text {
+				registry, _ := strings.CutPrefix(source.text, "registry+")
+				if registry == source.text {
+					registry = ""
+				}
+				o.add(name, p.line, registry)
+				return nil
+			}
+			source, err := o.b.child(p, "source", mapping)
+			if err == nil && source != nil {
+				o.add(name, p.line, textOf(source, "registry"))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 func (o *origins) poetry(root *value) error {
-	for _, p := range itemsOf(root, "package") {
-		source := p.get("source")
-		if source == nil || source.kind != mapping {
-			continue // Poetry's own default
+	return o.packages(root, "package", func(p *value, name string) error {
+		source, err := o.b.child(p, "source", mapping)
+		if err != nil || source == nil {
+			return err // without one it is Poetry's own default
 		}
 		registry := ""
 		if textOf(source, "type") == "legacy" {
 			registry = textOf(source, "url")
 		}
-		o.add(textOf(p, "name"), p.line, registry)
-	}
-	return nil
+		o.add(name, p.line, registry)
+		return nil
+	})
 }
 
 func (o *origins) pdm(root *value) error {
-	for _, p := range itemsOf(root, "package") {
-		for _, key := range []string{"git", "hg", "svn", "bzr", "path", "url"} {
-			if p.get(key) != nil {
-				o.add(textOf(p, "name"), p.line, "")
-			}
-		}
-	}
-	return nil
+	return o.packages(root, "package", func(p *value, name string) error {
+		o.addIf(p, name, "git", "hg", "svn", "bzr", "path", "url")
+		return nil
+	})
 }
 
 func (o *origins) pylock(root *value) error {
-	for _, p := range itemsOf(root, "packages") {
-		if index := textOf(p, "index"); index != "" {
-			o.add(textOf(p, "name"), p.line, index)
+	return o.packages(root, "packages", func(p *value, name string) error {
+		if p.get("index") != nil {
+			o.add(name, p.line, textOf(p, "index"))
 		}
-		for _, key := range []string{"vcs", "directory", "archive"} {
-			if p.get(key) != nil {
-				o.add(textOf(p, "name"), p.line, "")
-			}
-		}
-	}
-	return nil
+		o.addIf(p, name, "vcs", "directory", "archive")
+		return nil
+	})
 }
 
-// pipfile reads what names the sources that are listed before.
+// pipfile reads what names the sources that are listed before. What names none comes from any of them.
 func (o *origins) pipfile(root *value) error {
-	sources := map[string]string{}
+	sources, all := map[string]string{}, []string{}
 	if meta := root.get("_meta"); meta != nil {
 		for _, s := range itemsOf(meta, "sources") {
 			sources[textOf(s, "name")] = textOf(s, "url")
+			all = append(all, textOf(s, "url"))
 		}
 	}
 	for i, section := range root.keys {
-		if section == "_meta" || root.values[i].kind != mapping {
+		if section == "_meta" {
 			continue
 		}
+		if err := o.b.object(root.values[i], "a section"); err != nil {
+			return err
+		}
 		for n, name := range root.values[i].keys {
-			entry := root.values[i].values[n]
-			if entry.kind != mapping {
-				continue
-			}
-			if index := textOf(entry, "index"); index != "" {
-				o.add(name, entry.line, sources[index])
-			}
-			for _, key := range []string{"git", "hg", "svn", "bzr", "path", "file", "url"} {
-				if entry.get(key) != nil {
-					o.add(name, entry.line, "")
-				}
-			}
+			o.pipfileEntry(name, root.values[i].values[n], sources, all)
 		}
 	}
 	return nil
 }
 
-// WithoutAccount is an address without the name and password that may stand in it, as a person may be shown it.
+func (o *origins) pipfileEntry(name string, entry *value, sources map[string]string, all []string) {
+	before := len(o.all)
+	if entry.kind == mapping {
+		o.addIf(entry, name, "git", "hg", "svn", "bzr", "path", "file", "url")
+	}
+	switch index := textOf(entry, "index"); {
+	case index != "":
+		o.add(name, entry.line, sources[index])
+	case len(o.all) == before:
+		for _, source := range all[:min(len(all), maxPins)] {
+			o.add(name, entry.line, source)
+		}
+	}
+}
+
+// WithoutAccount is an address as a person may be shown it: without the name and password that may stand in it, and without a query.
 func WithoutAccount(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || u.Opaque != "" {
 		return "an address that can't be read"
 	}
-	u.User = nil
+	u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""
 	return u.String()
 }

@@ -34,8 +34,12 @@ type Skipped struct {
 // an entry, unless it has no hash.
 func (b *builder) unpinnable(line int, name, version, reason string) error {
 	canonical, err := pkgref.CanonicalName(b.ecosystem, name)
-	if err != nil {
+	switch {
+	case err != nil && b.resolved:
 		return b.wrong(line, "%q, which %s, is not the name of a package", excerpt.Of(name, maxQuoted), reason)
+	case err != nil: // nobody can ask a registry for it
+		b.skip(line, fmt.Sprintf("%q", excerpt.Of(name, maxQuoted)), "is no name that a registry has, and "+reason)
+		return nil //nolint:nilerr // it was skipped for that
 	}
 	if b.resolved {
 		return b.wrong(line, "%s %s", canonical, reason)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -167,5 +168,36 @@ func TestAFileIsLookedForOnce(t *testing.T) {
 	}
 	if files.reads["a.lock"] != 1 || files.reads["b.lock"] != 1 {
 		t.Errorf("%v", files.reads)
+	}
+}
+
+// TestManyReferencesToACatalogAreNoFault, nor are they what was left out: large workspaces have more than are told.
+func TestManyReferencesToACatalogAreNoFault(t *testing.T) {
+	t.Parallel()
+	w := NewWants(deep{}, lower)
+	w.Define("here")
+	for i := range maxLeftOut + 2 {
+		w.Refer("here", "package.json", i, "a catalog:", "none has it")
+	}
+	if _, err := w.Roots(); err != nil || len(w.LeftOut()) > 0 {
+		t.Errorf("%v, %d left out", err, len(w.LeftOut()))
+	}
+	for i := range maxLeftOut + 2 {
+		w.Refer("nowhere", "package.json", i, "a catalog:", "none has it")
+	}
+	if _, err := w.Roots(); err == nil {
+		t.Error("more is left out than is told")
+	}
+}
+
+// TestMoreKeptNamesThanAreCountedAreRefused: one that is forgotten would be a root.
+func TestMoreKeptNamesThanAreCountedAreRefused(t *testing.T) {
+	t.Parallel()
+	w := NewWants(deep{}, lower)
+	for i := range maxOwn + 2 {
+		w.KeepBy(strconv.Itoa(i), "it is elsewhere")
+	}
+	if _, err := w.Roots(); err == nil {
+		t.Error("a name is forgotten")
 	}
 }

@@ -14,7 +14,7 @@ type referred struct {
 // Refer notes a name that is asked for by what another manifest says of it, such as a catalog: unless one is read that Defines the key,
 // Roots tells that it is left out.
 func (w *Wants) Refer(key, file string, line int, text, why string) {
-	if len(w.refers) <= maxLeftOut { // Roots says that there is too much
+	if len(w.refers) <= maxRefers { // Roots says that there is too much
 		w.refers = append(w.refers, referred{key, LeftOut{file, line, text, why}})
 	}
 }

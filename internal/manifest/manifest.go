@@ -123,7 +123,8 @@ const (
 	maxLooks   = 10 * mostFolders // for files that may not be there, of which each directory may have several
 	maxRoots   = 50_000
 	maxLeftOut = 10_000
-	maxOwn     = 200_000 // names that lockfiles keep
+	maxOwn     = 200_000 // names that are kept
+	maxRefers  = 200_000 // of members to catalogs
 	maxSought  = 1 << 30 // bytes
 )
 
@@ -300,7 +301,9 @@ func (w *Wants) Roots() ([]Root, error) {
 	switch {
 	case len(w.roots) > maxRoots:
 		return nil, fmt.Errorf("the project asks for more than %d packages", maxRoots)
-	case len(w.leftOut) > maxLeftOut, len(w.refers) > maxLeftOut:
+	case len(w.own) > maxOwn || len(w.refers) > maxRefers || len(w.defined) > maxRoots:
+		return nil, errors.New("the project's lockfiles, workspaces or catalogs have more names than are looked at")
+	case len(w.leftOut) > maxLeftOut:
 		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
 	}
 	var all []Root
@@ -309,6 +312,9 @@ func (w *Wants) Roots() ([]Root, error) {
 		if !w.defined[r.key] {
 			not = append(not, r.left)
 		}
+	}
+	if len(not) > maxLeftOut {
+		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
 	}
 	for _, r := range w.roots {
 		folded, _ := w.fold(r.Name)

@@ -123,7 +123,7 @@ func (b *bench) say(sandbox, host, request string) string {
 }
 
 func exchange(conn *tls.Conn, request string) string {
-	defer conn.NetConn().Close() // and not the connection over it: its farewell waits 5 s where nobody reads any more
+	defer conn.NetConn().Close()                         // and not the connection over it: its farewell waits 5 s where nobody reads any more
 	go func() { _, _ = io.WriteString(conn, request) }() // the answer may come before all is read
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

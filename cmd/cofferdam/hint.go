@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,11 +88,15 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 	return ""
 }
 
-// keepHint tells of a run that did nothing but install that what came in is gone with the sandbox, where it is so.
+// keepHint tells of a run that did nothing but install that what came in is gone with the sandbox, where it is so: not
+// where the home directory is kept, or where the environment has a say in where the client installs.
 func keepHint(argv []string, request api.CreateSandbox, installed []api.Package) string {
-	var writable []string
+	if request.Home != nil || slices.ContainsFunc(slices.Collect(maps.Keys(request.Env)), placesInstall) {
+		return ""
+	}
+	var writable []string // that the command can name by the words of the hint, from where it starts
 	for _, m := range request.Mounts {
-		if m.ReadWrite {
+		if m.ReadWrite && (isBelow(request.Workdir, m.Destination) || strings.HasSuffix(m.Destination, "/.venv")) {
 			writable = append(writable, m.Destination)
 		}
 	}
@@ -133,4 +138,14 @@ func (r *runner) shellHints(s api.RunSummary) []string {
 		words = append(words, "--workdir", workdir)
 	}
 	return []string{"a shell ran the install, which may be refused more once this is let in; policy suggest tries the whole project if the install's own words stand at its end: cofferdam policy suggest " + ui.ShellLine(words) + " -- " + install}
+}
+
+// placesInstall tells of a variable by which a client of Python's may install elsewhere than into the sandbox's environment.
+func placesInstall(name string) bool {
+	return slices.ContainsFunc([]string{"PIP_", "UV_", "PYTHON", "VIRTUAL_ENV"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// isBelow tells whether a directory inside is another one or in it.
+func isBelow(dir, top string) bool {
+	return dir == top || strings.HasPrefix(dir, strings.TrimSuffix(top, "/")+"/")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -26,6 +27,14 @@ func TestAnInstallThatIsGoneIsTold(t *testing.T) {
 		"pip install -tlib flask":              {python, write, ""},
 		"uv pip install --python=.venv flask":  {python, write, ""},
 		"pip install --prefix=/workspace/x fl": {python, write, ""},
+		"pip install --targ lib flask":         {python, write, ""},
+		"pip install -Ut lib flask":            {python, write, ""},
+		"uv pip install -p .venv flask":        {python, write, ""},
+		".venv/bin/pip install flask":          {python, write, ""},
+		".venv/bin/python -m pip install x":    {python, write, ""},
+		".venv/bin/uv pip install x":           {python, write, ""},
+		"pip install -qU --no-deps flask":      {python, write, ""}, // it is not known what -qU is
+		"pip install -q -U --pre -r r.txt":     {python, write, "gone with it"},
 		"pip download flask":                   {python, write, ""},
 		"uv sync":                              {python, write, ""},
 		"npm ci":                               {node, write, ""},
@@ -34,12 +43,35 @@ func TestAnInstallThatIsGoneIsTold(t *testing.T) {
 		"python3 -m":                           {python, write, ""},
 		"pip install six flask":                {python, []api.Mount{{Source: "/v", Destination: "/home/agent/.venv", ReadWrite: true}}, ""},
 	} {
-		got := keepHint(strings.Fields(command), api.CreateSandbox{Mounts: of.mounts}, of.installed)
+		got := keepHint(strings.Fields(command), api.CreateSandbox{Workdir: "/workspace/src", Mounts: of.mounts}, of.installed)
 		if (got == "") != (of.want == "") || !strings.Contains(got, of.want) {
 			t.Errorf("%s: %q", command, got)
 		}
 	}
-	if got := keepHint([]string{"pip", "install", "flask"}, api.CreateSandbox{Mounts: read}, python); strings.Contains(got, ".venv") {
-		t.Errorf("a mount that can't be written is to have an environment: %s", got)
+	argv := []string{"pip", "install", "it's>=2", "a b"}
+	for name, request := range map[string]api.CreateSandbox{
+		"can't be written":          {Workdir: "/workspace", Mounts: read},
+		"is not where it starts":    {Workdir: "/home/agent", Mounts: write},
+		"is beside where it starts": {Workdir: "/workspaces", Mounts: write},
+		"is not known to be that":   {Mounts: write},
+	} {
+		if got := keepHint(argv, request, python); strings.Contains(got, ".venv") || !strings.Contains(got, "gone with it") {
+			t.Errorf("a mount that %s is to have an environment: %s", name, got)
+		}
+	}
+	for name, request := range map[string]api.CreateSandbox{
+		"a home":     {Home: &api.Home{Name: "a", Keeps: []string{".venv"}}},
+		"a target":   {Env: map[string]string{"PIP_TARGET": "/workspace/lib"}},
+		"an own one": {Env: map[string]string{"VIRTUAL_ENV": "/workspace/.venv"}},
+	} {
+		if got := keepHint(argv, request, python); got != "" {
+			t.Errorf("%s keeps it: %s", name, got)
+		}
+	}
+	got := keepHint(argv, api.CreateSandbox{}, python)
+	_, line, _ := strings.Cut(got, "-- ")
+	shown, err := exec.CommandContext(t.Context(), "sh", "-c", "pip() { printf '%s\\n' \"$@\"; }; sh() { eval \"${2% && *}\"; }; "+line).Output()
+	if err != nil || string(shown) != "install\nit's>=2\na b\n" {
+		t.Errorf("a shell reads %q, %v of %s", shown, err, line)
 	}
 }

@@ -62,8 +62,8 @@ diff; the run may have asked for more since.`,
 // check finds what is wrong with the flags themselves.
 func (f *suggestFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
-	case f.run == "" && f.write && f.digest != "":
-		return usage(cmd, "--digest is of the suggestion of one run; write --run ID, as it was printed with the diff")
+	case f.run == "" && f.write: // another run may be the last one by now than the one whose diff was read
+		return usage(cmd, "--write is for the suggestion of one run; write --run ID, as it was printed with the diff")
 	case f.digest != "" && !f.write:
 		return usage(cmd, "--digest says what --write may write, which is not given")
 	case len(args) == 0 && (len(f.mounts) > 0 || f.workdir != ""):
@@ -119,7 +119,9 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 
 // lastRun is the run that cofferdam why tells of where nobody names one; it is said which that is.
 func lastRun(ctx context.Context, c *client.Client) (string, error) {
-	refused, err := c.Refusals(ctx, client.RefusalFilter{})
+	short, cancel := quick(ctx)
+	defer cancel()
+	refused, err := c.Refusals(short, client.RefusalFilter{})
 	if err != nil {
 		return "", err
 	}

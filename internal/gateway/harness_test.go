@@ -195,7 +195,7 @@ func (b *bench) pipeline(name, requests string, count int) (answers []answer) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(b.door.caPEM)
 	conn := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
-	defer near.Close() // and not the connection over it: its farewell waits 5 s where nobody reads any more
+	defer near.Close()                                    // and not the connection over it: its farewell waits 5 s where nobody reads any more
 	go func() { _, _ = io.WriteString(conn, requests) }() // the gateway may answer before it has read all
 	in := bufio.NewReader(conn)
 	for range count {

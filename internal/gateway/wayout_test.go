@@ -122,8 +122,8 @@ func (b *bench) say(sandbox, host, request string) string {
 	return exchange(tls.Client(near, &tls.Config{RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12}), request)
 }
 
-func exchange(conn net.Conn, request string) string {
-	defer conn.Close()
+func exchange(conn *tls.Conn, request string) string {
+	defer conn.NetConn().Close()                         // and not the connection over it: its farewell waits 5 s where nobody reads any more
 	go func() { _, _ = io.WriteString(conn, request) }() // the answer may come before all is read
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

@@ -77,12 +77,12 @@ func (s sandboxRoutes) usage(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.ownAwake(r)
-	if err != nil {
+	var body api.MakeSnapshot
+	if err := readJSON(r, &body); err != nil { // before it waits: the server sees that a client is gone once all is read
 		return err
 	}
-	var body api.MakeSnapshot
-	if err := readJSON(r, &body); err != nil {
+	sb, err := s.ownAwake(r)
+	if err != nil {
 		return err
 	}
 	if body.Name != "" && !plainName(body.Name) {
@@ -104,12 +104,12 @@ func (s snapshotRoutes) makeSnapshot(w http.ResponseWriter, r *http.Request) err
 }
 
 func (s snapshotRoutes) forkSandbox(w http.ResponseWriter, r *http.Request) error {
-	sb, err := s.ownAwake(r)
-	if err != nil {
+	var body api.ForkSandbox
+	if err := readJSON(r, &body); err != nil { // before it waits: the server sees that a client is gone once all is read
 		return err
 	}
-	var body api.ForkSandbox
-	if err := readJSON(r, &body); err != nil {
+	sb, err := s.ownAwake(r)
+	if err != nil {
 		return err
 	}
 	if body.Count < 0 || body.Count > maxForks {

@@ -113,6 +113,7 @@ func (m *manager) Events(ctx context.Context, after int64) (<-chan sandbox.Event
 // serving is the whole API over the fake, on a Unix socket and over TCP. Every
 // answer is held against api/openapi.yaml.
 type serving struct {
+	handler  http.Handler // of the wire over the network, for a server of a test's own
 	t        *testing.T
 	manager  *manager
 	book     *token.Book
@@ -156,6 +157,7 @@ func serveWithin(t *testing.T, untaken time.Duration) *serving {
 
 		Untaken: untaken, Room: in.room,
 	}))
+	in.handler = h
 	over := httptest.NewServer(backend.Hurried(h)) // as the daemon serves it
 	t.Cleanup(over.Close)
 	in.url = over.URL

@@ -141,7 +141,6 @@ func (d *Data) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path != healthPath { // which anybody may ask for, and which is answered at once
 		d.cfg.Sandboxes.Touch(to.sandbox)
-		backend.AwaitThaw(r.Context(), box)
 	}
 	d.serveCall(w, r, routes, box, to)
 }
@@ -160,6 +159,7 @@ func (d *Data) serveCall(w http.ResponseWriter, r *http.Request, routes http.Han
 			writeRefusal(w, r, err)
 			return
 		}
+		backend.AwaitThaw(ctx, box) // its owner's room has it meanwhile, and it ends with the owner's token
 	}
 	in := withCall(during, &call{Request: during, box: box, id: to.sandbox})
 	defer func() { r.Pattern = in.Pattern }() // for who counts requests by their route

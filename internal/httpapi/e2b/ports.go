@@ -147,13 +147,15 @@ func (d *Data) servePort(w http.ResponseWriter, r *http.Request, box *sandbox.Sa
 	}
 	if box.Publishes(to.port) { // who asks for what is not open keeps nothing alive
 		d.cfg.Sandboxes.Touch(to.sandbox)
-		backend.AwaitThaw(r.Context(), box)
 	}
 	ctx, leave := d.cfg.Room.Enter(r.Context(), backend.Visitors(roomOf(box)))
 	defer leave()
 	if backend.Take(ctx, visitCost+int(httphead.Cost(len(r.RequestURI)+len(r.Host), r.Header))) != nil || backend.Buffered(ctx, r) != nil {
 		writeFull(w)
 		return
+	}
+	if box.Publishes(to.port) {
+		backend.AwaitThaw(ctx, box) // with the room that it takes: any number of visitors may come meanwhile
 	}
 	passing, r := httphead.NewPassing(r)
 	r = r.WithContext(httphead.With(ctx, backend.Account(ctx)))

@@ -6,8 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
+	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/token"
+	"github.com/cofferdam-dev/cofferdam/internal/token/tokentest"
 )
+
+// thawsLong is longer than an answer takes that waits for nothing, and shorter than a wait for a thaw.
+const thawsLong = 15 * time.Second
 
 // TestClientsOfASandboxThatThawsWait until its processes are there, whichever way they come; the control is its health,
 // which anybody may ask for.
@@ -48,9 +55,96 @@ func TestClientsOfASandboxThatThawsWait(t *testing.T) {
 				}
 				close(wakes)
 			}
-			if err := <-answered; err != nil {
-				t.Error(err)
+			select {
+			case err := <-answered:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(thawsLong):
+				t.Error("it is not answered")
 			}
 		})
 	}
+}
+
+// TestWhoWaitsForAThawTakesRoom: a visitor need have no token, and thirty seconds are long. What a request that waits for
+// a thaw holds is of its owner's room, as if it were answered already.
+func TestWhoWaitsForAThawTakesRoom(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse("policy", []byte("published_ports: [ 3000 ]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newDataStage(t)
+	s.serves(3000, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inside") })
+	wakes := s.box.Thaws(t.Context(), t.TempDir(), p)
+	left := func() (n int) {
+		ctx, leave := s.data.cfg.Room.Enter(t.Context(), backend.Visitors("sandbox "+boxID))
+		defer leave()
+		for backend.Take(ctx, visitCost/2) == nil {
+			n++
+		}
+		return n
+	}
+	before := left()
+	answered, r := make(chan int, 1), s.port("3000", "/")
+	go func() { answered <- s.statusOf(r) }()
+	for began := time.Now(); left() == before; {
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("a visitor who waits takes no room")
+		}
+	}
+	close(wakes)
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("it is answered %d", status)
+	}
+}
+
+// TestAWaitForAThawEndsWithTheToken that the sandbox is of.
+func TestAWaitForAThawEndsWithTheToken(t *testing.T) {
+	t.Parallel()
+	book, err := token.Open(t.Context(), tokentest.NewMemory(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, _, err := book.Issue(t.Context(), token.Grant{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newDataStageOf(t, sandbox.Owner{Token: tok.ID}, book)
+	s.box.Thaws(t.Context(), t.TempDir(), nil) // and never does
+	in := make(chan struct{})
+	s.data.cfg.Sandboxes = touched{s.boxes, in}
+	answered, r := make(chan int, 1), s.request(http.MethodGet, "/files?path=a", nil)
+	go func() { answered <- s.statusOf(r) }()
+	<-in
+	if _, err := book.Revoke(t.Context(), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-answered:
+	case <-time.After(thawsLong):
+		t.Error("it waits although its token is revoked")
+	}
+}
+
+// touched tells once that a request was let through.
+type touched struct {
+	backend.Sandboxes
+	in chan struct{}
+}
+
+func (s touched) Touch(id string) {
+	s.Sandboxes.Touch(id)
+	close(s.in)
+}
+
+// statusOf asks, from any goroutine; 0: there is no answer.
+func (s *dataStage) statusOf(r *http.Request) int {
+	res, err := s.server.Client().Do(r)
+	if err != nil {
+		return 0
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
 }

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// KeepHint implements installer.Keeper.
+// KeepHint implements installer.Keeper. A program that is named with its path may be one of another environment, which is
+// kept where the project is.
 func (client) KeepHint(argv []string, line string, writable []string) string {
 	program, words := Module(argv)
-	if program != "pip" {
+	if program != "pip" || strings.Contains(argv[0], "/") {
 		return ""
 	}
 	return KeepHint(words, line, writable)
@@ -16,7 +17,7 @@ func (client) KeepHint(argv []string, line string, writable []string) string {
 
 // KeepHint is installer.Keeper's, for the words behind the name of a program that installs as pip does.
 func KeepHint(words []string, line string, writable []string) string {
-	if len(words) == 0 || words[0] != "install" || slices.ContainsFunc(words, goesElsewhere) {
+	if len(words) == 0 || words[0] != "install" || slices.ContainsFunc(words, mayGoElsewhere) {
 		return ""
 	}
 	if slices.ContainsFunc(writable, func(place string) bool { return strings.HasSuffix(place, "/.venv") }) {
@@ -30,8 +31,16 @@ func KeepHint(words []string, line string, writable []string) string {
 	return hint
 }
 
-// goesElsewhere tells of an option that has pip install into another place than its environment, or nowhere.
-func goesElsewhere(word string) bool {
+// staying are options that leave pip and uv to install into the environment that they have anyway.
+var staying = []string{
+	"-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable", "-U", "--upgrade", "-q", "--quiet",
+	"-v", "--verbose", "--no-cache-dir", "--no-cache", "--no-deps", "--pre", "--require-hashes", "--only-binary", "--no-binary",
+	"--prefer-binary", "--progress-bar", "--no-input", "--disable-pip-version-check", "--system", "--break-system-packages",
+}
+
+// mayGoElsewhere tells of an option that isn't one of staying: whatever it is, how it is shortened, and which ones are
+// written as one word, is pip's to read, and no hint is better than a false one.
+func mayGoElsewhere(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
-	return strings.HasPrefix(word, "-t") || slices.Contains([]string{"--target", "--prefix", "--root", "--python", "--dry-run"}, name)
+	return strings.HasPrefix(word, "-") && !slices.Contains(staying, name)
 }

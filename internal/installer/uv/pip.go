@@ -77,7 +77,7 @@ func uvPip(words []string, p installer.Project) (installer.Rewrite, bool, error)
 // KeepHint implements installer.Keeper: `uv pip` installs where pip does, and the project's commands into the project.
 func (client) KeepHint(argv []string, line string, writable []string) string {
 	program, words := pip.Module(argv)
-	if program != "uv" || len(words) == 0 || words[0] != "pip" {
+	if program != "uv" || len(words) == 0 || words[0] != "pip" || strings.Contains(argv[0], "/") {
 		return ""
 	}
 	return pip.KeepHint(words[1:], line, writable)

@@ -172,6 +172,9 @@ func TestLyingPages(t *testing.T) {
 			if !errors.Is(err, c.want) {
 				t.Errorf("Page = %d bytes, %v; want %v", len(p.Body), err, c.want)
 			}
+			if name == "slow-loris" && err != nil && !strings.Contains(err.Error(), "too slowly") {
+				t.Errorf("it is not its pace that ended it: %v", err)
+			}
 			if own := errors.Is(err, upstream.ErrFailed); own != (c.want == fault.ErrUnavailable) { //nolint:errorlint // a category itself
 				t.Errorf("%v: the upstream's own failure: %t", err, own)
 			}

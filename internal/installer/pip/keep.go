@@ -31,16 +31,14 @@ func KeepHint(words []string, line string, writable []string) string {
 	return hint
 }
 
-// staying are options that leave pip and uv to install into the environment that they have anyway.
-var staying = []string{
-	"-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable", "-U", "--upgrade", "-q", "--quiet",
-	"-v", "--verbose", "--no-cache-dir", "--no-cache", "--no-deps", "--pre", "--require-hashes", "--only-binary", "--no-binary",
-	"--prefer-binary", "--progress-bar", "--no-input", "--disable-pip-version-check", "--system", "--break-system-packages",
-}
-
-// mayGoElsewhere tells of an option that isn't one of staying: whatever it is, how it is shortened, and which ones are
-// written as one word, is pip's to read, and no hint is better than a false one.
+// mayGoElsewhere tells of an option that isn't known to leave pip and uv to install into the environment that they have
+// anyway: whatever it is, how it is shortened, and which ones are written as one word, is pip's to read, and no hint is
+// better than a false one.
 func mayGoElsewhere(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
-	return strings.HasPrefix(word, "-") && !slices.Contains(staying, name)
+	return strings.HasPrefix(word, "-") && !slices.Contains([]string{
+		"-r", "--requirement", "--requirements", "-c", "--constraint", "--constraints", "-e", "--editable", "-U", "--upgrade", "-q", "--quiet",
+		"-v", "--verbose", "--no-cache-dir", "--no-cache", "--no-deps", "--pre", "--require-hashes", "--only-binary", "--no-binary",
+		"--prefer-binary", "--progress-bar", "--no-input", "--disable-pip-version-check", "--system", "--break-system-packages",
+	}, name)
 }

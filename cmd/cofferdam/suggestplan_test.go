@@ -28,7 +28,7 @@ func TestInstallsOf(t *testing.T) {
 	}
 }
 
-// What a plan says nothing of may go through: it keeps nobody from a suggestion, and is told. What is refused does.
+// A release of which a plan says nothing may go through: it keeps nobody from a suggestion, and is told. A refused one does.
 func TestWhatWasNotWeighedIsTold(t *testing.T) {
 	t.Parallel()
 	release := func(name, effect, would string) api.PlanRelease {

@@ -49,8 +49,8 @@ func TestWhatAPlanWants(t *testing.T) {
 	}
 }
 
-// What a plan is refused for something that an entry may have beside its versions, as the scripts of a release, is let
-// in by the lines that the decision suggests. What nothing in that plan requires may be what such a release requires,
+// A plan may be refused a release for something that an entry may have beside its versions, as its scripts: the lines that
+// the decision suggests let it in. A package that nothing in that plan requires may be one that such a release requires,
 // and gets no entry until a plan was made with it.
 func TestWhatAPlanWantsByLines(t *testing.T) {
 	t.Parallel()

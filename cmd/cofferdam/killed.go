@@ -13,8 +13,9 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 )
 
-// killedTimeout is how long the daemon may take to find out why a sandbox ended.
-const killedTimeout = 3 * time.Second
+// killedTimeout is how long the daemon may take to find out why a sandbox ended: it may be busy with what ended it, and until it
+// says so, the person who waits has no reason.
+const killedTimeout = 20 * time.Second
 
 // outOfMemory is the one sentence about that, whichever of a sandbox's processes the
 // kernel chose: the command's own, which leaves the sandbox alive, or the sandbox's,

@@ -186,6 +186,8 @@ func (o *origins) pnpm(root *value) error {
 		switch {
 		case resolution.get("directory") != nil, resolution.get("repo") != nil:
 			o.add(name, entry.line, "")
+		case textOf(resolution, "registry") != "":
+			o.add(name, entry.line, textOf(resolution, "registry"))
 		case host != "": // without its path, so that it is never the one that is asked here
 			o.add(name, entry.line, host)
 		case tarball != "":
@@ -219,13 +221,17 @@ func (o *origins) pnpmLinks(root *value) {
 // pnpmName is the name in a key, and the host of the registry that stands before it in versions before 9: /NAME/VERSION and
 // HOST/NAME/VERSION in version 5, /NAME@VERSION and HOST/NAME@VERSION in version 6.
 func (o *origins) pnpmName(key string, entry *value) (name, host string, err error) {
-	if textOf(entry, "name") != "" || strings.HasPrefix(key, "file:") {
-		return textOf(entry, "name"), "", nil
+	own := textOf(entry, "name")
+	if strings.HasPrefix(key, "file:") {
+		return own, "", nil
 	}
 	bare, _, _ := strings.Cut(key, "(")
 	first, rest, slash := strings.Cut(bare, "/")
 	if slash && first != "" && !strings.Contains(first, "@") {
 		host, bare = first, "/"+rest
+	}
+	if own != "" { // written beside a key with a host
+		return own, host, nil
 	}
 	parts := strings.Split(strings.TrimPrefix(bare, "/"), "/")
 	scope := ""
@@ -344,6 +350,9 @@ func (o *origins) pipfile(root *value) error {
 			return err
 		}
 		for n, name := range root.values[i].keys {
+			if len(o.all) > maxPins {
+				return nil // Origins says that there are too many
+			}
 			o.pipfileEntry(name, root.values[i].values[n], sources, all)
 		}
 	}
@@ -359,7 +368,7 @@ func (o *origins) pipfileEntry(name string, entry *value, sources map[string]str
 	case index != "":
 		o.add(name, entry.line, sources[index])
 	case len(o.all) == before:
-		for _, source := range all[:min(len(all), maxPins)] {
+		for _, source := range all[:min(len(all), maxPins+1-before)] { // with which Origins says that there are too many
 			o.add(name, entry.line, source)
 		}
 	}
@@ -368,7 +377,8 @@ func (o *origins) pipfileEntry(name string, entry *value, sources map[string]str
 // WithoutAccount is an address as a person may be shown it: without the name and password that may stand in it, and without a query.
 func WithoutAccount(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Opaque != "" {
+	account, _, _ := strings.Cut(address, "/")
+	if err != nil || u.Opaque != "" || u.Host == "" && strings.Contains(account, "@") {
 		return "an address that can't be read"
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""

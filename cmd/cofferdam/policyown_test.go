@@ -163,7 +163,7 @@ func TestScriptsOfAPackageAreSearched(t *testing.T) {
 	t.Parallel()
 	checkProject(t, mixed{map[string]string{"package.json": `{"scripts":{"x":"npm i --registry=` + ownIndex + `"},"dependencies":{"ms":"2"}}`}, nil, "", []string{"package.json:1: --registry"}})
 	project := "[project]\nname='p'\ndependencies=['acme-lib','own','six']\n[build-system]\nrequires=[]\n[tool.pixi.pypi-dependencies]\n"
-	checkProject(t, mixed{map[string]string{"pyproject.toml": project + "own={path='own'}\nsix='*'\nacme-lib={version='*',index='" + ownIndex + "'}\n[tool.pixi.pypi-options]\nindex-strategy='first-index'\n"}, nil, "setuptools six", []string{"pyproject.toml:9: acme-lib: it comes from a registry", "own: it is a directory"}})
+	checkProject(t, mixed{map[string]string{"pyproject.toml": project + "own={path='own'}\nsix='*'\nacme-lib={version='*',index='" + ownIndex + "'}\n[tool.pixi.pypi-options]\nindex-strategy='first-index'\n"}, nil, "setuptools six wheel", []string{"pyproject.toml:9: acme-lib: it comes from a registry", "own: it is a directory"}})
 }
 
 // TestOrdinaryCommandsWithholdNothing: they look like those that set a registry.

@@ -45,7 +45,7 @@ func (client) PartManifest(file string) (manifest.Format, bool) {
 	switch {
 	case strings.Contains(lower, "constraint") && strings.HasSuffix(lower, ".txt"):
 		return partFormat(constraintsFormat()), true
-	case sourceFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".in"):
+	case sourceFile.MatchString(base) || (inFolder || strings.Contains(lower, "constraint")) && strings.HasSuffix(lower, ".in"):
 		return sourceFormat(), true
 	}
 	return partFormat(requirementsOf(false)), partFile.MatchString(base) || inFolder && strings.HasSuffix(lower, ".txt")
@@ -54,23 +54,62 @@ func (client) PartManifest(file string) (manifest.Format, bool) {
 // startOfOption begins a line of options; a line with another hyphen is a ruler or one of a list in prose.
 var startOfOption = regexp.MustCompile(`^--?[A-Za-z]`)
 
-// sourceFormat reads what a requirements file is compiled from: options and addresses alone. What is editable is so in what comes of it, too.
+// sourceFormat reads what a requirements file is compiled from: options alone, and the names of what comes from a place.
 func sourceFormat() manifest.Format {
 	return manifest.Format{Name: "requirements.in", Read: func(w *manifest.Wants, m manifest.Text) error {
 		for _, l := range joined(m) {
-			name, _ := cutOption(l.text)
-			switch r, _ := parseRequirement(l.text); {
-			case r.url != "":
-				note(w, m.File, l.number, l.text)
-			case !startOfOption.MatchString(l.text), name == "-e", wholeName(name) == "--editable":
+			name, value := cutOption(l.text)
+			var err error
+			switch {
+			case name == "-e", wholeName(name) == "--editable":
+				err = keepPlace(w, m, l, value)
+			case !startOfOption.MatchString(l.text):
+				err = keepPlace(w, m, l, l.text)
 			default:
-				if err := readOptions(w, m, l, sourceFormat()); err != nil {
-					return err
-				}
+				err = readOptions(w, m, l, sourceFormat())
+			}
+			if err != nil {
+				return err
 			}
 		}
 		return nil
 	}}
+}
+
+// keepPlace keeps the name of what a line has from a place, since other lines may ask for it by that, and asks for nothing. A place
+// that says no name withholds none: the line may be prose.
+func keepPlace(w *manifest.Wants, m manifest.Text, l line, text string) error {
+	if r, _ := parseRequirement(text); r.url != "" {
+		note(w, m.File, l.number, text)
+		return nil
+	}
+	if why := otherPlace(text); why != "" && keepNames(w, text) {
+		w.LeaveOut(m.File, l.number, l.text, why)
+		return nil
+	}
+	place := placeOf(text)
+	if !isDirectory(text) || strings.ContainsAny(place, blanks) || path.IsAbs(place) || strings.HasPrefix(place, "~") {
+		return nil
+	}
+	for _, dir := range []string{path.Clean(place), path.Join(path.Dir(m.File), place)} { // as readDirectory has it
+		if isOutside(dir) || !isProject(w, dir) {
+			continue
+		}
+		name, err := nameOf(w, dir)
+		if err != nil {
+			return err
+		}
+		w.Keep(name)
+	}
+	return nil
+}
+
+// placeOf is the directory of a line that names one, without its fragment, its marker and its extras, all of which are read.
+func placeOf(text string) string {
+	place, _, _ := strings.Cut(text, "#")
+	place, _, _ = strings.Cut(place, ";")
+	place, _, _ = strings.Cut(place, "[")
+	return strings.TrimPrefix(strings.Trim(place, blanks), "file:")
 }
 
 // partFormat reads a file that nothing names as another format does. One with a line that pip would not read is some other text, of which
@@ -95,8 +134,10 @@ func isOdd(text string) bool {
 	if startOfOption.MatchString(text) {
 		return false
 	}
-	_, ok := parseRequirement(text)
-	return !ok && otherPlace(text) == "" && !isDirectory(text)
+	if _, ok := parseRequirement(text); ok || otherPlace(text) != "" {
+		return false
+	}
+	return !isDirectory(text) || strings.ContainsAny(placeOf(text), blanks) // a sentence may have a slash, too
 }
 
 // hasOtherLock tells whether the project is also installed from the lockfile of another client, whose releases are not
@@ -322,10 +363,8 @@ func readDirectory(w *manifest.Wants, m manifest.Text, l line, value string) err
 		note(w, m.File, l.number, value)
 		return nil
 	}
-	place, fragment, _ := strings.Cut(value, "#")
-	place, _, _ = strings.Cut(place, ";")
-	place, _, _ = strings.Cut(place, "[") // its extras: all are read
-	place = strings.TrimPrefix(strings.Trim(place, blanks), "file:")
+	_, fragment, _ := strings.Cut(value, "#")
+	place := placeOf(value)
 	dir := path.Join(path.Dir(m.File), place)
 	elsewhere := isAddress(strings.ToLower(place)) || path.IsAbs(place) || strings.HasPrefix(place, "~")
 	if here := path.Clean(place); !elsewhere && here != dir && !isOutside(here) && isProject(w, here) { // clients go from where they are started, whichever file says it

@@ -41,8 +41,8 @@ can't be read. If there are no roots, a comment has examples.
 
 A lockfile beside them (package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, uv.lock, poetry.lock,
 pdm.lock, Pipfile.lock, pylock.toml) says of names that they come from another registry, a
-repository or a directory: these are not allowed either. Most entries of pdm.lock and of
-version 9 of pnpm-lock.yaml don't say which registry they are from.
+repository or a directory: these are not allowed either. Most entries of pdm.lock, of
+version 9 of pnpm-lock.yaml and of pip's pylock.toml don't say which registry they are from.
 
 Where any name may be such a one, because the project names another registry than the one
 that is asked here or its workspace has members whose names can't be read, no name of that

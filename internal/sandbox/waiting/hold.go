@@ -19,7 +19,7 @@ type Hold struct {
 	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile
 }
 
-// What is the name of the thing that the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
+// What gives a name to what the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
 // "push to git.example:443/acme/app sha256:...", "tool lookup_order sha256:...".
 func (h Hold) What() string {
 	switch {

@@ -100,8 +100,11 @@ requires = ["setuptools >= 61.0","wheel"]
 		"a part's own source":   {map[string]string{"dev-requirements.txt": "acme\n", "dev-requirements.in": "--find-links wheels\nacme\n"}, "", []string{"dev-requirements.in:1: --find-links"}},
 		"a part that is prose":  {map[string]string{"requirements/base.txt": "six\n", "requirements/README.txt": "Requirements\n\nThese are all that we need.\n"}, "six", []string{"requirements/README.txt:3: These are all that we need.: it is no requirement"}},
 		"prose with a slash":    {map[string]string{"requirements/base.txt": "six\n", "requirements/README.txt": "Requirements\n\nSee docs/install.md.\n"}, "six", []string{"requirements/README.txt:3: See docs/install.md.: it is no requirement"}},
-		"places in an odd part": {map[string]string{"requirements.txt": "own-a\nown-b\nown-c\nown-d\nsix\n", "lib/setup.cfg": "[metadata]\nname = own-c\n", "requirements-dev.txt": "-e git+https://x.example/a#egg=own-a\ngit+https://x.example/b#egg=own-b\n-e ./lib\nown-d @ https://x.example/d.whl\nx=1.0=py_0\n"},
-			"six", []string{"requirements-dev.txt:5: x=1.0=py_0: it is no requirement"}},
+		"places in an odd part": {
+			map[string]string{"requirements.txt": "own-a\nown-b\nown-c\nown-d\nsix\n", "lib/setup.cfg": "[metadata]\nname = own-c\n", "requirements-dev.txt": "-e git+https://x.example/a#egg=own-a\ngit+https://x.example/b#egg=own-b\n-e ./lib\nown-d @ https://x.example/d.whl\nx=1.0=py_0\n"},
+			"six",
+			[]string{"requirements-dev.txt:5: x=1.0=py_0: it is no requirement"},
+		},
 		"places in a source":      {map[string]string{"requirements.txt": "own-a\nown-b\nsix\n", "requirements-dev.in": "-e git+https://x.example/a#egg=own-a\ngit+https://x.example/b#egg=own-b\n"}, "six", []string{"requirements-dev.in:1: -e git+https", "requirements-dev.in:2: git+https", "requirements.txt:1: own-a: the project has", "requirements.txt:2: own-b: the project has"}},
 		"constraints of a source": {map[string]string{"requirements.txt": "six\n", "constraints.in": "-i https://x.example\n"}, "", []string{"constraints.in:1: -i: the project names another registry"}},
 		"a list in prose":         {map[string]string{"requirements.txt": "six\n", "docs/requirements.txt": "Requirements\n-----\n- a compiler\n", "docs/constraints.txt": "- none\n"}, "six", []string{"docs/requirements.txt:2: -----: it is no requirement"}},

@@ -86,23 +86,10 @@ sdk-newest: build template
 	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m -run 'Newest|Changes|JavaScript|Python|Binary|Daemon'
 	@if [ -n "$(SUITES)" ]; then $(CURDIR)/scripts/sdk-suites $(SUITES); fi
 
+# All parts that have not passed on this commit, or those that are named: make test-all PART=race,e2e
 test-all: build template
 	@sh scripts/deps long
-	@$(FLAKY) forget
-	$(RACE) $(FLAKY) unit $(PACKAGES) -- -count=1 -race -tags long -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) containment ./test/containment/... -- -count=1
-	COFFERDAM_LONG=1 COFFERDAM_TEST_ENGINE=runc $(FLAKY) containers ./test/containment/... -- -count=1
-	COFFERDAM_LONG=1 COFFERDAM_TEST_ENGINE=docker $(FLAKY) dockers ./test/containment/... -- -count=1
-	COFFERDAM_TEST_ENGINE=microvm $(FLAKY) machines ./test/containment/... -- -count=1 -timeout 40m
-	COFFERDAM_LONG=1 $(FLAKY) release ./packaging/... -- -count=1 -timeout 60m
-	COFFERDAM_LONG=1 $(FLAKY) advisory ./internal/advisory -- -count=1 -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) differential ./test/differential/... -- -count=1 -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) sdk ./test/sdk/... -- -count=1 -timeout 30m
-	$(FLAKY) isolation ./test/isolation/... -- -count=1 -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) python ./test/python/... -- -count=1 -timeout 30m
-	COFFERDAM_LONG=1 $(FLAKY) e2e ./test/e2e/... -- -count=1 -timeout 120m
-	@$(MAKE) --no-print-directory test-vm
-	@$(FLAKY) list
+	@FLAKY="$(FLAKY)" PACKAGES="$(PACKAGES)" sh scripts/test-all "$(PART)"
 
 # In an emulated machine with systemd and control groups of version 2. It is not run again
 # if it fails: what did is in .cofferdam/vm. The test bounds the machine, and says at what

@@ -14,6 +14,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
+	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/copies"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/mounts"
@@ -167,9 +168,13 @@ func (g *guests) identityOf(ctx context.Context, s *Sandbox) (identity, copies.B
 }
 
 // stopClocks tells the guest that time does not count against its commands while
-// somebody decides, or that it does again.
+// somebody decides, or that it does again. A guest that refuses has answered, with a
+// fault.ErrInvalid; one whose reply can't be read has not, and is a fault.ErrUnavailable.
 func (g *guests) stopClocks(ctx context.Context, id string, stopped bool) error {
 	_, err := g.cfg.Keeper.Call(ctx, id, channel.Call{Kind: channel.CallHold, Hold: &channel.Hold{Stopped: stopped}})
+	if keeper.Unanswered(err) && ctx.Err() == nil {
+		return fault.New(fault.ErrUnavailable, "the sandbox's agent gave no answer: %v", err)
+	}
 	return err
 }
 

@@ -274,7 +274,7 @@ func TestRootsKeepTheProjectsOwnRange(t *testing.T) {
 			if ranges := strings.Join(got, " "); ranges != c.ranges {
 				t.Errorf("the ranges are %q, not %q", ranges, c.ranges)
 			}
-			document := starterPolicy(p.roots, p.ranges)
+			document := starterPolicy(p)
 			if _, err := policy.Parse("policy.yaml", []byte(document)); err != nil || strings.Count(document, " version: ") != len(got) {
 				t.Errorf("%v\n%s", err, document)
 			}

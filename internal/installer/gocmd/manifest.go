@@ -44,6 +44,7 @@ func readModule(w *manifest.Wants, m manifest.Text) error {
 	for _, r := range f.Require {
 		if !r.Indirect && !replaced[r.Mod] && !replaced[module.Version{Path: r.Mod.Path}] {
 			w.Add(r.Mod.Path, m.File, r.Syntax.Start.Line)
+			w.Name(r.Mod.Path, "=="+r.Mod.Version)
 		}
 	}
 	return nil
@@ -57,6 +58,7 @@ func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[mo
 		replaced[r.Old] = true
 		if r.New.Version != "" {
 			w.Add(r.New.Path, file, r.Syntax.Start.Line)
+			w.Name(r.New.Path, "=="+r.New.Version)
 			continue
 		}
 		w.LeaveOut(file, r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, "it is a directory of your own")

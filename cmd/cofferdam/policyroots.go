@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -130,6 +131,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants, pins p
 func notRead(files projectFiles) (all []manifest.LeftOut) {
 	for _, one := range []struct{ name, why string }{
 		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{"noxfile.py", "it is a program, which is not run here: what its sessions install is not read; name that in the install"},
 		{".pnpmfile.cjs", "it is a program, which is not run here: what it changes is not read"},
 		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
@@ -146,6 +148,11 @@ func notRead(files projectFiles) (all []manifest.LeftOut) {
 	} {
 		if data, err := files.Read(one.name); err != nil || data != nil {
 			all = append(all, manifest.LeftOut{File: one.name, Why: one.why})
+		}
+	}
+	for _, name := range []string{"tox.ini", "tox.toml"} { // many have settings of other tools alone
+		if data, err := files.Read(name); err != nil || bytes.Contains(data, []byte("deps")) {
+			all = append(all, manifest.LeftOut{File: name, Why: "deps are not read here: name what its environments install in the install"})
 		}
 	}
 	return all

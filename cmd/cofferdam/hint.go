@@ -116,7 +116,7 @@ func keepHint(argv []string, request api.CreateSandbox, installed []api.Package)
 // whole install shows the rest. Of what the shell was told only an install that is plain to read is named.
 func (r *runner) shellHints(s api.RunSummary) []string {
 	shell := len(r.argv) > 2 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, filepath.Base(r.argv[0]))
-	if !shell || len(r.flags.mounts) == 0 || !helpedByEntries(s) {
+	if !shell || len(r.flags.mounts) == 0 || !helpedByEntries(s) || r.installWords() != nil {
 		return nil
 	}
 	words := []string{"--run", s.Run}

@@ -65,13 +65,9 @@ func (p *planner) mayRun() error {
 
 // weigh has the sandbox resolve, and the daemon weigh what came of it.
 func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, installer.Result, error) {
-	docs, err := p.resolve(ctx)
+	docs, result, err := p.resolve(ctx)
 	if err != nil {
 		return api.Plan{}, nil, installer.Result{}, err
-	}
-	result, err := p.rewrite.Resolver.Result(docs)
-	if err != nil {
-		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}
 	}
 	var releases []api.PlanChoice
 	for _, c := range result.Choices {
@@ -114,10 +110,33 @@ func (p *planner) destroy(ctx context.Context) {
 	destroyed(ctx, p.client, p.box.ID, p.stderr.Say)
 }
 
-// resolve runs the rewritten command and gives what it left.
-func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
+// resolve runs the rewritten command, and gives what it left and what that means.
+func (p *planner) resolve(ctx context.Context) (docs installer.Documents, result installer.Result, err error) {
+	err = ui.ShowWaiting("resolving", func() (err error) {
+		docs, result, err = p.rewrite.Resolve(ctx, func(argv []string) ([]byte, error) { return p.output(ctx, argv) })
+		return err
+	})
+	if failed, is := errors.AsType[*unresolvedError](err); is {
+		return nil, result, p.unresolved(ctx, failed.exit, failed.out)
+	}
+	if _, coded := errors.AsType[*exitError](err); err != nil && !coded {
+		err = &exitError{code: exitFailure, err: err}
+	}
+	return docs, result, err
+}
+
+// unresolvedError is a command of a resolver that did not end well.
+type unresolvedError struct {
+	exit api.Exit
+	out  *heard
+}
+
+func (e *unresolvedError) Error() string { return fmt.Sprintf("it ended with code %d", e.exit.Code) }
+
+// output runs a command in the plan's sandbox and gives its standard output.
+func (p *planner) output(ctx context.Context, argv []string) ([]byte, error) {
 	started, err := p.client.StartCommand(ctx, p.box.ID, api.StartCommand{
-		Argv: p.rewrite.Argv, Dir: p.request.Workdir, TimeoutMS: wholeMilliseconds(p.flags.timeout),
+		Argv: argv, Dir: p.request.Workdir, TimeoutMS: wholeMilliseconds(p.flags.timeout),
 	})
 	switch client.StatusOf(err) {
 	case http.StatusForbidden:
@@ -129,25 +148,17 @@ func (p *planner) resolve(ctx context.Context) (installer.Documents, error) {
 		return nil, err
 	}
 	out := &heard{}
-	var exit api.Exit
-	err = ui.ShowWaiting("resolving", func() (err error) {
-		listening := newSession()
-		listening.attach, listening.lossless = attaching(p.client, p.box.ID, started.ID), true
-		listening.out, listening.err, listening.say = ui.WriterFunc(out.answer), ui.WriterFunc(out.message), p.stderr.Say
-		exit, err = listening.follow(ctx)
-		return err
-	})
+	listening := newSession()
+	listening.attach, listening.lossless = attaching(p.client, p.box.ID, started.ID), true
+	listening.out, listening.err, listening.say = ui.WriterFunc(out.answer), ui.WriterFunc(out.message), p.stderr.Say
+	exit, err := listening.follow(ctx)
 	if err != nil {
 		return nil, p.interrupted(ctx, err)
 	}
 	if exit.Code != 0 || exit.Error != "" || exit.TimedOut {
-		return nil, p.unresolved(ctx, exit, out)
+		return nil, &unresolvedError{exit, out}
 	}
-	docs, err := installer.ReadOutput(out.stdout, p.rewrite.Resolver.Documents)
-	if err != nil {
-		return nil, &exitError{code: exitFailure, err: err}
-	}
-	return docs, nil
+	return out.stdout, nil
 }
 
 // interrupted is why the resolver's end is not known.

@@ -33,9 +33,12 @@ for, each with what it requires, and refuses everything else. It reads requireme
 (and what has such a name: requirements-dev.txt, tests/requirements.txt, requirements/*.txt),
 pyproject.toml, setup.cfg, Pipfile, uv.toml, hatch.toml, package.json (or package.yaml),
 pnpm-workspace.yaml, go.mod and go.work in the current directory (or --project), with what
-they include and the members of their workspaces. A package of Python gets the range of versions
+they include and the members of their workspaces; without go.work, also the modules of Go below
+the directory. A package of Python gets the range of versions
 that all these files give it, if they give one and no condition; one of requirements.txt only
-where no other client has a lockfile beside it. Names that come from a directory, a repository or an address of your own are not
+where no other client has a lockfile beside it. A package of npm gets its range if the project's
+lockfile has it in no version outside. A pre-release that a file names exactly, or a lockfile
+pins, gets an entry of its own. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
 can't be read. If there are no roots, a comment has examples.
 
@@ -82,7 +85,7 @@ func initPolicy(file, project string, asked askedHere, assumePublic bool) error 
 	if err != nil {
 		return err
 	}
-	document := starterPolicy(wants.roots, wants.ranges)
+	document := starterPolicy(wants)
 	if _, err := policy.Parse(file, []byte(document)); err != nil {
 		return fmt.Errorf("the policy that would be written is wrong: %w", err)
 	}
@@ -147,20 +150,34 @@ func writeNew(path, text string) error {
 	return nil
 }
 
-// starterPolicy puts the roots into the document, each with the versions that the project allows of it.
-func starterPolicy(roots map[pkgref.Ecosystem][]string, ranges map[pkgref.Ecosystem]map[string]string) string {
+// starterPolicy puts the roots into the document, each with the versions that the project allows of it, and behind them the
+// pre-releases that it names or pins.
+func starterPolicy(p projectWants) string {
 	var list strings.Builder
 	for _, ecosystem := range pkgref.Ecosystems() {
-		if len(roots[ecosystem]) == 0 {
+		if len(p.roots[ecosystem]) == 0 {
 			continue
 		}
 		fmt.Fprintf(&list, "  %s:\n", ecosystem)
-		for _, name := range roots[ecosystem] {
+		for _, name := range p.roots[ecosystem] {
 			version := ""
-			if among := ranges[ecosystem][name]; among != "" {
+			if among := p.ranges[ecosystem][name]; among != "" {
 				version = fmt.Sprintf(" version: %q,", among)
+				if slices.Contains(p.pinned[ecosystem], pinnedEntry{name, among, true}) {
+					version += " prereleases: true,"
+				}
 			}
 			fmt.Fprintf(&list, "    - { name: %q,%s with_dependencies: true }\n", name, version)
+		}
+		for _, e := range p.pinned[ecosystem] {
+			if p.ranges[ecosystem][e.name] == e.version {
+				continue // the root's own entry is that
+			}
+			also := ""
+			if e.prereleases {
+				also = " prereleases: true,"
+			}
+			fmt.Fprintf(&list, "    - { name: %q, version: %q,%s with_dependencies: true }\n", e.name, e.version, also)
 		}
 	}
 	if list.Len() == 0 {
@@ -176,7 +193,10 @@ func inProject(project, name string) ([]byte, error) {
 		return nil, nil //nolint:nilnil // no file, no error
 	}
 	most := int64(maxPolicy)
-	if lockfile.SaysOrigins(name) {
+	isLock := func(e pkgref.Ecosystem) bool {
+		return slices.ContainsFunc(e.Lockfiles(), func(l pkgref.Lockfile) bool { return l.Name == name })
+	}
+	if lockfile.SaysOrigins(name) || slices.ContainsFunc(pkgref.Ecosystems(), isLock) {
 		most = lockfile.MaxBytes
 	}
 	return readDocument("project's file", path, most)

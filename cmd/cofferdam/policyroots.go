@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -22,7 +23,8 @@ type projectWants struct {
 	roots map[pkgref.Ecosystem][]string // the names, each once, sorted, as an entry has them
 	// ranges are the versions that the project allows of a root, by ecosystem and name, where it says so of all that asks for it.
 	ranges  map[pkgref.Ecosystem]map[string]string
-	from    []string // the files that were read
+	pinned  map[pkgref.Ecosystem][]pinnedEntry // further entries, sorted
+	from    []string                           // the files that were read
 	leftOut []manifest.LeftOut
 	doubted bool // something says that any name of an ecosystem may come from elsewhere
 }
@@ -37,7 +39,7 @@ func (p projectWants) count() (n int) {
 
 // wantsOf reads the manifests of a project, for all clients. assumePublic: no names are withheld (manifest.Wants).
 func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
-	p.roots, p.ranges = map[pkgref.Ecosystem][]string{}, map[pkgref.Ecosystem]map[string]string{}
+	p.roots, p.ranges, p.pinned = map[pkgref.Ecosystem][]string{}, map[pkgref.Ecosystem]map[string]string{}, map[pkgref.Ecosystem][]pinnedEntry{}
 	files := projectFiles(project)
 	for _, client := range all.Installers() {
 		reader, can := client.(installer.ManifestReader)
@@ -60,7 +62,7 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
-		if err := p.add(client.Ecosystem(), w); err != nil {
+		if err := p.add(client.Ecosystem(), w, pinnedIn(files, client.Ecosystem())); err != nil {
 			return p, err
 		}
 	}
@@ -93,7 +95,7 @@ func readParts(w *manifest.Wants, files projectFiles, client installer.Installer
 }
 
 // add adds what one client's manifests ask for.
-func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error {
+func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants, pins pinned) error {
 	roots, err := w.Roots()
 	if err != nil {
 		return fault.Invalid("%s", err)
@@ -105,16 +107,21 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 			continue
 		}
 		p.roots[ecosystem] = append(p.roots[ecosystem], name)
-		if r.Range == "" {
+		among := pins.rangeOf(ecosystem, r)
+		p.pinned[ecosystem] = append(p.pinned[ecosystem], pins.preReleases(ecosystem, r, among)...)
+		if among == "" {
 			continue
 		}
 		if p.ranges[ecosystem] == nil {
 			p.ranges[ecosystem] = map[string]string{}
 		}
-		p.ranges[ecosystem][name] = r.Range
+		p.ranges[ecosystem][name] = among
 	}
 	slices.Sort(p.roots[ecosystem])
 	p.roots[ecosystem] = slices.Compact(p.roots[ecosystem])
+	if len(p.roots[ecosystem]) > 0 {
+		p.pinned[ecosystem] = sortPinned(append(p.pinned[ecosystem], pins.others(ecosystem, w, p.roots[ecosystem])...))
+	}
 	p.doubted = p.doubted || w.Doubted()
 	p.from, p.leftOut = append(p.from, w.Read()...), append(p.leftOut, w.LeftOut()...)
 	return nil
@@ -124,6 +131,7 @@ func (p *projectWants) add(ecosystem pkgref.Ecosystem, w *manifest.Wants) error 
 func notRead(files projectFiles) (all []manifest.LeftOut) {
 	for _, one := range []struct{ name, why string }{
 		{"setup.py", "it is a program, which is not run here: what it asks for is not read"},
+		{"noxfile.py", "it is a program, which is not run here: what its sessions install is not read; name that in the install"},
 		{".pnpmfile.cjs", "it is a program, which is not run here: what it changes is not read"},
 		{"package.json5", "JSON5 is not read here: package.json is"},
 		{"yarn.lock", "it is not read: package.json is"},
@@ -140,6 +148,11 @@ func notRead(files projectFiles) (all []manifest.LeftOut) {
 	} {
 		if data, err := files.Read(one.name); err != nil || data != nil {
 			all = append(all, manifest.LeftOut{File: one.name, Why: one.why})
+		}
+	}
+	for _, name := range []string{"tox.ini", "tox.toml"} { // many have settings of other tools alone
+		if data, err := files.Read(name); err != nil || bytes.Contains(data, []byte("deps")) {
+			all = append(all, manifest.LeftOut{File: name, Why: "deps are not read here: name what its environments install in the install"})
 		}
 	}
 	return all

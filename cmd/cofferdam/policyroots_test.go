@@ -45,17 +45,31 @@ dependencies = ["click >= 8.1","rich>=13","attrs (>=20)","httpx [http2] >= 0.27"
 [build-system]
 requires = ["setuptools >= 61.0","wheel"]
 `, "attrs click httpx[http2] idna rich setuptools tomli wheel"),
-		"a byte order mark":             one("requirements.txt", "\ufeffsix>=1\nidna\n", "idna six"),
-		"UTF-16":                        one("requirements.txt", utf16LE("six>=1\r\nidna\r\n"), "idna six"),
-		"a mark in package.json":        one("package.json", "\ufeff{\"dependencies\":{\"six\":\"1\"}}", "six"),
-		"a mark in pyproject":           one("pyproject.toml", "\ufeff[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[]\n", "setuptools six wheel"),
-		"no build system":               one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n", "setuptools six wheel"),
-		"settings of tools alone":       one("pyproject.toml", "[tool.ruff]\nline-length = 100\n", ""),
-		"overrides of npm":              one("package.json", `{"dependencies":{"express":"4"},"overrides":{"debug":"npm:is-number@7.0.0","a":{".":"1","b":"npm:ms@2"},"c":"$express"}}`, "express is-number ms"),
-		"peers of the root":             one("package.json", `{"peerDependencies":{"react":"18","vue":"3"},"peerDependenciesMeta":{"vue":{"optional":true}}}`, "react"),
-		"go, replaced by another":       one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a => b.example/b v4.0.0+incompatible\n", "b.example/b"),
-		"go, replaced by a directory":   one("go.mod", "module m.example/m\ngo 1.26\nrequire example.com/y v0.0.0\nreplace example.com/y => ../y\n", "", "go.mod:4: example.com/y => ../y: it is a directory of your own"),
-		"go, one version replaced":      one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a v1.2.0 => b.example/b v1.0.0\n", "a.example/a b.example/b"),
+		"a byte order mark":           one("requirements.txt", "\ufeffsix>=1\nidna\n", "idna six"),
+		"UTF-16":                      one("requirements.txt", utf16LE("six>=1\r\nidna\r\n"), "idna six"),
+		"a mark in package.json":      one("package.json", "\ufeff{\"dependencies\":{\"six\":\"1\"}}", "six"),
+		"a mark in pyproject":         one("pyproject.toml", "\ufeff[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[]\n", "setuptools six wheel"),
+		"no build system":             one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n", "setuptools six wheel"),
+		"settings of tools alone":     one("pyproject.toml", "[tool.ruff]\nline-length = 100\n", ""),
+		"overrides of npm":            one("package.json", `{"dependencies":{"express":"4"},"overrides":{"debug":"npm:is-number@7.0.0","a":{".":"1","b":"npm:ms@2"},"c":"$express"}}`, "express is-number ms"),
+		"peers of the root":           one("package.json", `{"peerDependencies":{"react":"18","vue":"3"},"peerDependenciesMeta":{"vue":{"optional":true}}}`, "react"),
+		"go, replaced by another":     one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a => b.example/b v4.0.0+incompatible\n", "b.example/b"),
+		"go, replaced by a directory": one("go.mod", "module m.example/m\ngo 1.26\nrequire example.com/y v0.0.0\nreplace example.com/y => ../y\n", "", "go.mod:4: example.com/y => ../y: it is a directory of your own"),
+		"go, one version replaced":    one("go.mod", "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nreplace a.example/a v1.2.0 => b.example/b v1.0.0\n", "a.example/a b.example/b"),
+		"go, modules below": {map[string]string{
+			"go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\n", "tools/go.mod": "module m.example/m/tools\ngo 1.26\nrequire (\n\tb.example/b v1.0.0\n\tm.example/m v1.0.0\n)\n",
+			"x/testdata/y/go.mod": "module y.example/y\nrequire c.example/c v1.0.0\n", "_old/go.mod": "module o.example/o\nrequire d.example/d v1.0.0\n", "tmpl/go.mod": "module {{.Name}}\n",
+		}, "a.example/a b.example/b", []string{"tmpl/go.mod: it can't be read", "tools/go.mod:5: m.example/m: the project has this name itself"}},
+		"go, a workspace says which": {map[string]string{
+			"go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\n", "go.work": "go 1.26\nuse .\n", "tools/go.mod": "module m.example/m/tools\ngo 1.26\nrequire b.example/b v1.0.0\n",
+		}, "a.example/a", nil},
+		"hatchling's editable build":    one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"hatchling\"]\nbuild-backend=\"hatchling.build\"\n", "editables hatchling"),
+		"pdm's editable build":          one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n[tool.pdm.build]\neditable-backend=\"editables\"\n", "editables pdm-backend"),
+		"pdm's own editable build":      one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n", "pdm-backend"),
+		"flit's editable build":         one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"flit_core\"]\nbuild-backend=\"flit_core.buildapi\"\n", "flit-core"),
+		"an old setuptools":             one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=61,<70\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools wheel"),
+		"a new setuptools":              one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=77\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools"),
+		"tox and nox":                   {map[string]string{"tox.ini": "[testenv]\ndeps =\n    pytest\n", "noxfile.py": "import nox\n", "requirements.txt": "six\n"}, "six", []string{"tox.ini: deps are not read here", "noxfile.py: it is a program"}},
 		"poetry":                        one("pyproject.toml", "[tool.poetry]\nname = \"p\"\n[tool.poetry.dependencies]\npython = \"^3.11\"\nrequests = \"^2\"\nown = { path = \"../own\" }\nother = {version = \"1\", extras = [\"x\"]}\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n[build-system]\nrequires = [\"poetry-core\"]\n", "other[x] poetry-core pytest requests", "pyproject.toml:6: own: it is a directory or file of your own"),
 		"a requirement that is an url":  one("requirements.txt", "six\nown @ https://x.example/own.whl\nown[dev]>=1\n", "six", "requirements.txt:2: own @ https://x.example/own.whl: it comes from an address"),
 		"sources of uv":                 one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"internal-utils\",\"gitdep\",\"pathdep\",\"indexed\",\"six\",\"everywhere\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\ninternal-utils = { workspace = true }\ngitdep = { git = \"https://x.example/g\" }\npathdep = { path = \"../p\" }\nindexed = { index = \"own\" }\neverywhere = [{ git = \"https://x.example/e\", marker = \"sys_platform == 'linux'\" }]\n", "hatchling six", "pyproject.toml:7: internal-utils: it is a member", "gitdep: it comes from a repository", "pathdep: it is a directory", "indexed: it comes from a registry of its own", "everywhere: it comes from a repository"),
@@ -274,7 +288,7 @@ func TestRootsKeepTheProjectsOwnRange(t *testing.T) {
 			if ranges := strings.Join(got, " "); ranges != c.ranges {
 				t.Errorf("the ranges are %q, not %q", ranges, c.ranges)
 			}
-			document := starterPolicy(p.roots, p.ranges)
+			document := starterPolicy(p)
 			if _, err := policy.Parse("policy.yaml", []byte(document)); err != nil || strings.Count(document, " version: ") != len(got) {
 				t.Errorf("%v\n%s", err, document)
 			}

@@ -13,8 +13,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/vouched"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
@@ -38,7 +36,7 @@ The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and 
 until the plan is refused nothing; one under which the same install still fails is not
 suggested. Where the plan does not show that it goes through, that is said with the diff.
 It tries the COMMAND, in the mounts that you name, as the end of "cofferdam run"
-prints it; without one, the packages are installed by name. --no-resolve tries nothing.
+prints it, or all installs of a shell's text (bash -c); without one, the packages are installed by name. --no-resolve tries nothing.
 Read the diff before you agree: an agent chose these names. --write changes the file, if
 it is still the one that the run had: it shows the diff and asks. Where nobody can be
 asked, --digest names the new policy that somebody has read, as it was printed with the
@@ -83,17 +81,16 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find the current directory: %w", err)
 	}
-	of := projectInstall{argv: args}
-	if of.request, err = (runFlags{mounts: f.mounts, workdir: f.workdir}).sandboxRequest(cwd); err != nil {
+	request, err := (runFlags{mounts: f.mounts, workdir: f.workdir}).sandboxRequest(cwd)
+	if err != nil {
 		return err
 	}
-	for i := range of.request.Mounts {
-		of.request.Mounts[i].ReadWrite = false
+	for i := range request.Mounts {
+		request.Mounts[i].ReadWrite = false
 	}
-	if len(args) > 0 {
-		if _, err := plan.Of(all.Installers(), args, projectOf(of.request)); err != nil {
-			return err
-		}
+	of, err := installsIn(args, request)
+	if err != nil {
+		return err
 	}
 	c, err := connect(cmd.Context())
 	if err != nil {

@@ -7,12 +7,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
-	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
-	"github.com/cofferdam-dev/cofferdam/internal/plan"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -132,7 +131,7 @@ func (r *runner) installWords() []string {
 	if len(request.Mounts) == 0 {
 		return nil
 	}
-	if _, err := plan.Of(all.Installers(), r.argv, projectOf(request)); err != nil {
+	if _, err := installsIn(r.argv, request); err != nil || strings.ContainsFunc(strings.Join(r.argv, ""), unicode.IsControl) {
 		return nil
 	}
 	var words []string

@@ -22,17 +22,42 @@ import (
 // maxTrials bounds how often a suggestion is tried and mended.
 const maxTrials = 4
 
-// projectInstall is an install as the run had it, with the mounts that it needs; without a command the packages
-// are installed by name that the run was refused.
+// projectInstall is an install as the run had it, with the mounts that it needs.
 type projectInstall struct {
 	argv    []string
 	request api.CreateSandbox
 }
 
+// installsIn are the installs that a command is, or that a text has which it hands to a shell, each with where it starts: all of
+// them are tried. What else a shell's text does is not done, so that a later one is tried without what came of it.
+func installsIn(argv []string, request api.CreateSandbox) ([]projectInstall, error) {
+	if len(argv) == 0 {
+		return nil, nil
+	}
+	_, err := plan.Of(all.Installers(), argv, projectOf(request))
+	if err == nil {
+		return []projectInstall{{argv, request}}, nil
+	}
+	var mounts []string
+	for _, m := range request.Mounts {
+		mounts = append(mounts, m.Destination)
+	}
+	var found []projectInstall
+	for _, in := range plan.Installs(all.Installers(), argv, request.Workdir, mounts) {
+		one := request
+		one.Workdir = in.Dir
+		found = append(found, projectInstall{in.Argv, one})
+	}
+	if len(found) == 0 {
+		return nil, err
+	}
+	return found, nil
+}
+
 // suggestion asks for a run's suggestion and has it tried: what the run asked for is planned under it, and
 // the versions and all that is still missing come from that, until nothing is. last is what the last trial
-// showed of it.
-func suggestion(ctx context.Context, c *client.Client, run string, of projectInstall) (s api.Suggestion, last trial, err error) {
+// showed of it. Without installs the packages are installed by name that the run was refused.
+func suggestion(ctx context.Context, c *client.Client, run string, of []projectInstall) (s api.Suggestion, last trial, err error) {
 	if s, err = askSuggestion(ctx, c, run); err != nil {
 		return s, last, err
 	}
@@ -40,7 +65,7 @@ func suggestion(ctx context.Context, c *client.Client, run string, of projectIns
 	defer stop()
 	var plans []string
 	for range maxTrials {
-		if len(of.argv) == 0 && len(s.Roots) == 0 && len(plans) == 0 && bytes.Equal(s.Document, s.Suggested) {
+		if len(of) == 0 && len(s.Roots) == 0 && len(plans) == 0 && bytes.Equal(s.Document, s.Suggested) {
 			return s, last, nil
 		}
 		last = tryUnder(ctx, c, run, s, of)
@@ -52,7 +77,8 @@ func suggestion(ctx context.Context, c *client.Client, run string, of projectIns
 		if err != nil {
 			return s, last, err
 		}
-		if len(last.still) == 0 || bytes.Equal(next.Suggested, s.Suggested) {
+		narrower := len(next.Roots) < len(s.Roots) // and not tried like that
+		if len(last.still) == 0 && !narrower || bytes.Equal(next.Suggested, s.Suggested) {
 			return next, last, nil
 		}
 		s = next
@@ -75,17 +101,20 @@ type trial struct {
 }
 
 // tryUnder plans a run's installs under a suggestion.
-func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestion, of projectInstall) (t trial) {
-	installs := installsOf(s.Roots)
-	if len(of.argv) > 0 {
-		installs = [][]string{of.argv}
+func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestion, of []projectInstall) (t trial) {
+	installs := of
+	if len(installs) == 0 {
+		for _, argv := range installsOf(s.Roots) {
+			installs = append(installs, projectInstall{argv: argv})
+		}
 	}
 	if len(installs) == 0 {
 		t.open = []string{"it was not tried, since no install of it is known: name the command that the run had"}
 	}
-	for _, argv := range installs {
+	for _, install := range installs {
+		argv := install.argv
 		fmt.Fprintf(os.Stderr, "cofferdam: resolving in a sandbox, under what is suggested: %s; nothing is installed\n", ui.Printable(ui.ShellWords(argv)))
-		made, planned, err := planSuggestion(ctx, run, s, argv, of.request)
+		made, planned, err := planSuggestion(ctx, run, s, argv, install.request)
 		if planned != "" {
 			t.runs = append(t.runs, planned)
 		}

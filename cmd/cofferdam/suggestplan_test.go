@@ -55,7 +55,30 @@ func TestWhatWasNotWeighedIsTold(t *testing.T) {
 // A trial that installs nothing shows nothing, and that is told with the suggestion.
 func TestASuggestionWithoutATrialIsToldAsOne(t *testing.T) {
 	t.Parallel()
-	if tried := tryUnder(t.Context(), nil, "r1", api.Suggestion{}, projectInstall{}); len(tried.open) != 1 || tried.runs != nil || tried.still != nil {
+	if tried := tryUnder(t.Context(), nil, "r1", api.Suggestion{}, nil); len(tried.open) != 1 || tried.runs != nil || tried.still != nil {
 		t.Errorf("%+v", tried)
+	}
+}
+
+// TestInstallsOfAShellAreAllTried: of what a shell was told all installs are tried, each where it starts; a command that has none is
+// refused with the installs that there are.
+func TestInstallsOfAShellAreAllTried(t *testing.T) {
+	t.Parallel()
+	request := api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}}
+	found, err := installsIn([]string{"bash", "-c", "uv sync && pip install -r a.txt; cd web && npm ci && make test"}, request)
+	var got []string
+	for _, i := range found {
+		got = append(got, i.request.Workdir+": "+strings.Join(i.argv, " "))
+	}
+	if diff := cmp.Diff([]string{"/w: uv sync", "/w: pip install -r a.txt", "/w/web: npm ci"}, got); diff != "" || err != nil {
+		t.Errorf("%v%s", err, diff)
+	}
+	if found, err := installsIn([]string{"npm", "ci"}, request); err != nil || len(found) != 1 || found[0].request.Workdir != "/w" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	for _, argv := range [][]string{{"bash", "-c", "make test"}, {"make"}, {"npm", "ci", "x"}} {
+		if found, err := installsIn(argv, request); err == nil || found != nil {
+			t.Errorf("%q: %+v", argv, found)
+		}
 	}
 }

@@ -111,7 +111,7 @@ func (c *causes) episodeOf(r audit.Record) episode {
 // or taken, whose page was not shown whole later, and of which no file was refused by itself; not
 // where it lacks pre-releases alone, which nobody asked for, or where clients that only read a page
 // ended well. Of what one install was told only what weighs most counts, and what was passed over
-// only where a command failed and nothing else would say why. Where several commands run at once, or one is no
+// only where a command failed and nothing else would say why, as a name does that a client looked for and that is no registry's. Where several commands run at once, or one is no
 // single install (an agent is one), nobody knows which install a refusal ended, so that none stands for another there.
 func (s *summary) refuseWithheld() {
 	var found [certain + 1][]audit.Record
@@ -124,7 +124,7 @@ func (s *summary) refuseWithheld() {
 	for w := certain; w >= passedOver; w-- {
 		var these []audit.Record
 		for _, r := range found[w] {
-			if !s.causes.explains(r, w) && (w != passedOver || s.endings.badly > 0) {
+			if !s.causes.explains(r, w) && (w != passedOver || s.endings.badly > 0 && len(s.names) == 0) {
 				these = append(these, r)
 			}
 		}

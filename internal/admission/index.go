@@ -72,7 +72,7 @@ func (c *Controller) Index(ctx context.Context, ask door.IndexAsk) (door.IndexAn
 		return out, err
 	}
 	if len(v.withheld) > 0 {
-		r, err := t.book.Refuse(ctx, withheldRecord(ask, v, t.ledger.Pull(ask.Package, v.lacking)))
+		r, err := t.book.Refuse(ctx, withheldFrom(t, ask, v))
 		if err != nil {
 			return door.IndexAnswer{}, err
 		}
@@ -274,6 +274,14 @@ func extent(w audit.WithheldRange) string {
 
 // withheldRecord is the record of what an index leaves out of a project to which the run's
 // clients are led so.
+// withheldFrom is the record of what a page withholds from a sandbox.
+func withheldFrom(t *tenant, ask door.IndexAsk, v *indexVerdict) audit.Record {
+	pull, unmet := t.ledger.Pull(ask.Package, v.lacking)
+	r := withheldRecord(ask, v, pull)
+	explainUnmet(&r, t.policy(), unmet)
+	return r
+}
+
 func withheldRecord(ask door.IndexAsk, v *indexVerdict, pull ledger.Pull) audit.Record {
 	what, reason := records.WhatPackage, v.refusal.Reason
 	if v.shown > 0 {

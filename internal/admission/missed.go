@@ -125,5 +125,5 @@ func (s *summary) passedOver(r audit.Record) bool {
 // onlyPreReleases tells whether a range leaves out pre-releases alone, for being such, of
 // a project that has others.
 func onlyPreReleases(r audit.Record, w audit.WithheldRange) bool {
-	return r.Detail[records.DetailWhat] == records.WhatIndex && (w.Rule == "packages.prereleases" || strings.HasSuffix(w.Rule, ".prereleases"))
+	return r.Detail[records.DetailWhat] == records.WhatIndex && (w.Rule == rulePrereleases || strings.HasSuffix(w.Rule, ".prereleases"))
 }

@@ -3,12 +3,15 @@ package admission
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/records"
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
+	"github.com/cofferdam-dev/cofferdam/internal/masking"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
+	"github.com/cofferdam-dev/cofferdam/internal/policy"
 )
 
 // weighing is what was there when a run's refusals were weighed last. Safe for concurrent use.
@@ -28,6 +31,22 @@ func (w *weighing) isNew(l *ledger.Ledger, withheld int) bool {
 	return isNew
 }
 
+// explainUnmet has a record of what a page withholds say which versions are required that it does not show, and suggest
+// entries for these where entries of the name, or its pre-releases, leave them out: what the page withholds first is another
+// version, which may be wanted by nobody.
+func explainUnmet(r *audit.Record, p *policy.Policy, unmet []string) {
+	if len(unmet) == 0 || r.Detail[records.DetailWhat] != records.WhatIndex || r.Rule != rulePrereleases && !strings.HasPrefix(r.Rule, "allowed_packages.") {
+		return
+	}
+	r.Detail[records.DetailWants] = masking.Cut(strings.Join(unmet, records.WantsBetween), 1_024)
+	if lines := policy.Required(p, records.ProjectOf(*r), unmet); lines != "" {
+		r.Detail[records.DetailSuggest] = masking.Cut(lines, 4_096)
+	}
+}
+
+// rulePrereleases is policy's rule of pre-releases that no entry admits.
+const rulePrereleases = "packages.prereleases"
+
 // weighAnew records again what a page withheld where something that was read later requires it: clients read
 // a project's page once, for the first who requires it, and end at the last. A record that is
 // not taken leaves the refusal as it was told.
@@ -45,7 +64,7 @@ func weighAnew(ctx context.Context, t *tenant) {
 	if len(projects) == 0 || !t.weighed.isNew(t.ledger, len(projects)) {
 		return
 	}
-	for _, project := range t.ledger.Unmet(projects, whole) {
+	for project, unmet := range t.ledger.Unmet(projects, whole) {
 		old := withheld[project]
 		r := audit.Record{
 			Kind: old.Kind, Outcome: old.Outcome, RequestedVersion: old.RequestedVersion, SourceURL: old.SourceURL, ResolvedBy: old.ResolvedBy, Rule: old.Rule, Reason: old.Reason,
@@ -53,6 +72,7 @@ func weighAnew(ctx context.Context, t *tenant) {
 		}
 		records.SetRef(&r, project)
 		r.Detail[records.DetailPull] = string(ledger.PullUnmet)
+		explainUnmet(&r, t.policy(), unmet)
 		if _, err := t.book.Refuse(ctx, r); err != nil {
 			return
 		}

@@ -94,25 +94,16 @@ func resolved(ctx context.Context, r *sandbox.Rehearsal, in plan.Install, as san
 		env = map[string]string{}
 	}
 	maps.Copy(env, unbuilt())
+	dir := "" // where the sandbox starts its commands
+	if in.Shown {
+		dir = in.Dir
+	}
 	run := func(argv []string) ([]byte, error) {
-		return r.Output(ctx, sandbox.Command{Argv: argv, Env: env, CapBytes: installer.MaxOutput})
+		return r.Output(ctx, sandbox.Command{Argv: argv, Env: env, Dir: dir, CapBytes: installer.MaxOutput})
 	}
-	out, err := run(in.Rewrite.Argv)
+	_, result, err := in.Rewrite.Resolve(ctx, run)
 	if err != nil {
 		return nil, nil, err
-	}
-	docs, err := installer.ReadOutput(out, in.Rewrite.Resolver.Documents)
-	if err != nil {
-		return nil, nil, err
-	}
-	result, err := in.Rewrite.Resolver.Result(docs)
-	if err != nil {
-		return nil, nil, err
-	}
-	if look := in.Rewrite.Resolver.LookInto(result.Choices); look != nil {
-		if _, err := run(look); err != nil {
-			result.Notes = append(result.Notes, "not all of its files could be looked into")
-		}
 	}
 	choices, err := choicesOf(result)
 	return choices, result.Notes, err

@@ -116,17 +116,10 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 			roots.Add(admission.Roots{Roots: []admission.Root{{Package: refOf(r)}}})
 		}
 	}
-	for i := range roots.Roots {
-		p := &roots.Roots[i].Package
-		depth := -1
-		for _, r := range releases {
-			if r.Ecosystem == string(p.Ecosystem) && r.Name == p.Name && r.Effect != plan.EffectError && (depth < 0 || r.Depth < depth) {
-				p.Version, depth = r.Version, r.Depth
-			}
-		}
-		wanted = append(wanted, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
+	if whole {
+		dropBrought(roots, releases)
 	}
-	wanted = slices.Concat(wanted, roots.Asking, roots.Lines)
+	wanted = slices.Concat(wantedRoots(roots, releases), roots.Asking, roots.Lines)
 	for _, w := range roots.Required {
 		if !whole || isUnweighed(releases, w.Package) {
 			wanted = append(wanted, w)
@@ -144,6 +137,41 @@ func wantedOf(roots *admission.Roots, trials []trial) (wanted []policy.Wanted, l
 		wanted, left = append(wanted, more...), append(left, stays...)
 	}
 	return wanted, left
+}
+
+// wantedRoots are the roots, which get the versions that plans chose of them.
+func wantedRoots(roots *admission.Roots, releases []api.PlanRelease) (wanted []policy.Wanted) {
+	for i := range roots.Roots {
+		p := &roots.Roots[i].Package
+		depth := -1
+		for _, r := range releases {
+			if r.Ecosystem == string(p.Ecosystem) && r.Name == p.Name && r.Effect != plan.EffectError && (depth < 0 || r.Depth < depth) {
+				p.Version, depth = r.Version, r.Depth
+			}
+		}
+		wanted = append(wanted, policy.Wanted{Package: *p, WithDependencies: true, Extras: roots.Roots[i].Extras})
+	}
+	return wanted
+}
+
+// dropBrought leaves out roots that no command named and that others of the plans bring.
+func dropBrought(roots *admission.Roots, releases []api.PlanRelease) {
+	roots.Roots = slices.DeleteFunc(roots.Roots, func(r admission.Root) bool { return r.Asked == "" && comesWithOthers(releases, r.Package) })
+}
+
+// comesWithOthers tells whether all that plans chose of a project is required by other releases of theirs, such as a package for
+// one system by that which has one for each. It was refused before these were known, and needs no entry of its own.
+func comesWithOthers(releases []api.PlanRelease, ref pkgref.Ref) bool {
+	some := false
+	for _, r := range releases {
+		if refOf(r).Project() != ref.Project() {
+			continue
+		}
+		if some = true; r.Depth == 0 || r.Effect == plan.EffectError {
+			return false
+		}
+	}
+	return some
 }
 
 // isUnweighed tells whether plans say nothing of a release of a package: then what the run was refused of it counts.

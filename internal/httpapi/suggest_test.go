@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +93,39 @@ func TestAPlanLeadsToNoLookalike(t *testing.T) {
 
 // A plan that says nothing of some of its releases says nothing of what the run was refused of them: that stays wanted, as
 // it was in the trial.
+// A package that the run was refused before it was known what requires it gets no entry of its own where a plan shows that others
+// bring it: neither one for this machine's system, nor any other. What a command named, or nothing requires, stays a root.
+func TestWhatOthersBringIsNoRoot(t *testing.T) {
+	t.Parallel()
+	node := func(name string) pkgref.Ref { return pkgref.Ref{Ecosystem: pkgref.Node, Name: name} }
+	releases := []api.PlanRelease{
+		{Ecosystem: "node", Name: "esbuild", Version: "0.25.0", Effect: "allow", Depth: 0},
+		{Ecosystem: "node", Name: "@esbuild/linux-x64", Version: "0.25.0", Effect: "allow", Depth: 1},
+		{Ecosystem: "node", Name: "ms", Version: "2.1.3", Effect: "allow", Depth: 1},
+		{Ecosystem: "node", Name: "twice", Version: "1.0.0", Effect: "allow", Depth: 1},
+		{Ecosystem: "node", Name: "twice", Version: "2.0.0", Effect: "allow", Depth: 0},
+	}
+	roots := func() *admission.Roots {
+		return &admission.Roots{Roots: []admission.Root{
+			{Package: node("esbuild")}, {Package: node("@esbuild/linux-x64")}, {Package: node("ms"), Asked: "ms@2"}, {Package: node("twice")}, {Package: node("unseen")},
+		}}
+	}
+	names := func(trials ...trial) (names []string) {
+		wanted, _ := wantedOf(roots(), trials)
+		for _, w := range wanted {
+			names = append(names, w.Package.Name)
+		}
+		return names
+	}
+	if got, want := names(trial{releases: releases}), []string{"esbuild", "ms", "twice", "unseen"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	refused := trial{refused: &admission.Roots{}}
+	if got := names(trial{releases: releases}, refused); len(got) != 5 {
+		t.Errorf("though a plan could not be made: %q", got)
+	}
+}
+
 func TestWhatIsNotWeighedStaysWanted(t *testing.T) {
 	t.Parallel()
 	ms := policy.Wanted{Package: pkgref.Ref{Ecosystem: pkgref.Node, Name: "ms", Version: "2.0.0"}}

@@ -126,10 +126,10 @@ type Resolver struct {
 	LockFits func(base string) bool
 	LockRule string
 
-	// Look is a command that has the gateway look into the files of what was chosen.
-	// Nil: the rewrite does that itself, or fetches the files. An empty command: there is
-	// nothing to look into.
-	Look func([]Choice) []string
+	// Look are commands that have the gateway look into the files of what was chosen, as far
+	// as it is known by now: the documents have one reader each, which is not in the sandbox.
+	// Nil: the rewrite fetches the files.
+	Look func([]Choice) [][]string
 }
 
 // Result reads the documents of a rewrite. Its choices are in order, each once.
@@ -145,14 +145,6 @@ func (r Resolver) Result(docs Documents) (Result, error) {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	return out, nil
-}
-
-// LookInto is Look where there is one; nil if nothing is to be started.
-func (r Resolver) LookInto(choices []Choice) []string {
-	if r.Look == nil {
-		return nil
-	}
-	return r.Look(choices)
 }
 
 // CheckLockName refuses a file name by which the lockfile could not be given to a run

@@ -61,3 +61,28 @@ func (w *Wants) kept(folded string) string {
 	}
 	return ""
 }
+
+// maxNamed bounds the ranges that are kept of one name.
+const maxNamed = 20
+
+// Name notes a range that a manifest names a package with, whether or not others may be taken. Of a name that is no root
+// nothing comes of it.
+func (w *Wants) Name(name, among string) {
+	folded, ok := w.fold(name)
+	if ok && among != "" && len(w.named) <= maxRoots && len(w.named[folded]) < maxNamed && !slices.Contains(w.named[folded], among) {
+		w.named[folded] = append(w.named[folded], among)
+	}
+}
+
+// Kept tells why a name is no root, whoever asks for it; "" if it may be one.
+func (w *Wants) Kept(name string) string {
+	folded, ok := w.fold(name)
+	switch why := w.kept(folded); {
+	case !ok:
+		return "it is no name of a package"
+	case why == "" && w.doubt != "" && !w.public:
+		return "whether it comes from the public registry is not known: see " + w.doubt
+	default:
+		return why
+	}
+}

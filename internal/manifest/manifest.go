@@ -91,6 +91,9 @@ type Root struct {
 	// Range is the one range of versions that all of the project's manifests name it with, as it
 	// is written; "": one names it without, or under a condition, or they name several.
 	Range string
+	// Named are ranges that the project's manifests name it with, each once, as they are written: also those that hold under a
+	// condition, or for a part of the project. A few; none of a manifest that can't tell.
+	Named []string
 }
 
 // LeftOut is something that a manifest asks for and that is no root.
@@ -134,8 +137,9 @@ type Wants struct {
 	fold  func(name string) (string, bool) // to the name that a registry has, without extras; false: it is none
 
 	roots    []Root
-	asked    map[string]bool   // the roots' names
-	ranges   map[string]string // folded: what Root.Range is
+	asked    map[string]bool     // the roots' names
+	ranges   map[string]string   // folded: what Root.Range is
+	named    map[string][]string // folded: what Root.Named is
 	leftOut  []LeftOut
 	outside  []Outside
 	told     map[LeftOut]bool // what is in leftOut
@@ -160,7 +164,7 @@ type Wants struct {
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, named: map[string][]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.
@@ -317,16 +321,13 @@ func (w *Wants) Roots() ([]Root, error) {
 		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)
 	}
 	for _, r := range w.roots {
-		folded, _ := w.fold(r.Name)
-		switch {
-		case w.kept(folded) != "":
-			not = append(not, LeftOut{r.File, r.Line, r.Name, w.kept(folded)})
-		case w.doubt != "" && !w.public:
-			not = append(not, LeftOut{r.File, r.Line, r.Name, "whether it comes from the public registry is not known: see " + w.doubt})
-		default:
-			r.Range = w.ranges[folded]
-			all = append(all, r)
+		if why := w.Kept(r.Name); why != "" {
+			not = append(not, LeftOut{r.File, r.Line, r.Name, why})
+			continue
 		}
+		folded, _ := w.fold(r.Name)
+		r.Range, r.Named = w.ranges[folded], w.named[folded]
+		all = append(all, r)
 	}
 	for _, l := range not { // no more than there are roots and such names
 		if !w.told[l] {

@@ -14,6 +14,8 @@ import (
 type Install struct {
 	Argv []string
 	Dir  string // where it starts, absolute
+	// Shown tells that Dir is in a mount, so that another sandbox has it too.
+	Shown bool
 	// Rewrite is the command that resolves it.
 	Rewrite installer.Rewrite
 }
@@ -33,9 +35,10 @@ func Installs(known []installer.Installer, argv []string, dir string, mounts []s
 		if strings.Contains(own[0], "/") { // of a virtual environment that only this sandbox has
 			own[0] = path.Base(own[0])
 		}
-		rewrite, err := Of(known, own, projectAt(c.dir, mounts))
+		project := projectAt(c.dir, mounts)
+		rewrite, err := Of(known, own, project)
 		if err == nil && len(found) < maxInstalls {
-			found = append(found, Install{Argv: c.argv, Dir: c.dir, Rewrite: rewrite})
+			found = append(found, Install{Argv: c.argv, Dir: c.dir, Shown: project.Top != "", Rewrite: rewrite})
 		}
 	}
 	return found

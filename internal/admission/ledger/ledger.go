@@ -42,6 +42,7 @@ type Ledger struct {
 
 	mu       sync.Mutex // guards all below
 	releases *Releases
+	beside   int64                        // bytes that Reserve took, which are in those of releases
 	origins  map[pkgref.Ref]Origin        // where projects were found
 	required map[pkgref.Ref]*requirements // by projects
 	count    int                          // of what is in required, together
@@ -66,11 +67,16 @@ func (l *Ledger) Close() {
 }
 
 // Reserve takes bytes for what is kept beside the ledger; less than nothing gives them
-// back. It is false if there is no room.
+// back. It is false if there is no room: the ledger keeps half of it for itself, since a page that
+// it can't take is one that nobody is shown.
 func (l *Ledger) Reserve(bytes int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.releases.Take(bytes)
+	if bytes > 0 && l.beside+bytes > l.releases.Most()/2 || !l.releases.Take(bytes) {
+		return false
+	}
+	l.beside += bytes
+	return true
 }
 
 // Origin is where a project was found; the zero value if it is not known.

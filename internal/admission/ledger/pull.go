@@ -19,8 +19,9 @@ const (
 )
 
 // Pull tells how clients are led to a project of which a page withholds something. lacking are
-// the specifiers that no shown release satisfies.
-func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) Pull {
+// the specifiers that no shown release satisfies; unmet, of PullUnmet, are those of them by which a release
+// lacks one that a client would choose, a few, sorted.
+func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) (pull Pull, unmet []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return newChooser(l).pull(project.Project(), func(specifier string) bool { return lacking[specifier] })
@@ -29,20 +30,36 @@ func (l *Ledger) Pull(project pkgref.Ref, lacking map[string]bool) Pull {
 // Unmet are those of these projects, of which pages withhold something, that are PullUnmet by all that
 // the run has read by now: a client reads a project's page once, and what it lacks there
 // may be required by a page that it reads later. whole are those that are withheld wholly, of which there is no page.
-// Projects for which too much would have to be compared are none of them.
-func (l *Ledger) Unmet(projects []pkgref.Ref, whole map[pkgref.Ref]bool) []pkgref.Ref {
+// Projects for which too much would have to be compared are none of them. Each has the specifiers that Pull tells.
+func (l *Ledger) Unmet(projects []pkgref.Ref, whole map[pkgref.Ref]bool) map[pkgref.Ref][]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := newChooser(l)
+	c, all := newChooser(l), map[pkgref.Ref][]string{}
 	left := mostTogether * maxCompared
-	return slices.DeleteFunc(slices.Clone(projects), func(project pkgref.Ref) bool {
+	for _, project := range projects {
 		if left < 0 || l.releases.Page(project) == nil && !whole[project] {
-			return true
+			continue
 		}
-		pull := c.pull(project, c.lacks(project))
-		left -= maxCompared - c.left
-		return pull != PullUnmet || c.left < 0
-	})
+		pull, unmet := c.pull(project, c.lacks(project))
+		if left -= maxCompared - c.left; pull == PullUnmet && c.left >= 0 {
+			all[project] = unmet
+		}
+	}
+	return all
+}
+
+// maxUnmet bounds the specifiers that are told of one project.
+const maxUnmet = 8
+
+// unmetBy are the specifiers by which releases that a client would choose lack one.
+func (c *chooser) unmetBy(asks []ask, lacks func(specifier string) bool) (unmet []string) {
+	for _, a := range asks {
+		if len(unmet) < maxUnmet && !slices.Contains(unmet, a.specifier) && lacks(a.specifier) && !a.optional && c.chosen(a) {
+			unmet = append(unmet, a.specifier)
+		}
+	}
+	slices.Sort(unmet)
+	return unmet
 }
 
 // mostTogether is how many times maxCompared may be compared for all projects together.
@@ -63,22 +80,25 @@ func (c *chooser) lacks(project pkgref.Ref) func(specifier string) bool {
 	}
 }
 
-func (c *chooser) pull(project pkgref.Ref, lacks func(specifier string) bool) Pull {
+func (c *chooser) pull(project pkgref.Ref, lacks func(specifier string) bool) (pull Pull, unmet []string) {
 	clear(c.known)
 	c.left = maxCompared
 	asks := c.asksFor(project)
 	some := func(of func(a ask) bool) bool { return slices.ContainsFunc(asks, of) }
 	switch {
 	case len(asks) == 0:
-		return PullUnknown
+		return PullUnknown, nil
 	case !some(func(a ask) bool { return lacks(a.specifier) }):
-		return PullMet
-	case some(func(a ask) bool { return lacks(a.specifier) && !a.optional && c.chosen(a) }):
-		return PullUnmet
-	case !some(func(a ask) bool { return lacks(a.specifier) && !a.optional }):
-		return PullOptional
-	case some(func(a ask) bool { return !lacks(a.specifier) && !a.optional && c.chosen(a) }):
-		return PullMet
+		return PullMet, nil
 	}
-	return PullStale
+	if unmet = c.unmetBy(asks, lacks); len(unmet) > 0 {
+		return PullUnmet, unmet
+	}
+	switch {
+	case !some(func(a ask) bool { return lacks(a.specifier) && !a.optional }):
+		return PullOptional, nil
+	case some(func(a ask) bool { return !lacks(a.specifier) && !a.optional && c.chosen(a) }):
+		return PullMet, nil
+	}
+	return PullStale, nil
 }

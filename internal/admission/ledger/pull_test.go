@@ -35,8 +35,8 @@ func TestPullIsBounded(t *testing.T) {
 		lacking[fmt.Sprintf("~1.%d.0", v)] = true
 	}
 	began := time.Now()
-	if got := l.Pull(ref(0), lacking); got != PullUnmet {
-		t.Errorf("it is %s", got)
+	if got, by := l.Pull(ref(0), lacking); got != PullUnmet || len(by) == 0 || len(by) > maxUnmet {
+		t.Errorf("it is %s, by %q", got, by)
 	}
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("it took %s", took)

@@ -44,9 +44,42 @@ func readModule(w *manifest.Wants, m manifest.Text) error {
 	for _, r := range f.Require {
 		if !r.Indirect && !replaced[r.Mod] && !replaced[module.Version{Path: r.Mod.Path}] {
 			w.Add(r.Mod.Path, m.File, r.Syntax.Start.Line)
+			w.Name(r.Mod.Path, "=="+r.Mod.Version)
 		}
 	}
+	if m.File == modFile && !w.Has(workFile) {
+		readNested(w, m)
+	}
 	return nil
+}
+
+// readNested reads the modules below the one at the project's top, where no workspace says which are worked on: each is installed by
+// itself, in its directory, and their names are the project's. What go passes over is passed over.
+func readNested(w *manifest.Wants, m manifest.Text) {
+	dirs, err := w.Members(m, []string{"**"})
+	if err != nil {
+		w.LeaveOut(m.File, 0, "", "modules in its directories are not read, since there are too many directories: give each with --project")
+		return
+	}
+	for _, dir := range dirs {
+		file := path.Join(dir, modFile)
+		if dir == "." || passedOver(dir) || !w.Has(file) {
+			continue
+		}
+		if _, err := w.Include(manifest.Format{Name: modFile, Read: readModule}, file); err != nil {
+			w.LeaveOut(file, 0, "", "it can't be read, and so nothing that it requires is allowed")
+		}
+	}
+}
+
+// passedOver tells of a directory whose modules are no part of a project: "./..." of go leaves it out, and so do we.
+func passedOver(dir string) bool {
+	for part := range strings.SplitSeq(dir, "/") {
+		if part == "testdata" || part == "vendor" || strings.HasPrefix(part, "_") {
+			return true
+		}
+	}
+	return false
 }
 
 // replacements notes what is asked for in the place of other modules: these, without a version where every one is replaced. A
@@ -57,6 +90,7 @@ func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[mo
 		replaced[r.Old] = true
 		if r.New.Version != "" {
 			w.Add(r.New.Path, file, r.Syntax.Start.Line)
+			w.Name(r.New.Path, "=="+r.New.Version)
 			continue
 		}
 		w.LeaveOut(file, r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, "it is a directory of your own")

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
 // Manifests implements installer.ManifestReader. pnpm reads the same ones.
@@ -225,12 +226,37 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 		w.Keep(name)
 	case target != "":
 		w.Add(target, m.File, number)
+		w.Name(target, aliased(spec))
 	case replaces:
+		if pkgref.MayTakePreReleases(pkgref.Node, spec) { // which no requirement of the name lets in
+			w.Add(replacedBy(name), m.File, number)
+		}
+		w.Name(replacedBy(name), spec)
 	case strings.HasPrefix(spec, inCatalog):
 		w.Refer(catalogKey(strings.TrimPrefix(spec, inCatalog), name), m.File, number, name+" "+spec, "no catalog of the project's says which version that is, or where it comes from")
 	default:
 		w.Add(name, m.File, number)
+		w.Name(name, cmp.Or(aliased(spec), anyVersion))
 	}
+}
+
+// anyVersion is the range of a spec that has none.
+const anyVersion = "*"
+
+// aliased is the range of a spec, also of one that names another package: "npm:name@range".
+func aliased(spec string) string {
+	spec = strings.TrimSpace(spec)
+	if !strings.HasPrefix(strings.ToLower(spec), "npm:") {
+		return spec
+	}
+	spec = spec[len("npm:"):]
+	if at := strings.LastIndexByte(spec, '@'); at > 0 {
+		return spec[at+1:]
+	}
+	if strings.Trim(spec, "0123456789.^~<>=*|- vx") == "" { // pnpm: a range alone
+		return spec
+	}
+	return anyVersion
 }
 
 // inCatalog begins a spec that a catalog has.

@@ -101,6 +101,7 @@ func resolver() installer.Resolver {
 		Name: "npm", Ecosystem: pkgref.Node, Documents: []string{packageLock},
 		Read:     installer.Only(packageLock, readLock),
 		LockName: packageLock, LockFits: func(base string) bool { return base == "npm-shrinkwrap.json" },
+		Look: Look,
 	}
 }
 
@@ -115,11 +116,10 @@ func install(words []string, p installer.Project) (installer.Rewrite, bool, erro
 	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{installer.Line(append(own, words...)...)}, emit()...)...)}, true, nil
 }
 
-// emit touches and puts out what the resolver left.
+// emit puts out what the resolver left.
 func emit() []string {
 	return []string{
 		"[ -f npm-shrinkwrap.json ] && mv npm-shrinkwrap.json package-lock.json",
-		Touch,
 		"emit " + packageLock + " package-lock.json",
 	}
 }

@@ -188,6 +188,10 @@ func noteRange(w *manifest.Wants, file string, number int, text string) {
 
 func noteAmong(w *manifest.Wants, file string, number int, text string, holds bool) {
 	r, ok := parseRequirement(text)
+	named := r.among
+	if r.among == "" && ok { // under a condition
+		named = r.under
+	}
 	if _, understood := pkgref.ParseRange(pkgref.Python, r.among); !holds || !understood {
 		r.among = ""
 	}
@@ -200,6 +204,7 @@ func noteAmong(w *manifest.Wants, file string, number int, text string, holds bo
 		w.Keep(r.name)
 	default:
 		w.AddRange(r.name, r.among, file, number)
+		w.Name(r.name, named)
 	}
 }
 

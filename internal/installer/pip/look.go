@@ -57,9 +57,8 @@ const (
 	maxLookedDigests = 60
 )
 
-// Look is a command that has the gateway look into the files of what a resolver of
-// Python's packages chose; nil if there are none.
-func Look(choices []installer.Choice) []string {
+// Look has the gateway look into the files of what a resolver of Python's packages chose.
+func Look(choices []installer.Choice) [][]string {
 	argv := []string{"python3", "-c", lookScript}
 	for _, c := range choices[:min(len(choices), maxLooked)] {
 		var digests []string
@@ -75,5 +74,5 @@ func Look(choices []installer.Choice) []string {
 	if len(argv) == 3 {
 		return nil
 	}
-	return argv
+	return [][]string{argv}
 }

@@ -29,6 +29,7 @@ type pyproject struct {
 	Groups map[string][]any `toml:"dependency-groups"`
 	Build  *struct {
 		Requires []string `toml:"requires"`
+		Backend  string   `toml:"build-backend"`
 	} `toml:"build-system"`
 	Tool struct {
 		UV         uvTable     `toml:"uv"`
@@ -41,7 +42,10 @@ type pyproject struct {
 		} `toml:"setuptools"`
 		PDM struct {
 			Development map[string][]string `toml:"dev-dependencies"`
-			Resolution  struct {
+			Build       struct {
+				Editable string `toml:"editable-backend"`
+			} `toml:"build"`
+			Resolution struct {
 				Overrides map[string]any `toml:"overrides"`
 			} `toml:"resolution"`
 		} `toml:"pdm"`
@@ -184,23 +188,6 @@ func (p pyprojectReader) flit() {
 	p.add(table.Requires...)
 	for _, name := range slices.Sorted(maps.Keys(table.Extras)) {
 		p.add(table.Extras[name]...)
-	}
-}
-
-// addDefaultBuild adds what clients build a project with that doesn't say it: setuptools, and of pip before 23.1, which Debian 12 has,
-// wheel beside it.
-func addDefaultBuild(w *manifest.Wants, file string) {
-	w.Add("setuptools", file, 0)
-	w.Add("wheel", file, 0)
-}
-
-// build adds what the project is built with.
-func (p pyprojectReader) build() {
-	switch {
-	case p.document.Build != nil && len(p.document.Build.Requires) > 0:
-		p.add(p.document.Build.Requires...)
-	case p.document.Project != nil || p.w.Has(path.Join(path.Dir(p.m.File), "setup.py")):
-		addDefaultBuild(p.w, p.m.File)
 	}
 }
 

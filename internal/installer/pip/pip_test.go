@@ -38,13 +38,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestLookInto(t *testing.T) {
-	t.Parallel()
-	if argv := resolver().LookInto(nil); argv != nil {
-		t.Errorf("nothing was chosen, and %q is started", argv)
-	}
-}
-
 // TestBuiltIn: nothing names the registry that the client asks anyway.
 func TestBuiltIn(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ type requirement struct {
 	// among is the range of its versions, as it is written; "": any, or it is asked for only where
 	// a marker holds.
 	among string
+	under string // that range where a marker holds
 }
 
 var (
@@ -38,14 +39,15 @@ func parseRequirement(text string) (r requirement, ok bool) {
 		}
 	}
 	among, _, marked := strings.Cut(text, ";")
-	if !marked {
-		r.among = strings.Trim(strings.TrimSuffix(strings.TrimPrefix(among, "("), ")"), blanks)
+	among = strings.Trim(strings.TrimSuffix(strings.TrimPrefix(strings.Trim(among, blanks), "("), ")"), blanks)
+	if r.under = among; !marked {
+		r.among = among
 	}
 	switch {
 	case text == "", strings.HasPrefix(text, ";"), strings.HasPrefix(text, "("):
 		return r, true
 	case strings.HasPrefix(text, "@"):
-		r.url, r.among = strings.TrimLeft(text[1:], blanks), ""
+		r.url, r.among, r.under = strings.TrimLeft(text[1:], blanks), "", ""
 		return r, r.url != "" && r.url[0] != ';'
 	}
 	return r, startOfClause.MatchString(text)

@@ -54,6 +54,7 @@ func resolver() installer.Resolver {
 		Name: "pnpm", Ecosystem: pkgref.Node, Documents: []string{lockName},
 		Read:     installer.Only(lockName, installer.Locked(lockName)),
 		LockName: lockName,
+		Look:     npm.Look,
 	}
 }
 
@@ -67,5 +68,5 @@ func install(word string, words []string, p installer.Project) (installer.Rewrit
 	if word == "add" {
 		resolve = installer.Line(append([]string{"pnpm", word, "--lockfile-only", "--ignore-scripts"}, words...)...)
 	}
-	return installer.Rewrite{Resolver: resolver(), Argv: p.Script("rm -f package-lock.json", resolve, npm.Touch, "emit "+lockName+" pnpm-lock.yaml")}, true, nil
+	return installer.Rewrite{Resolver: resolver(), Argv: p.Script("rm -f package-lock.json", resolve, "emit "+lockName+" pnpm-lock.yaml")}, true, nil
 }

@@ -104,8 +104,8 @@ func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
 			return "", fmt.Errorf("read the code from stdin: %w", err)
 		}
 	default:
-		if code, err = readDocument("code", args[0], maxCallCode); err != nil {
-			return "", err
+		if code, err = readDocument("file of code", args[0], maxCallCode); err != nil {
+			return "", fmt.Errorf("%w; code itself is given with -e", err)
 		}
 	}
 	if len(code) > maxCallCode {

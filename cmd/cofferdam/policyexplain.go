@@ -201,7 +201,7 @@ func parseRelease(ecosystem pkgref.Ecosystem, s string) (pkgref.Ref, error) {
 		name, version, ok = s[:at], s[at+1:], true
 	}
 	if !ok || name == "" || version == "" {
-		return pkgref.Ref{}, fault.Invalid("%q must be NAME==VERSION, such as requests==2.31.0", s)
+		return pkgref.Ref{}, fault.Invalid("%q names no release: write NAME==VERSION or NAME@VERSION", s)
 	}
 	return pkgref.New(ecosystem, name, version)
 }

@@ -65,7 +65,7 @@ that you may, except answer approvals.`,
 	set := cmd.Flags()
 	set.StringVar(&req.Policy, "policy", "", "policy of its sandboxes, by name (default: the one named default)")
 	set.StringArrayVar(&req.Policies, "allow-policy", nil, "another policy that it may choose; may be repeated")
-	set.DurationVar(&expires, "expires", 0, "when it ends, such as 720h (default: never)")
+	spanVar(set, &expires, "expires", "when it ends, such as 12h or 30d (default: never)")
 	set.IntVar(&req.Quota.Sandboxes, "sandboxes", 0, "how many sandboxes at one time (default: no bound, as of all that follow)")
 	set.Float64Var(&req.Quota.CPU, "cpu", 0, "cores of all its sandboxes together")
 	set.StringVar(&memory, "memory", "", "memory of all together, such as 64GiB")
@@ -94,7 +94,7 @@ func tokenBounds(req *api.MakeToken, expires time.Duration, memory, disk string)
 
 func wholeSeconds(d time.Duration) (int64, error) {
 	if d < 0 || (d > 0 && d < time.Second) {
-		return 0, fault.Invalid("--expires is %s; it must be a second or more, such as 720h", d)
+		return 0, fault.Invalid("--expires is %s; it must be a second or more, such as 30d", d)
 	}
 	return int64(d.Seconds()), nil
 }

@@ -138,9 +138,9 @@ func (f *createFlags) request() (api.CreateSandbox, error) {
 	if f.policy != "" && f.named != "" {
 		return api.CreateSandbox{}, fault.Invalid("give --policy or --named-policy, not both")
 	}
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return api.CreateSandbox{}, fmt.Errorf("find the current directory: %w", err)
+		return api.CreateSandbox{}, err
 	}
 	req, err := f.sandboxRequest(cwd)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -94,9 +93,9 @@ const planTimeout = 2 * time.Minute
 // planCommand is `cofferdam plan` once the flags are parsed. All that can be
 // wrong with them is found before anything is made.
 func planCommand(ctx context.Context, flags planFlags, argv []string) error {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
+		return err
 	}
 	p := &planner{flags: flags, argv: argv, stderr: ui.NewStderr(os.Stderr)}
 	if p.request, err = flags.sandboxRequest(cwd); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -99,9 +98,9 @@ func (f explainFlags) run(now time.Time, document, ecosystem, release string) er
 
 // lockfiles reads the lockfiles of a run with this policy; nil: it has none.
 func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Set, error) {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return nil, fmt.Errorf("find the lockfiles: %w", err)
+		return nil, err
 	}
 	if !filepath.IsAbs(document) {
 		document = filepath.Join(cwd, document)

@@ -79,9 +79,9 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if err := f.check(cmd, args); err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
+		return err
 	}
 	of := projectInstall{argv: args}
 	if of.request, err = (runFlags{mounts: f.mounts, workdir: f.workdir}).sandboxRequest(cwd); err != nil {

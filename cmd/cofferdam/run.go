@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -83,9 +81,9 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cwd, err := os.Getwd()
+			cwd, err := currentDirectory()
 			if err != nil {
-				return fmt.Errorf("find the current directory: %w", err)
+				return err
 			}
 			if args, err = flags.withProject(cmd, cwd, args); err != nil {
 				return err

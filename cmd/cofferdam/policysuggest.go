@@ -164,7 +164,7 @@ func (f *suggestFlags) offer(s api.Suggestion, last trial, args []string) error 
 	}
 	if bytes.Equal(s.Document, s.Suggested) {
 		sayOpen(os.Stderr, last.open)
-		_, err := fmt.Fprintln(os.Stderr, "cofferdam: the run was refused nothing that a change of its policy would allow")
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: no entry for a package would change anything for this run; what it was refused, and why: cofferdam why --run %s\n", ui.Quoted(f.run))
 		return err
 	}
 	if _, err := fmt.Print(ui.PrintableText(s.Diff)); err != nil {

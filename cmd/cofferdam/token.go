@@ -99,6 +99,9 @@ func wholeSeconds(d time.Duration) (int64, error) {
 	return int64(d.Seconds()), nil
 }
 
+// leastQuota is below what any sandbox may have, in bytes: less is a number whose unit was forgotten.
+const leastQuota = 1 << 20
+
 // quotaSize reads a size: a number of bytes, or one with a unit. "" is 0.
 func quotaSize(flag, text string) (int64, error) {
 	if text == "" {
@@ -113,6 +116,9 @@ func quotaSize(flag, text string) (int64, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > 1<<62/unit {
 		return 0, fault.Invalid("%s %q is not a size such as 512MiB or 20GiB", flag, text)
+	}
+	if n*unit < leastQuota {
+		return 0, fault.Invalid("%s %q is %d bytes, which is less than any sandbox has; give it with a unit, such as 512MiB or 20GiB", flag, text, n*unit)
 	}
 	return n * unit, nil
 }

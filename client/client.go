@@ -54,6 +54,9 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNoDaemon, c.where, err)
 	}
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("the daemon at %s can't be reached: %w", c.where, err)
+	}
 	return conn, err
 }
 

@@ -101,6 +101,16 @@ func TestNoDaemon(t *testing.T) {
 	}
 }
 
+// TestAnAddressThatCantBeDialledIsNamed: the system's sentence alone does not say what was asked.
+func TestAnAddressThatCantBeDialledIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), strings.Repeat("x", 200)) // longer than a socket's name may be
+	_, err := client.New(path).Version(t.Context())
+	if err == nil || errors.Is(err, client.ErrNoDaemon) || !strings.Contains(err.Error(), "the daemon at "+path+" can't be reached: ") {
+		t.Errorf("an address that can't be dialled: %v", err)
+	}
+}
+
 // TestDaemonGoesAway: whether a call had an effect is not known then.
 func TestDaemonGoesAway(t *testing.T) {
 	t.Parallel()

@@ -125,14 +125,24 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	if err != nil {
 		return err
 	}
+	failed := writeAnswered(edits)
+	failed = errors.Join(f.tell(answered, edits, failed == nil), failed)
+	if f.deniesNobody(requests) {
+		fmt.Fprintln(os.Stderr, "cofferdam: the runs that asked have ended, so the next run asks again; with --scope policy a denial is for every run under the same policy")
+	}
+	return failed
+}
+
+// writeAnswered writes into files what an answer that has been given adds to them.
+func writeAnswered(edits []fileEdit) error {
 	var failed error
 	for _, e := range edits {
 		failed = errors.Join(failed, e.write())
 	}
 	if failed != nil {
-		failed = fmt.Errorf("the answer was given, but not written into a file: %w", failed)
+		return fmt.Errorf("the answer was given, but not written into a file: %w", failed)
 	}
-	return errors.Join(f.tell(answered, edits, failed == nil), failed)
+	return nil
 }
 
 // readRevisions notes the revisions that the ids name. An approval of what is not shown here
@@ -309,6 +319,12 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 		}
 	}
 	return nil
+}
+
+// deniesNobody tells of a denial that is for runs alone that have ended, so that the next run asks again. Unlike
+// an approval, which reachesSomebody refuses, it takes the request off the list.
+func (f *answerFlags) deniesNobody(requests []approval.Request) bool {
+	return f.state == approval.Denied && slices.ContainsFunc(requests, func(r approval.Request) bool { return f.scopeFor(r) == approval.ScopeRun && forNobody(r) })
 }
 
 func newRevoke() *cobra.Command {

@@ -121,6 +121,9 @@ func takePrinted(t *testing.T, q *approval.Queue, verb, text string) (printed bo
 		if err := f.reachesSomebody(cmd, []approval.Request{r}); err != nil {
 			t.Errorf("%s: refused: %v", line, err)
 		}
+		if f.deniesNobody([]approval.Request{r}) {
+			t.Errorf("%s: the next run would ask again", line)
+		}
 		if _, err := q.Answer(t.Context(), "bob", approval.Verdict{IDs: cmd.Flags().Args(), State: f.state, Scope: approval.Scope(f.scope)}); err != nil {
 			t.Errorf("%s: refused: %v", line, err)
 		}

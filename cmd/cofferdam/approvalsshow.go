@@ -133,7 +133,7 @@ func showAnswers(s *ui.Sheet, r approval.Request) {
 		}
 		s.Raw("\n  cofferdam approvals approve " + flag + name + "\n")
 	}
-	s.Raw("  cofferdam approvals deny " + name + " --reason \"...\"\n")
+	s.Raw("  cofferdam approvals deny " + flag + name + " --reason \"...\"\n")
 	if canDiffer(r) {
 		s.Raw("  cofferdam approvals diff " + ui.Printable(r.ID) + "\n")
 	}

@@ -93,6 +93,9 @@ func (f auditFlags) check() error {
 	return nil
 }
 
+// sayNoRecord tells an empty table from one that could not be asked for.
+func sayNoRecord() { fmt.Fprintln(os.Stderr, "cofferdam: no record matches") }
+
 func (f auditFlags) list(ctx context.Context) error {
 	c, err := connect(ctx)
 	if err != nil {
@@ -124,6 +127,9 @@ func (f auditFlags) list(ctx context.Context) error {
 	}
 	if leftOut > 0 {
 		fmt.Fprintf(os.Stderr, "%d records of what upstreams were asked, and of pages and metadata that were shown, are left out; --outcome asked,shown lists them\n", leftOut)
+	}
+	if len(rows) == 1 && leftOut == 0 {
+		sayNoRecord()
 	}
 	return ui.WriteTable(os.Stdout, rows)
 }

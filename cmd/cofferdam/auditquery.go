@@ -124,5 +124,8 @@ func (f *queryFlags) list(records iter.Seq2[audit.Record, error], limit int) err
 	if f.json {
 		return nil
 	}
+	if n == 0 {
+		sayNoRecord()
+	}
 	return ui.WriteTable(os.Stdout, rows)
 }

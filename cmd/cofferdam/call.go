@@ -73,7 +73,7 @@ It exits with 0, with 1 if the code failed, 2 for bad input, 124 if its time was
 	set.StringVar(&flags.named, "named-policy", "", "policy that the daemon keeps under this name")
 	set.StringVar(&flags.run, "run-id", "", "id of the run (default: one is made)")
 	set.StringVar(&flags.task, "task", "", "what the code is for, for the record")
-	set.DurationVar(&flags.timeout, "timeout", 0, "for how long it may compute, such as 500ms or 30s (default: the policy's, or 10s)")
+	spanVar(set, &flags.timeout, "timeout", "for how long it may compute, such as 500ms or 30s (default: the policy's, or 10s)")
 	set.Int64Var(&flags.memory, "memory", 0, "how many MiB it may have (default: the policy's, or 64)")
 	set.BoolVar(&flags.json, "json", false, "write all of the answer as JSON")
 	once(set, "policy", "named-policy", "run-id")
@@ -104,8 +104,8 @@ func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
 			return "", fmt.Errorf("read the code from stdin: %w", err)
 		}
 	default:
-		if code, err = readDocument("code", args[0], maxCallCode); err != nil {
-			return "", err
+		if code, err = readDocument("file of code", args[0], maxCallCode); err != nil {
+			return "", fmt.Errorf("%w; code itself is given with -e", err)
 		}
 	}
 	if len(code) > maxCallCode {

@@ -35,8 +35,8 @@ type lifeFlags struct {
 
 func (f *lifeFlags) register(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.DurationVar(&f.ttl, "ttl", 0, "end the sandbox after this time, such as 30m or 8h (default: never)")
-	set.DurationVar(&f.idle, "idle", 0, "end it after this time without a command, a client or a file operation (default: never)")
+	spanVar(set, &f.ttl, "ttl", "end the sandbox after this time, such as 30m, 8h or 7d (default: never)")
+	spanVar(set, &f.idle, "idle", "end it after this time without a command, a client or a file operation (default: never)")
 	set.BoolVar(&f.pause, "then-pause", false, "pause it then, instead of removing it")
 	incomplete(cmd, "ttl", "idle")
 }
@@ -138,9 +138,9 @@ func (f *createFlags) request() (api.CreateSandbox, error) {
 	if f.policy != "" && f.named != "" {
 		return api.CreateSandbox{}, fault.Invalid("give --policy or --named-policy, not both")
 	}
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return api.CreateSandbox{}, fmt.Errorf("find the current directory: %w", err)
+		return api.CreateSandbox{}, err
 	}
 	req, err := f.sandboxRequest(cwd)
 	if err != nil {

@@ -72,7 +72,7 @@ told on stderr, however the command ended.`,
 	set.BoolVarP(&flags.input, "interactive", "i", false, "pass stdin on")
 	set.BoolVarP(&flags.tty, "tty", "t", false, "give it this terminal")
 	set.BoolVarP(&flags.detach, "detach", "d", false, "start it, write its id, and leave it")
-	set.DurationVar(&flags.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
+	spanVar(set, &flags.timeout, "timeout", "end the command after this time, such as 90s or 5m (default: the policy's)")
 	incomplete(cmd, "timeout")
 	flags.register(cmd)
 	return cmd

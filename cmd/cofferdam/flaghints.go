@@ -35,6 +35,18 @@ func flagElsewhere(cmd *cobra.Command, typed string) string {
 		return "a sandbox has no network; the policy's network_allowlist names the hosts that it reaches through the gateway"
 	case "run it", "run interactive", "run tty", "run i", "run t":
 		return "a run has a terminal if this program has one"
+	case "run memory", "run m", "run cpus", "run cpu", "create memory", "create m", "create cpus", "create cpu":
+		return "the policy says how much a sandbox has, by defaults.max_memory_mb and defaults.max_cpu"
+	case "run user", "run u":
+		return "the command of a run is the sandbox's own user; in a sandbox that stays, exec has --user"
+	case "run detach", "run d":
+		return "cofferdam create makes a sandbox that stays, and exec --detach starts a command in it"
+	case "run name":
+		return "--run-id names the run in the record"
+	case "run image", "create image":
+		return "--template names the root filesystem"
+	case "kill all", "rm all":
+		return "cofferdam stop --force ends all sandboxes"
 	case "allow yes":
 		return "where nobody can be asked, --digest says which settings you have read"
 	}
@@ -70,22 +82,26 @@ func nearestFlag(cmd *cobra.Command, typed string) string {
 	return near
 }
 
-// lettersApart is the Levenshtein distance of two words, whose letters are bytes.
+// lettersApart is in how many letters, which are bytes, two words differ: one is another, missing or too
+// many, or two neighbours have changed places.
 func lettersApart(a, b string) int {
+	var last, before []int // the rows above
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		before := row[0]
+		last, before, row = before, row, make([]int, len(b)+1)
 		row[0] = i + 1
 		for j := range len(b) {
-			cost := before
+			cost := before[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j+1] = min(cost, row[j]+1, before[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], last[j-1]+1)
+			}
 		}
 	}
 	return row[len(b)]

@@ -63,8 +63,8 @@ func onHostOnly(arg string, mounts []api.Mount) (string, bool) {
 	return path, insideOf(path, mounts) == ""
 }
 
-// lockHint names a lockfile that lies in a mount and was not given, where something on no
-// list was refused of its ecosystem; "" if there is none.
+// lockHint names the lockfiles that lie in a mount, where none was given and something on no list was refused
+// of their ecosystem; "" if there is none. Which of several is the client's nobody knows here.
 func lockHint(refused []api.Package, request api.CreateSandbox) string {
 	if len(request.Lockfiles) > 0 {
 		return ""
@@ -73,19 +73,37 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 		if p.Rule != "packages.default" {
 			continue
 		}
-		for _, lock := range pkgref.Ecosystem(p.Ecosystem).Lockfiles() {
-			if strings.Contains(lock.Name, "*") {
-				continue // what has any name may be something else
-			}
-			for _, m := range request.Mounts {
-				file := filepath.Join(m.Source, lock.Name)
-				if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() {
-					return fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", file)
-				}
+		found, written := lockfilesIn(request.Mounts, pkgref.Ecosystem(p.Ecosystem))
+		if len(found) == 0 {
+			continue
+		}
+		hint := fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", found[0])
+		if len(found) > 1 {
+			hint = fmt.Sprintf("lockfiles are in a mount: %s; --lockfile with the one that the client reads holds the run to it, and with it says what requires what", strings.Join(found, ", "))
+		}
+		if written {
+			hint += "; the run could write there, so read it first, and say so: cofferdam project allow " + found[0]
+		}
+		return hint
+	}
+	return ""
+}
+
+// lockfilesIn are an ecosystem's lockfiles in mounts, as a shell takes their names; written tells that the run could
+// write one of them, so that a person has to see it before it decides.
+func lockfilesIn(mounts []api.Mount, ecosystem pkgref.Ecosystem) (found []string, written bool) {
+	for _, lock := range ecosystem.Lockfiles() {
+		if strings.Contains(lock.Name, "*") {
+			continue // what has any name may be something else
+		}
+		for _, m := range mounts {
+			file := filepath.Join(m.Source, lock.Name)
+			if info, err := os.Lstat(file); err == nil && info.Mode().IsRegular() {
+				found, written = append(found, ui.Quoted(file)), written || m.ReadWrite
 			}
 		}
 	}
-	return ""
+	return found, written
 }
 
 // keepHint tells of a run that did nothing but install that what came in is gone with the sandbox, where it is so: not

@@ -31,3 +31,28 @@ func TestALockfileInAMountIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestALockHintCanBeFollowed: of two lockfiles none is told to be the client's, and of one that the run could write
+// the step that a person has to take first is told.
+func TestALockHintCanBeFollowed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"package-lock.json", "pnpm-lock.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := []api.Package{{Ecosystem: "node", Name: "ms", Rule: "packages.default"}}
+	shown := lockHint(refused, api.CreateSandbox{Mounts: []api.Mount{{Source: dir, Destination: "/work"}}})
+	for _, want := range []string{filepath.Join(dir, "package-lock.json"), filepath.Join(dir, "pnpm-lock.yaml"), "the one that the client reads"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("no %q in %q", want, shown)
+		}
+	}
+	if strings.Contains(shown, "project allow") {
+		t.Errorf("a file that no run could write: %q", shown)
+	}
+	written := lockHint(refused, api.CreateSandbox{Mounts: []api.Mount{{Source: dir, Destination: "/work", ReadWrite: true}}})
+	if !strings.Contains(written, "cofferdam project allow "+filepath.Join(dir, "package-lock.json")) {
+		t.Errorf("a file that the run could write: %q", written)
+	}
+}

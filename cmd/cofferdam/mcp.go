@@ -54,9 +54,9 @@ that listens ("cofferdam serve --listen") speaks the same protocol at its addres
 // serveAgent is `cofferdam mcp` once the flags are parsed. All that can be wrong with them is
 // found before the client hears a word.
 func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
+		return err
 	}
 	request, err := flags.sandboxRequest(cwd)
 	if err != nil {

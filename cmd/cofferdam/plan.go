@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -74,7 +73,7 @@ func (f *planFlags) registerPlan(cmd *cobra.Command) {
 		"lockfile": "plan an install that is held to a lockfile; may be repeated", "lock-mode": "frozen or prefer, as with cofferdam run",
 		"task": "what the install is for, in words, for the record", "mount": "show a host path inside, read-only: SOURCE:DESTINATION",
 	})
-	set.DurationVar(&f.timeout, "timeout", 0, "end the resolver after this time, such as 90s or 5m (default: the policy's)")
+	spanVar(set, &f.timeout, "timeout", "end the resolver after this time, such as 90s or 5m (default: the policy's)")
 	set.StringVar(&f.lock, "lock", "", "write the lockfile that the resolver made")
 	set.BoolVar(&f.yes, "yes", false, "overwrite the file of --lock without asking")
 	set.BoolVar(&f.request, "request", false, "file what would wait for a person in the approval queue")
@@ -94,9 +93,9 @@ const planTimeout = 2 * time.Minute
 // planCommand is `cofferdam plan` once the flags are parsed. All that can be
 // wrong with them is found before anything is made.
 func planCommand(ctx context.Context, flags planFlags, argv []string) error {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
+		return err
 	}
 	p := &planner{flags: flags, argv: argv, stderr: ui.NewStderr(os.Stderr)}
 	if p.request, err = flags.sandboxRequest(cwd); err != nil {

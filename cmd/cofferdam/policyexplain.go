@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -99,9 +98,9 @@ func (f explainFlags) run(now time.Time, document, ecosystem, release string) er
 
 // lockfiles reads the lockfiles of a run with this policy; nil: it has none.
 func (f explainFlags) lockfiles(document string, p *policy.Policy) (*lockfile.Set, error) {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return nil, fmt.Errorf("find the lockfiles: %w", err)
+		return nil, err
 	}
 	if !filepath.IsAbs(document) {
 		document = filepath.Join(cwd, document)
@@ -201,7 +200,7 @@ func parseRelease(ecosystem pkgref.Ecosystem, s string) (pkgref.Ref, error) {
 		name, version, ok = s[:at], s[at+1:], true
 	}
 	if !ok || name == "" || version == "" {
-		return pkgref.Ref{}, fault.Invalid("%q must be NAME==VERSION, such as requests==2.31.0", s)
+		return pkgref.Ref{}, fault.Invalid("%q names no release: write NAME==VERSION or NAME@VERSION", s)
 	}
 	return pkgref.New(ecosystem, name, version)
 }

@@ -77,9 +77,9 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	if err := f.check(cmd, args); err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return fmt.Errorf("find the current directory: %w", err)
+		return err
 	}
 	request, err := (runFlags{mounts: f.mounts, workdir: f.workdir}).sandboxRequest(cwd)
 	if err != nil {
@@ -161,7 +161,7 @@ func (f *suggestFlags) offer(s api.Suggestion, last trial, args []string) error 
 	}
 	if bytes.Equal(s.Document, s.Suggested) {
 		sayOpen(os.Stderr, last.open)
-		_, err := fmt.Fprintln(os.Stderr, "cofferdam: the run was refused nothing that a change of its policy would allow")
+		_, err := fmt.Fprintf(os.Stderr, "cofferdam: no entry for a package would change anything for this run; what it was refused, and why: cofferdam why --run %s\n", ui.Quoted(f.run))
 		return err
 	}
 	if _, err := fmt.Print(ui.PrintableText(s.Diff)); err != nil {

@@ -90,9 +90,9 @@ func (f *proveFlags) proof(ctx context.Context) (*api.Controls, error) {
 
 // make makes a sandbox as run would.
 func (f *proveFlags) make(ctx context.Context, c *client.Client) (api.Sandbox, error) {
-	cwd, err := os.Getwd()
+	cwd, err := currentDirectory()
 	if err != nil {
-		return api.Sandbox{}, fmt.Errorf("find the current directory: %w", err)
+		return api.Sandbox{}, err
 	}
 	flags := runFlags{policy: f.policy, template: f.template, isolation: f.isolation, task: "has its controls proved"}
 	req, err := flags.sandboxRequest(cwd)

@@ -45,9 +45,12 @@ the file's digest and the keys that have changed.`,
 }
 
 func writeReload(w io.Writer, done api.ConfigReload) error {
-	text := "Nothing has changed in " + done.File + ".\n"
-	if len(done.Reloaded)+len(done.AtStart) > 0 {
-		text = ""
+	text := ""
+	switch {
+	case done.SHA256 == "" && len(done.Reloaded)+len(done.AtStart) == 0:
+		text = "There is no " + done.File + ": every key has its default.\n"
+	case len(done.Reloaded)+len(done.AtStart) == 0:
+		text = "Nothing has changed in " + done.File + ".\n"
 	}
 	if len(done.Reloaded) > 0 {
 		text += "These keys of " + done.File + " count now: " + strings.Join(done.Reloaded, ", ") + "\n"

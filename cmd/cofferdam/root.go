@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,8 +83,11 @@ func strict(cmd *cobra.Command) {
 	if !cmd.HasSubCommands() {
 		if args := cmd.Args; args != nil {
 			cmd.Args = func(cmd *cobra.Command, given []string) error {
+				if slices.Contains(ownArguments(cmd, given), "") {
+					return usage(cmd, "an argument is empty, as that of a shell's variable is which is not set; write: %s", cmd.UseLine())
+				}
 				if err := args(cmd, given); err != nil {
-					return usage(cmd, "%s; write: %s", err, cmd.UseLine())
+					return usage(cmd, "%s; write: %s", miscounted(args, cmd, given, err), cmd.UseLine())
 				}
 				return nil
 			}
@@ -104,11 +108,58 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// instead is what the person may have meant.
+// ownArguments are those that name something to this command, without what a command inside gets, which may
+// well be empty.
+func ownArguments(cmd *cobra.Command, given []string) []string {
+	if strings.Contains(cmd.Use, "COMMAND [ARGUMENT...]") {
+		return given[:min(1, len(given))]
+	}
+	return given
+}
+
+// miscounted is what is wrong with arguments of which cobra says that they are too few or too many, in
+// numbers alone. Any other error is a sentence of ours.
+func miscounted(args cobra.PositionalArgs, cmd *cobra.Command, given []string, err error) string {
+	text := err.Error()
+	if !slices.ContainsFunc([]string{"accepts ", "requires at least ", "unknown command "}, func(start string) bool { return strings.HasPrefix(text, start) }) {
+		return text
+	}
+	for n := range slices.Backward(given) {
+		if args(cmd, given[:n]) == nil {
+			return fmt.Sprintf("%q is one argument too many", given[n])
+		}
+	}
+	return "an argument is missing"
+}
+
+// instead is what the person may have meant: the nearest command that begins so, or is at most two letters
+// away (one from a short word, of which two are half). Where none is, those of a group are named.
 func instead(cmd *cobra.Command, typed string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(typed); len(near) > 0 {
-		return "; did you mean " + near[0] + "?"
+	var names []string
+	near, best := "", 3
+	if len(typed) < 6 {
+		best = 2
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden || sub.Name() == "help" {
+			continue
+		}
+		names = append(names, sub.Name())
+		for _, name := range append(sub.Aliases, sub.Name()) {
+			distance := lettersApart(name, typed)
+			if len(typed) > 1 && strings.HasPrefix(name, typed) {
+				distance = min(distance, best-1)
+			}
+			if distance < best {
+				near, best = name, distance
+			}
+		}
+	}
+	switch {
+	case near != "":
+		return "; did you mean " + near + "?"
+	case cmd.HasParent():
+		return "; there are " + strings.Join(names, ", ")
 	}
 	return ""
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -83,9 +81,9 @@ A run that was left waiting has "detached" and "holds" instead of an exit.`,
   cofferdam run --timeout 5m --run-id nightly-42 --env MODE=test -- ./agent.sh
   cofferdam run --json -- pip install flask 2>report; tail -n 1 report`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cwd, err := os.Getwd()
+			cwd, err := currentDirectory()
 			if err != nil {
-				return fmt.Errorf("find the current directory: %w", err)
+				return err
 			}
 			if args, err = flags.withProject(cmd, cwd, args); err != nil {
 				return err
@@ -108,7 +106,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	set.StringVar(&f.agent, "agent", "", "an agent that the command is: it gets the names that it needs, if no --policy is given, and its variables (see cofferdam policy presets)")
 	set.StringVar(&f.home, "home", "", "keep what the agent of --agent keeps below its home directory (its login, its settings) from one run to the next, under this name")
 	set.StringArrayVar(&f.publish, "publish", nil, "bring a port of the sandbox to this host's loopback interface: PORT or HOSTPORT:PORT")
-	set.DurationVar(&f.timeout, "timeout", 0, "end the command after this time, such as 90s or 5m (default: the policy's)")
+	spanVar(set, &f.timeout, "timeout", "end the command after this time, such as 90s or 5m (default: the policy's)")
 	set.BoolVar(&f.json, "json", false, "tell the outcome as one line of JSON, the last of stderr")
 	set.BoolVar(&f.keep, "keep", false, "let the run go on if this program is killed or its connection lost; cofferdam attach goes back to it")
 	set.BoolVar(&f.detach, "detach-on-hold", false, "leave the run, with exit code 75, as soon as it waits for an approval")

@@ -53,7 +53,7 @@ func stop(ctx context.Context, force bool) error {
 		_, err = fmt.Fprintln(os.Stderr, "cofferdam: no daemon is running")
 		return err
 	case client.StatusOf(err) == http.StatusConflict && !force:
-		return fmt.Errorf("%w (cofferdam list shows them, cofferdam stop --force ends them)", err)
+		return fmt.Errorf("%w (cofferdam list shows them, cofferdam kill SANDBOX... ends some, cofferdam stop --force ends all)", err)
 	case err != nil:
 		return err
 	}

@@ -65,7 +65,7 @@ that you may, except answer approvals.`,
 	set := cmd.Flags()
 	set.StringVar(&req.Policy, "policy", "", "policy of its sandboxes, by name (default: the one named default)")
 	set.StringArrayVar(&req.Policies, "allow-policy", nil, "another policy that it may choose; may be repeated")
-	set.DurationVar(&expires, "expires", 0, "when it ends, such as 720h (default: never)")
+	spanVar(set, &expires, "expires", "when it ends, such as 12h or 30d (default: never)")
 	set.IntVar(&req.Quota.Sandboxes, "sandboxes", 0, "how many sandboxes at one time (default: no bound, as of all that follow)")
 	set.Float64Var(&req.Quota.CPU, "cpu", 0, "cores of all its sandboxes together")
 	set.StringVar(&memory, "memory", "", "memory of all together, such as 64GiB")
@@ -94,10 +94,13 @@ func tokenBounds(req *api.MakeToken, expires time.Duration, memory, disk string)
 
 func wholeSeconds(d time.Duration) (int64, error) {
 	if d < 0 || (d > 0 && d < time.Second) {
-		return 0, fault.Invalid("--expires is %s; it must be a second or more, such as 720h", d)
+		return 0, fault.Invalid("--expires is %s; it must be a second or more, such as 30d", d)
 	}
 	return int64(d.Seconds()), nil
 }
+
+// leastQuota is below what any sandbox may have, in bytes: less is a number whose unit was forgotten.
+const leastQuota = 1 << 20
 
 // quotaSize reads a size: a number of bytes, or one with a unit. "" is 0.
 func quotaSize(flag, text string) (int64, error) {
@@ -113,6 +116,9 @@ func quotaSize(flag, text string) (int64, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > 1<<62/unit {
 		return 0, fault.Invalid("%s %q is not a size such as 512MiB or 20GiB", flag, text)
+	}
+	if n*unit < leastQuota {
+		return 0, fault.Invalid("%s %q is %d bytes, which is less than any sandbox has; give it with a unit, such as 512MiB or 20GiB", flag, text, n*unit)
 	}
 	return n * unit, nil
 }

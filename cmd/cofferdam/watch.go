@@ -49,7 +49,8 @@ in percent of one core since the last update, so it is 0 at first.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, once")
 	cmd.Flags().BoolVar(&single, "once", false, "write the table once, at a terminal, too")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "how often the table is renewed")
+	interval = 2 * time.Second
+	spanVar(cmd.Flags(), &interval, "interval", "how often the table is renewed")
 	incomplete(cmd, "interval")
 	return cmd
 }

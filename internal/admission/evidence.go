@@ -36,7 +36,7 @@ func (k knowledge) describe(w approval.Ask) (approval.Ask, error) {
 		return w, errUnknown(project, err)
 	}
 	if facts.Popular {
-		w.Evidence.Popularity = "it is on an imported list of popular packages"
+		w.Evidence.Popularity = "it is on a list of popular packages"
 	}
 	if near := facts.Lookalike; near != nil {
 		w.Evidence.Similar = near.Name + ": " + near.How

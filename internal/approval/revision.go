@@ -35,14 +35,14 @@ func AnswerID(id string, revision uint64) string {
 }
 
 // ParseAnswerID reads it. A bare id has no revision: 0. fault.ErrInvalid: what stands behind
-// the "@" is no revision.
+// the "@" is no revision, or nothing stands before it.
 func ParseAnswerID(text string) (id string, revision uint64, err error) {
 	id, number, named := strings.Cut(text, "@")
 	if !named {
 		return id, 0, nil
 	}
 	revision, err = strconv.ParseUint(number, 10, 64)
-	if err != nil || revision == 0 {
+	if err != nil || revision == 0 || id == "" {
 		return "", 0, fault.Invalid("%q names no revision of a request: it is ID@REVISION, such as ap-k3m7qx@2", valid(text, maxShort))
 	}
 	return id, revision, nil

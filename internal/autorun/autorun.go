@@ -67,7 +67,7 @@ func (l Level) Caution() string {
 	case Used, Started:
 		return "before you use a tool there: tools run what stands in it"
 	case Hidden:
-		return "before you work there: its name is hidden, and programs keep their settings in such files"
+		return "before you work there: its name is hidden, or a hidden file names it, and programs keep their settings in such files"
 	case Instructing:
 		return "before an agent works there: agents take instructions from it"
 	case Deciding:
@@ -83,7 +83,7 @@ func (l Level) Cautions() string {
 	case Used, Started:
 		return "before you use a tool there, since tools run what stands in them"
 	case Hidden:
-		return "before you work there, since their names are hidden, and programs keep their settings in such files"
+		return "before you work there, since their names are hidden, or hidden files name them, and programs keep their settings in such files"
 	case Instructing:
 		return "before an agent works there, since agents take instructions from them"
 	case Deciding:

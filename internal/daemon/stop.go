@@ -15,7 +15,7 @@ import (
 // can't be ended does not keep the daemon: the next one sweeps it away.
 func (d *Daemon) requestStop(force bool) error {
 	if n := d.sandboxes.Count(); n > 0 && !force {
-		return fault.New(fault.ErrConflict, "%d sandboxes live; destroy them first, or force the stop", n)
+		return fault.New(fault.ErrConflict, "%d sandboxes live; end them first, or force the stop", n)
 	}
 	var err error
 	if force {

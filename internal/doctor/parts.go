@@ -33,7 +33,7 @@ func templates(ctx context.Context, in Inputs) []Check {
 		t, err := in.Templates.Get(ctx, known.Name)
 		switch {
 		case err == nil:
-			all = append(all, ok(name, "ready, %d KB of its own, %.19s", t.Bytes>>10, t.Digest))
+			all = append(all, ok(name, "ready, %d MB of its own, %.19s", (t.Bytes+999_999)/1_000_000, t.Digest))
 		case errors.Is(err, fault.ErrConflict) && in.DefaultTemplate != known.Name:
 			all = append(all, ok(name, "not built; cofferdam template build %s makes it", known.Name))
 		case errors.Is(err, fault.ErrConflict):

@@ -60,7 +60,7 @@ func viewHolds(v waiting.View) []api.Hold {
 	holds := []api.Hold{}
 	for _, h := range v.Holds {
 		one := api.Hold{
-			Request: h.Approval, Tree: h.Tree, Package: h.What(),
+			Request: h.Approval, Tree: h.Tree, Package: h.Subject(),
 			Reason: h.Reason, Since: h.Since, Frozen: v.State == waiting.Frozen,
 		}
 		if h.Freeze {

@@ -36,7 +36,7 @@ func (s *Server) shutdown(w http.ResponseWriter, r *http.Request) error {
 	case !s.cfg.Version.Background:
 		err = fault.New(fault.ErrConflict, "the daemon was started to stay: end it where it was started, or with cofferdam stop")
 	case s.busy.Load() > 1: // this one is there, too
-		err = fault.New(fault.ErrConflict, "the daemon serves other commands now")
+		err = fault.New(fault.ErrConflict, "the daemon serves other commands now; try again when they have ended, or end it with cofferdam stop")
 	default:
 		s.cfg.HandOver()
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // LockFormat reads where a client's lockfile has packages from: a name that it has from another registry than the one that is asked here,
-// or from none, becomes no root. Whoever has that name in the registry here would be asked for it.
+// or from none, becomes no root: somebody else may have that name in the registry here, and would be asked for it.
 func LockFormat(name string) manifest.Format {
 	return manifest.Format{Name: name, Read: func(w *manifest.Wants, m manifest.Text) error {
 		all, err := lockfile.Origins(name, m.Data)

@@ -20,7 +20,7 @@ type opened struct {
 
 // open opens a stream with a FrameOpen, and reads the reply. A frozen guest
 // can hold a write for ever, so all of it happens in a goroutine which has its
-// own slot, of calls or of what takeSlot tells apart from them. Who no longer
+// own slot, of calls or of what takeSlot tells apart from them. A caller that no longer
 // wants to wait closes the stream by reading the channel's value later, or not at all.
 func (s *sandbox) open(ctx context.Context, first []byte) (<-chan opened, error) {
 	release, err := s.takeSlot(first)

@@ -333,7 +333,7 @@ func (o *origins) pylock(root *value) error {
 	})
 }
 
-// pipfile reads what names the sources that are listed before. What names none comes from any of them.
+// pipfile reads what names the sources that are listed before. A package that names none comes from any of them.
 func (o *origins) pipfile(root *value) error {
 	sources, all := map[string]string{}, []string{}
 	if meta := root.get("_meta"); meta != nil {

@@ -179,7 +179,7 @@ func (n *inside) inUse(id string) (*Sandbox, error) {
 		return nil, err
 	}
 	if state, _ := s.State(); !state.Usable() {
-		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return nil, state.Refuse(id)
 	}
 	return s, nil
 }

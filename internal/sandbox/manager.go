@@ -6,7 +6,6 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/faultpoint"
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
@@ -268,7 +267,7 @@ func (m *Manager) Narrow(ctx context.Context, id string, n policy.Narrowing) err
 		return err
 	}
 	if state, _ := s.State(); state.Ends() {
-		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return state.Refuse(id)
 	}
 	return m.cfg.Door.Narrow(ctx, id, n)
 }

@@ -173,7 +173,7 @@ func (t *tracker) extend(ctx context.Context, s *Sandbox, l Lifetime) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.entered.Ends() {
-		return fault.New(fault.ErrConflict, "the sandbox %s is %s", s.info.ID, s.entered)
+		return s.entered.Refuse(s.info.ID)
 	}
 	if s.waits.View().State == waiting.Paused {
 		t.ends.Renew(s.info.ID) // whose time was over has had its end, and has another one

@@ -40,7 +40,7 @@ func (p *pauser) pause(ctx context.Context, id string, files bool) (err error) {
 		return err
 	}
 	if state, _ := s.State(); state.Ends() || state == Creating {
-		return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return state.Refuse(id)
 	}
 	if err := p.engines.canPause(ctx, s.info.Engine); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (p *pauser) Resume(ctx context.Context, id string) (was bool, err error) {
 		return false, err
 	}
 	if state, _ := s.State(); state.Ends() || state == Creating {
-		return false, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return false, state.Refuse(id)
 	}
 	// One that is being paused gives its share back when it is: only then can it be
 	// known whether it may have it again.

@@ -21,7 +21,7 @@ func (n *inside) Usage(ctx context.Context, id string) (Usage, error) {
 		return Usage{}, err
 	}
 	if state, _ := s.State(); !state.Usable() {
-		return Usage{}, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return Usage{}, state.Refuse(id)
 	}
 	s.usage.mu.Lock()
 	defer s.usage.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
@@ -107,8 +108,10 @@ func Names() []Name {
 // Answer answers the report of that name. fault.ErrNotFound if there is none, or
 // the run that it is about is not on record.
 func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report, error) {
+	var names []string
 	for _, known := range questions() {
 		if known.Name.Name != name {
+			names = append(names, known.Name.Name)
 			continue
 		}
 		if name == "run" && q.Run == "" {
@@ -136,13 +139,13 @@ func (r *Reporter) Answer(ctx context.Context, name string, q Question) (Report,
 			if a.report.Unjudged += a.erased; a.erased > 0 {
 				a.report.Verdict += fmt.Sprintf(" Of %s it was erased whose they are, so that they are not judged.", of(a.erased, "record"))
 			}
-			a.report.Verified = verified(verdict, a.report)
+			a.report.Verified = verified(verdict, a.report, r.config.Own)
 			report = a.report
 			return nil
 		})
 		return report, err
 	}
-	return Report{}, fault.New(fault.ErrNotFound, "there is no report %q", name)
+	return Report{}, fault.New(fault.ErrNotFound, "there is no report %q; there are: %s", name, strings.Join(names, ", "))
 }
 
 // verify refuses a log that is not as it was written: whoever changed it has chosen the answer.
@@ -165,14 +168,18 @@ func (r *Reporter) verify(ctx context.Context) (*audit.Verdict, error) {
 	return nil, fault.New(fault.ErrConflict, "the log is not as it was written, so no report is made of it: %s; cofferdam audit verify tells more", what)
 }
 
-// verified says what is proved of the records of a report; "": nothing is.
-func verified(v *audit.Verdict, r Report) string {
+// verified says what is proved of the records of a report; "": nothing is. A copy, which is the asker's own, was
+// verified by the asker's key, and a daemon's log by the key that the daemon signs it with.
+func verified(v *audit.Verdict, r Report, own bool) string {
 	if v == nil {
 		return ""
 	}
-	key := "the key that was given"
-	if v.KeyFrom == "log" {
+	key := "the daemon's own key"
+	switch {
+	case v.KeyFrom == "log":
 		key = "the key that lies with the log"
+	case own:
+		key = "the key that was given"
 	}
 	text := fmt.Sprintf("%d records by %s", v.Records, key)
 	switch {

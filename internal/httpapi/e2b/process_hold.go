@@ -55,7 +55,7 @@ func heldFor(v waiting.View) string {
 	}
 	var about []string
 	for _, h := range v.Holds[:min(len(v.Holds), maxHoldsNamed)] {
-		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.What(), door.ApproveCommand(h.Approval)))
+		about = append(about, fmt.Sprintf("request %s for %s (on the host: %s)", h.Approval, h.Subject(), door.ApproveCommand(h.Approval)))
 	}
 	if more := len(v.Holds) - maxHoldsNamed; more > 0 {
 		about = append(about, fmt.Sprintf("%d more", more))

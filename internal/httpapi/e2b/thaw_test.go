@@ -67,8 +67,8 @@ func TestClientsOfASandboxThatThawsWait(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForAThawTakesRoom: a visitor need have no token, and thirty seconds are long. What a request that waits for
-// a thaw holds is of its owner's room, as if it were answered already.
+// TestWhoWaitsForAThawTakesRoom: a visitor need have no token, and thirty seconds are long. A request that waits for
+// a thaw holds its owner's room, as if it were answered already.
 func TestWhoWaitsForAThawTakesRoom(t *testing.T) {
 	t.Parallel()
 	p, err := policy.Parse("policy", []byte("published_ports: [ 3000 ]\n"))

@@ -21,7 +21,7 @@ type Cell struct {
 // and what the cell left on the disk is on record some time later, as of every command.
 func (t *Table) Cell(ctx context.Context, c Cell) (id string, ended func(channel.Exit), err error) {
 	if state := t.place.State(); !state.Usable() {
-		return "", nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", t.place.Info.ID, state)
+		return "", nil, state.Refuse(t.place.Info.ID)
 	}
 	cmd := &command{id: journal.NewID("cell-", 6), settled: make(chan struct{}), argv: []string{c.Language}}
 	answer, err := t.cfg.Door.Cell(ctx, t.place.Info.ID, cmd.id, c.Language, c.Code)

@@ -96,7 +96,7 @@ func (t *Table) admit(ctx context.Context, c Command) (*command, error) {
 		return nil, err
 	}
 	if state := t.place.State(); !state.Usable() {
-		return nil, fault.New(fault.ErrConflict, "the sandbox %s is %s", id, state)
+		return nil, state.Refuse(id)
 	}
 	cmd := &command{id: journal.NewID("cmd-", 6), settled: make(chan struct{}), dir: cmp.Or(c.Dir, info.Workdir)}
 	cmd.argv, cmd.env = brief(c.Argv, c.Env)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/channel"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox/journal"
 )
@@ -33,7 +32,7 @@ func (t *Table) StartKernel(ctx context.Context, k Kernel) (string, error) {
 		return "", err
 	}
 	if state := t.place.State(); !state.Usable() {
-		return "", fault.New(fault.ErrConflict, "the sandbox %s is %s", t.place.Info.ID, state)
+		return "", state.Refuse(t.place.Info.ID)
 	}
 	exec := channel.Exec{ID: journal.NewID(kernelPrefix, 6), Argv: k.Argv, Env: k.Env, Dir: k.Dir, User: t.place.Info.Account.User(""), Stdin: true}
 	t.place.Inventory.AsRoot(exec.User)

@@ -1,6 +1,10 @@
 package journal
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
+)
 
 // State is where a sandbox stands.
 type State string
@@ -48,3 +52,12 @@ func (s State) Usable() bool { return s == Running || s == Snapshotting }
 
 // Ends reports whether a sandbox in this state is being taken away, or has been.
 func (s State) Ends() bool { return s == Destroying || s == Destroyed || s == Failed }
+
+// Refuse says that a sandbox is in this state, to somebody who asked for what can't be done in it, and what
+// ends the state where a person can: a fault.ErrConflict.
+func (s State) Refuse(id string) error {
+	if s == Paused {
+		return fault.New(fault.ErrConflict, "the sandbox %s is %s; cofferdam resume %s lets it go on", id, s, id)
+	}
+	return fault.New(fault.ErrConflict, "the sandbox %s is %s", id, s)
+}

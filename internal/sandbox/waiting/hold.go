@@ -19,9 +19,9 @@ type Hold struct {
 	Freeze   bool       `json:"freeze,omitempty"` // the sandbox is to be frozen meanwhile
 }
 
-// What gives a name to what the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
+// Subject names the thing that the sandbox waits for, for people: "python rich 13.7.1", "host api.example:443",
 // "push to git.example:443/acme/app sha256:...", "tool lookup_order sha256:...".
-func (h Hold) What() string {
+func (h Hold) Subject() string {
 	switch {
 	case h.Push != "":
 		return "push to " + h.Push

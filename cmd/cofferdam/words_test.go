@@ -1,0 +1,138 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// eachCommand visits all commands that a person can name.
+func eachCommand(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			eachCommand(sub, visit)
+		}
+	}
+}
+
+// TestMiscountedArgumentsAreNamed: one word too many is named, one that is missing is said to be, and nothing
+// of a command line is told in numbers of arguments.
+func TestMiscountedArgumentsAreNamed(t *testing.T) {
+	t.Parallel()
+	eachCommand(newRoot(), func(cmd *cobra.Command) {
+		if cmd.HasSubCommands() || cmd.Args == nil {
+			return
+		}
+		var many []string
+		for range 9 {
+			many = append(many, "surplus")
+			if err := cmd.Args(cmd, many); err != nil && (strings.Contains(err.Error(), "arg(s)") || strings.Contains(err.Error(), "unknown command")) {
+				t.Errorf("%s with %d: %s", cmd.CommandPath(), len(many), err)
+			}
+		}
+		if err := cmd.Args(cmd, nil); err != nil && strings.Contains(err.Error(), "arg(s)") {
+			t.Errorf("%s alone: %s", cmd.CommandPath(), err)
+		}
+	})
+	for line, want := range map[string]string{
+		"list extra":            `"extra" is one argument too many; write: cofferdam list`,
+		"policy check":          "an argument is missing; write: cofferdam policy check FILE",
+		"policy check a b c":    `"b" is one argument too many`,
+		"audit report":          "an argument is missing; write: cofferdam audit report NAME [RUN]",
+		"policy explain a node": "an argument is missing",
+	} {
+		cmd, rest, err := newRoot().Find(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Args(cmd, rest); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestAnEmptyArgumentIsNone: a script's variable that is not set names nothing, and is not looked for. What a
+// command inside gets may be empty.
+func TestAnEmptyArgumentIsNone(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	eachCommand(newRoot(), func(cmd *cobra.Command) {
+		if cmd.HasSubCommands() || cmd.Args == nil || cmd.Args(cmd, []string{"sb1"}) != nil {
+			return
+		}
+		seen++
+		if err := cmd.Args(cmd, []string{""}); err == nil || !strings.Contains(err.Error(), "an argument is empty") {
+			t.Errorf("%s: %v", cmd.CommandPath(), err)
+		}
+	})
+	if seen < 30 {
+		t.Errorf("INCONCLUSIVE: %d commands take an argument", seen)
+	}
+	for _, line := range []string{"exec", "run", "plan"} {
+		cmd, _, err := newRoot().Find([]string{line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cmd.Args == nil {
+			continue // takes what comes
+		}
+		if err := cmd.Args(cmd, []string{"sb1", "printf", ""}); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestNearestCommand: two letters that changed places are nearer than two others.
+func TestNearestCommand(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"rnu": "run", "exce": "exec", "lsit": "list", "pasue": "pause", "klil": "kill", "destroyy": "destroy", "test": "", "zzzzzz": ""} {
+		got := instead(newRoot(), typed)
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// TestAGroupNamesItsCommands: where no command is near to what was typed.
+func TestAGroupNamesItsCommands(t *testing.T) {
+	t.Parallel()
+	eachCommand(newRoot(), func(cmd *cobra.Command) {
+		if !cmd.HasAvailableSubCommands() || !cmd.HasParent() {
+			return
+		}
+		told := instead(cmd, "zzzzzz")
+		for _, sub := range cmd.Commands() {
+			if !strings.Contains(told, sub.Name()) {
+				t.Errorf("%s: no %s in %q", cmd.CommandPath(), sub.Name(), told)
+			}
+		}
+	})
+}
+
+// TestFlagsOfOtherPrograms: what to do here instead is told, and names a command and flags that there are.
+func TestFlagsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"run --memory 1g":   "defaults.max_memory_mb",
+		"create --cpus 2":   "defaults.max_cpu",
+		"run --user root":   "exec has --user",
+		"run -d":            "cofferdam create",
+		"run --name x":      "--run-id",
+		"run --image x":     "--template",
+		"kill --all":        "cofferdam stop --force",
+		"run --rm":          "removed at its end",
+		"exec --mmory 1 sb": "unknown flag",
+	} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(line))
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

@@ -219,8 +219,11 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 	case len(hints) > v.hints:
 		c.rank, c.Round = rankAsked, 0
 		return c, true
-	case ask.Metadata:
+	case ask.Metadata && depth > 0:
 		return c, false
+	case ask.Metadata: // a project may pin an older release of an entry, which the client has not asked for yet
+		c.rank = rankWider
+		return c, !v.wider && len(wanted) == 0
 	case c.Anew:
 		c.rank, c.Round = rankAnew, min(1, max(0, maxRounds-v.rounds)) // past them the newest alone
 		return c, true

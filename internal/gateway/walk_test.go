@@ -186,6 +186,27 @@ func TestAParentOfManyReleases(t *testing.T) {
 	}
 }
 
+// TestAModuleThatTheNewestParentHasDropped: a project pins an older release of a root, and
+// go may ask for the .mod of what that requires before it asks for the root's.
+func TestAModuleThatTheNewestParentHasDropped(t *testing.T) {
+	child := golangtest.New(t, "corp.example/child", "v1.0.0")
+	stranger := golangtest.New(t, "corp.example/stranger", "v1.0.0")
+	modules := []golangtest.Module{child, stranger}
+	for version, requires := range map[string]string{"v1.0.0": "", "v1.1.0": "\nrequire corp.example/child v1.0.0\n", "v1.2.0": "", "v1.3.0": ""} {
+		modules = append(modules, golangtest.Pack(t, "corp.example/root", version,
+			[2]string{"go.mod", "module corp.example/root\n" + requires}, [2]string{"p.go", "package p\n"}))
+	}
+	b, _ := newGoBench(t, modules...)
+	b.judges(lockedRoots)
+	mod := goFiles(t, child)[1]
+	if a := b.get(strings.Replace(mod, "child", "stranger", 1)); a.StatusCode != http.StatusForbidden {
+		t.Errorf("what nothing requires: %s", status(a))
+	}
+	if a := b.get(mod); a.StatusCode != http.StatusOK {
+		t.Errorf("what an older release of the root requires: %s", status(a))
+	}
+}
+
 // TestAModuleBeforeItsParent: a .mod or a zip that is asked for before anything of what
 // requires it was read.
 func TestAModuleBeforeItsParent(t *testing.T) {

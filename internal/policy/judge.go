@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -359,7 +360,7 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 	return d
 }
 
-// requirers names who requires which versions, a few of them.
+// requirers names who requires which versions, a few of them, and each once.
 func (j *Judge) requirers() string {
 	const most = 3
 	var all []string
@@ -367,10 +368,14 @@ func (j *Judge) requirers() string {
 		if !e.admits || !e.readable {
 			continue
 		}
-		if len(all) == most {
+		who := short(e.edge.Parent.Name) + " requires " + cmp.Or(plain(e.edge.Specifier, 20), "any")
+		switch {
+		case slices.Contains(all, who):
+			continue
+		case len(all) == most:
 			return strings.Join(all, ", ") + ", ..."
 		}
-		all = append(all, short(e.edge.Parent.Name)+" requires "+cmp.Or(plain(e.edge.Specifier, 20), "any"))
+		all = append(all, who)
 	}
 	return strings.Join(all, ", ")
 }

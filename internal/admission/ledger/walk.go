@@ -29,9 +29,6 @@ type walk struct {
 	visits map[pkgref.Ref]*visit
 	mains  map[pkgref.Ref]*mains
 	aside  int // visits that only older releases led to
-	// loose are the ecosystems in which a client asked for what nothing read required:
-	// it knows its versions from elsewhere.
-	loose map[pkgref.Ecosystem]bool
 	// bounds are what kept a walk to a project from reading on, in words.
 	bounds map[pkgref.Ref]string
 }
@@ -47,7 +44,7 @@ type visit struct {
 }
 
 func newWalk() walk {
-	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
+	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, bounds: map[pkgref.Ref]string{}}
 }
 
 // wants notes what a client asks for.
@@ -87,9 +84,6 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 	w := &l.walk
 	for _, project := range ask.Again {
 		delete(w.visits, project)
-	}
-	if ask.Package.Version == "" && !ask.Metadata {
-		w.loose[ask.Package.Ecosystem] = true
 	}
 	q := l.search(ask, now)
 	if len(roots) > 0 || !near {
@@ -225,8 +219,11 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 	case len(hints) > v.hints:
 		c.rank, c.Round = rankAsked, 0
 		return c, true
-	case ask.Metadata:
+	case ask.Metadata && depth > 0:
 		return c, false
+	case ask.Metadata: // a project may pin an older release of an entry, which the client has not asked for yet
+		c.rank = rankWider
+		return c, !v.wider && len(wanted) == 0
 	case c.Anew:
 		c.rank, c.Round = rankAnew, min(1, max(0, maxRounds-v.rounds)) // past them the newest alone
 		return c, true
@@ -329,12 +326,4 @@ func (l *Ledger) mainsOf(project pkgref.Ref, r *requirements) []string {
 	}
 	l.walk.mains[project] = m
 	return m.versions
-}
-
-// Loose tells whether a client asked for what nothing that was read requires: it knows
-// its versions from elsewhere.
-func (l *Ledger) Loose(e pkgref.Ecosystem) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.walk.loose[e]
 }

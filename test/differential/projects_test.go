@@ -74,7 +74,7 @@ func (p *madeProject) conditions(ecosystem pkgref.Ecosystem, theirs *askedAnswer
 		return false
 	}
 	for _, name := range p.may {
-		if !has(p.firm, name) && !has(p.own, name) {
+		if !has(p.firm, name) {
 			theirs.May = append(theirs.May, askedName{Name: name})
 		}
 	}

@@ -166,7 +166,7 @@ type step struct {
 type leading struct {
 	files   Files
 	skips   func(name string) bool // where it does not look
-	been    map[step]bool // by the pattern of now: several ** lead to a directory in many ways
+	been    map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
 	looked  int
 	members []string
 }

@@ -97,11 +97,9 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	if err := settings(w, dir); err != nil {
 		return err
 	}
-	for name := range document.Peers {
-		if document.PeersMeta[name].Optional || document.isOwn(name) { // no client installs it by itself, or another section says what it is
-			delete(document.Peers, name)
-		}
-	}
+	maps.DeleteFunc(document.Peers, func(name, _ string) bool { // no client installs it by itself, or another section says what it is
+		return document.PeersMeta[name].Optional || document.isOwn(name)
+	})
 	for _, list := range []struct {
 		section string
 		wanted  map[string]string
@@ -115,15 +113,15 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	} {
 		replaces := list.section == "resolutions" || list.section == "pnpm"
 		for _, name := range slices.Sorted(maps.Keys(list.wanted)) {
-			number := m.LineOf(quoted(m, list.section), quoted(m, name))
+			number, spec := m.LineOf(quoted(m, list.section), quoted(m, name)), list.wanted[name]
 			if !replaces && document.isTwo(name) {
-				w.LeaveOut(m.File, number, name+" "+list.wanted[name], "its sections have different packages under this name, and clients differ in which one they take")
-				w.NoteFolder(m.File, folderOf(list.wanted[name]))
+				w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
+				w.NoteFolder(m.File, folderOf(spec))
 				w.Keep(name)
 			} else {
-				noteSpec(w, m, number, name, list.wanted[name], replaces)
+				noteSpec(w, m, number, name, spec, replaces)
 			}
-			if err := readFolder(w, m, list.wanted[name]); err != nil {
+			if err := readFolder(w, m, spec); err != nil {
 				return err
 			}
 		}

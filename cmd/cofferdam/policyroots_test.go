@@ -154,7 +154,24 @@ requires = ["setuptools >= 61.0","wheel"]
 		"registries of a project":     one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[[tool.uv.index]]\nname=\"corp\"\nurl=\"https://x.example/simple\"\n", "", "pyproject.toml:6: tool.uv.index: the project names another registry or place", "pyproject.toml:3: six: whether it comes from the public registry is not known: see pyproject.toml:6"),
 		"registries of yarn's scopes": {map[string]string{".yarnrc.yml": "npmScopes:\n  corp:\n    npmRegistryServer: https://npm.x.example\n  open:\n    npmAuthToken: x\n", "package.json": `{"dependencies":{"@corp/own":"1","@open/one":"1"}}`}, "@open/one", []string{".yarnrc.yml:2: @corp/*: another registry"}},
 		"registries of scopes":        {map[string]string{".npmrc": "@corp:registry=https://npm.x.example\n", "package.json": `{"dependencies":{"@corp/own":"1","@other/one":"1"}}`}, "@other/one", []string{".npmrc:1: @corp/*: another registry"}},
-		"other people's formats":      {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
+		"a hidden member of uv's": {map[string]string{
+			"pyproject.toml":      "[project]\nname=\"p\"\ndependencies=[\"own\",\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.workspace]\nmembers=[\"m/*\"]\n",
+			"m/.x/pyproject.toml": "[project]\nname=\"x\"\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\nown={path=\"own\"}\n",
+		}, "hatchling six", []string{"m/.x/pyproject.toml:6: own: it is a directory", "pyproject.toml:3: own: the project has this name itself"}},
+		"a source of uv's that is a directory": {map[string]string{
+			"pyproject.toml":     "[project]\nname=\"p\"\ndependencies=[\"own\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\nown=[{path=\"lib\"}]\n",
+			"lib/pyproject.toml": "[project]\nname=\"own\"\ndependencies=[\"six\"]\n[build-system]\nrequires=[\"hatchling\"]\n",
+		}, "hatchling six", []string{"pyproject.toml:7: own: it is a directory"}},
+		"directories of npm's": {map[string]string{
+			"package.json": `{"dependencies":{"a":"file:lib/a","b":"./lib/b","c":"link:lib/c","d":"file:d.tgz","own":"1"}}`, "lib/a/package.json": `{"name":"own","dependencies":{"ms":"2"}}`,
+			"lib/b/package.json": `{"optionalDependencies":{"is-odd":"1"}}`, "lib/c/package.json": `{"dependencies":{"not":"1"}}`, "d.tgz": "x",
+		}, "is-odd ms", []string{"package.json:1: a file:lib/a: it is a file or directory", "package.json:1: own: the project has this name itself"}},
+		"two packages by one name": {map[string]string{
+			"package.json": `{"dependencies":{"own":"1","ms":"2"},"devDependencies":{"own":"npm:is-odd@1","ms":"^2"}}`,
+		}, "ms", []string{"package.json:1: own 1: its sections have different packages", "package.json:1: own npm:is-odd@1: its sections have different packages"}},
+		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
+		"what is written by escapes":     one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
+		"other people's formats":         {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ const (
 	mostParts    = 100 // of a pattern
 )
 
-// skipped are directories in which no client looks for members of a workspace.
+// skipped are directories in which neither npm nor pnpm looks for members of a workspace, unless a pattern names them.
 func skipped(name string) bool { return name == "node_modules" || strings.HasPrefix(name, ".") }
 
 // Members are the directories that a workspace's patterns lead to, from the directory of its manifest, sorted. As the clients
@@ -23,11 +23,21 @@ func skipped(name string) bool { return name == "node_modules" || strings.HasPre
 // error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's. For a pattern
 // that leads out of the project, or has something else in it that one of the clients may understand, all names are withheld.
 func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
+	return w.lead(m, patterns, leading{skips: skipped})
+}
+
+// AllMembers is Members as uv has it, whose patterns lead to directories of any name: to those with a dot in front as well.
+func (w *Wants) AllMembers(m Text, patterns []string) ([]string, error) {
+	return w.lead(m, patterns, leading{skips: func(string) bool { return false }})
+}
+
+func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 	if len(patterns) > mostPatterns {
 		return nil, fmt.Errorf("its workspace has more than %d patterns", mostPatterns)
 	}
 	from := path.Dir(m.File)
-	l, total := leading{files: w.files, been: map[step]bool{}}, 0
+	l.files, l.been = w.files, map[step]bool{}
+	total := 0
 	for i, written := range patterns {
 		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
 		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
@@ -155,7 +165,8 @@ type step struct {
 // leading follows patterns.
 type leading struct {
 	files   Files
-	been    map[step]bool // by the pattern of now: several ** lead to a directory in many ways
+	skips   func(name string) bool // where it does not look
+	been    map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
 	looked  int
 	members []string
 }
@@ -206,7 +217,7 @@ func (l *leading) lead(dir string, parts []string) error {
 	for _, name := range slices.Concat(dirs, links) {
 		next := path.Join(dir, name)
 		switch {
-		case skipped(name) && !strings.HasPrefix(first, "."):
+		case l.skips(name) && !strings.HasPrefix(first, "."):
 		case first == "**" && slices.Contains(links, name):
 			err = l.lead(next, rest) // and no further: it may lead to where it is
 		case first == "**":

@@ -3,6 +3,7 @@ package manifest
 import (
 	"iter"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,6 +12,23 @@ import (
 // ends are what ends a line for one of the clients at least, beside a line feed: npm takes a carriage return for one, and pip what Python
 // does. What one of them reads as a line is none that a comment hides.
 const ends = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+
+// escaped is a character as JSON, TOML and YAML write it in quotes, if they don't as itself.
+var escaped = regexp.MustCompile(`\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|["/\\])`)
+
+// withoutEscapes is a text with the characters that are written as escapes, in as many lines.
+func withoutEscapes(data []byte) []byte {
+	return escaped.ReplaceAllFunc(data, func(one []byte) []byte {
+		if len(one) == 2 {
+			return one[1:]
+		}
+		code, err := strconv.ParseUint(string(one[2:]), 16, 32)
+		if err != nil || code < ' ' || code > unicode.MaxRune {
+			return one
+		}
+		return utf8.AppendRune(nil, rune(code))
+	})
+}
 
 // Lines are a text's, without their ends, each with its number as editors count.
 func (t Text) Lines() iter.Seq2[int, string] {

@@ -67,3 +67,14 @@ func TestWhatLooksLikeNamingARegistry(t *testing.T) {
 		}
 	}
 }
+
+// TestALineIsFoundByItsEscapes: what a file of JSON, TOML or YAML asks for has a line, however it is written there.
+func TestALineIsFoundByItsEscapes(t *testing.T) {
+	t.Parallel()
+	text := Text{Data: []byte("{\n\"\\u0061b\": 1,\n\"x\\x2dy\": 1,\n\"six; os_name == \\\"x\\\"\",\n\"\\U0001F600\", \"\\u000a\", \"@s\\/t\",\n\"plain\"}")}
+	for word, want := range map[string]int{`"ab"`: 2, "x-y": 3, `six; os_name == "x"`: 4, "@s/t": 5, "\U0001F600": 5, "plain": 6, "nowhere": 0} {
+		if got := text.LineOf(word); got != want {
+			t.Errorf("%s: line %d, want %d", word, got, want)
+		}
+	}
+}

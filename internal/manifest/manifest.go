@@ -44,8 +44,19 @@ type Text struct {
 
 // LineOf is the number of the line with the first of some words that follow each other in the text, 0 if they are not there, or
 // if a project's texts were looked at too often: a line is a help for readers, and each takes a look at the whole text. A part of a
-// longer word is none.
+// longer word is none. A text that has a word with escapes is found by it, too.
 func (t Text) LineOf(words ...string) int {
+	line := t.lineOf(words)
+	if line > 0 || t.sought != nil && *t.sought > maxSought || !bytes.ContainsRune(t.Data, '\\') {
+		return line
+	}
+	if t.sought != nil {
+		*t.sought += 20 * len(t.Data) // as many looks as it takes
+	}
+	return Text{Data: withoutEscapes(t.Data), sought: t.sought}.lineOf(words)
+}
+
+func (t Text) lineOf(words []string) int {
 	if t.sought != nil {
 		if *t.sought += len(t.Data); *t.sought > maxSought {
 			return 0

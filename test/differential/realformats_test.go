@@ -42,13 +42,13 @@ func (r *realLook) file(t *testing.T, file string) {
 	dir = filepath.Clean(dir)
 	switch {
 	case base == "pyproject.toml", base == "setup.cfg", base == "Pipfile":
-		r.manifest(t, pkgref.Python, base, r.python, base, dir, file)
+		r.manifest(t, pkgref.Python, base, r.python(), base, dir, file)
 	case requirementsName.MatchString(file):
 		r.requirements(t, file)
 	case base == "package.json" && !hasFile(dir, "pnpm-workspace.yaml"):
-		r.manifest(t, pkgref.Node, "npm", r.node, base, dir, file)
+		r.manifest(t, pkgref.Node, "npm", r.node(), base, dir, file)
 	case base == "pnpm-workspace.yaml":
-		r.manifest(t, pkgref.Node, "pnpm", r.node, "", dir, file)
+		r.manifest(t, pkgref.Node, "pnpm", r.node(), "", dir, file)
 	case base == "go.mod", base == "go.work":
 		r.module(t, dir, base)
 	default:
@@ -87,7 +87,7 @@ func (r *realLook) requirements(t *testing.T, file string) {
 	}
 	project, within, _ := strings.Cut(filepath.ToSlash(below), "/")
 	var theirs askedAnswer
-	r.python.request(t, "requirements", file, &theirs)
+	r.python().request(t, "requirements", file, &theirs)
 	w, roots, err := askedHere(projectOnDisk{dir: filepath.Join(r.top, project)}, pkgref.Python, "requirements.txt", within)
 	if theirs.Error == "" && err != nil {
 		r.count(t, "requirements*.txt", file, "", []string{"it is refused here: " + err.Error()})
@@ -96,7 +96,7 @@ func (r *realLook) requirements(t *testing.T, file string) {
 	r.count(t, "requirements*.txt", file, theirs.Error, tellAsked(pkgref.Python, w, roots, theirs))
 	if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "--hash") {
 		dir := filepath.Dir(file)
-		held := r.pythonLocks.readPython(t, "requirements", map[string][]byte{"requirements.txt": text})
+		held := r.pythonLocks().readPython(t, "requirements", map[string][]byte{"requirements.txt": text})
 		ours, err := lockfile.Parse("requirements.txt", text)
 		r.compare(t, filepath.Join(dir, filepath.Base(file)), "requirements with hashes", held.Error, err, func() []string { return tellPythonLocked(ours, held.Entries) })
 	}
@@ -200,7 +200,7 @@ func (r *realLook) lockfile(t *testing.T, file, base string) {
 		if base == "pnpm-lock.yaml" {
 			tool = "pnpm"
 		}
-		theirs := r.locks.read(t, tool, base, text)
+		theirs := r.locks().read(t, tool, base, text)
 		if tool == "pnpm" && len(theirs.Entries) == 0 || strings.Contains(string(text), "lockfileVersion: '6") {
 			theirs.Error = "its version is one that this pnpm does not read" // or it has nothing
 		}
@@ -211,7 +211,7 @@ func (r *realLook) lockfile(t *testing.T, file, base string) {
 		r.compare(t, file, base, theirs.Error, err, func() []string { return tellLocked(ours, theirs.Entries) })
 	case "uv.lock":
 		var theirs pythonAnswer
-		r.python.request(t, base, file, &theirs)
+		r.python().request(t, base, file, &theirs)
 		ours, err := lockfile.Parse(base, text)
 		r.compare(t, file, base, theirs.Error, err, func() []string { return tellPythonLocked(ours, theirs.Entries) })
 	case "go.sum", "go.work.sum":

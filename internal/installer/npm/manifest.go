@@ -98,11 +98,9 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	if err := settings(w, dir); err != nil {
 		return err
 	}
-	for name, meta := range document.PeersMeta {
-		if meta.Optional { // no client installs it by itself
-			delete(document.Peers, name)
-		}
-	}
+	maps.DeleteFunc(document.Peers, func(name, _ string) bool { // no client installs it by itself, or another section says what it is
+		return document.PeersMeta[name].Optional || document.isOwn(name)
+	})
 	for _, list := range []struct {
 		section string
 		wanted  map[string]string
@@ -116,7 +114,17 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	} {
 		replaces := list.section == "resolutions" || list.section == "pnpm"
 		for _, name := range slices.Sorted(maps.Keys(list.wanted)) {
-			noteSpec(w, m, m.LineOf(quoted(m, list.section), quoted(m, name)), name, list.wanted[name], replaces)
+			number, spec := m.LineOf(quoted(m, list.section), quoted(m, name)), list.wanted[name]
+			if !replaces && document.isTwo(name) {
+				w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
+				w.NoteFolder(m.File, folderOf(spec))
+				w.Keep(name)
+			} else {
+				noteSpec(w, m, number, name, spec, replaces)
+			}
+			if err := readFolder(w, m, spec); err != nil {
+				return err
+			}
 		}
 	}
 	catalogs(w, m, document.Catalog, document.Catalogs)
@@ -125,6 +133,28 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 		return err
 	}
 	return workspaces(w, m, document.Workspaces)
+}
+
+// sections are the packages that are asked for whoever has this one.
+func (p packageJSON) sections() []map[string]string {
+	return []map[string]string{p.Dependencies, p.Development, p.Optional}
+}
+
+// isOwn tells whether a section has a name.
+func (p packageJSON) isOwn(name string) bool {
+	return slices.ContainsFunc(p.sections(), func(s map[string]string) bool { _, has := s[name]; return has })
+}
+
+// isTwo tells whether sections lead to different packages by one name. npm takes that for development, and pnpm the other.
+func (p packageJSON) isTwo(name string) bool {
+	found := map[string]bool{}
+	for _, section := range p.sections() {
+		if spec, has := section[name]; has {
+			target, why := ofSpec(spec)
+			found[cmp.Or(why, target, name)] = true
+		}
+	}
+	return len(found) > 1
 }
 
 // quoted is a word as a JSON file has it, or a YAML one.
@@ -303,6 +333,24 @@ func folderOf(spec string) string {
 		}
 	}
 	return ""
+}
+
+// readFolder reads a package in a directory of the project that another one asks for as a file: clients ask for what it
+// depends on. Of a link they don't.
+func readFolder(w *manifest.Wants, m manifest.Text, spec string) error {
+	place := folderOf(spec)
+	if place == "" || strings.HasPrefix(strings.ToLower(strings.TrimSpace(spec)), "link:") {
+		return nil
+	}
+	dir := path.Join(path.Dir(m.File), place)
+	if path.IsAbs(place) || dir == ".." || strings.HasPrefix(dir, "../") {
+		return nil
+	}
+	if !w.Has(path.Join(dir, packageName)) {
+		return nil
+	}
+	_, err := w.Include(packageFormat(), path.Join(dir, packageName))
+	return err
 }
 
 // ofSpec reads what npm and pnpm take for where a package comes from. why tells that it is no registry's; target is the name of

@@ -1,15 +1,29 @@
 package pip
 
-// noteFolders notes the directories of a source, which may have one for each platform.
-func (p pyprojectReader) noteFolders(source any) {
+import "path"
+
+// readFolders reads the directories of a source, which may have one for each platform: uv asks for what these require. Those outside of
+// the project are noted.
+func (p pyprojectReader) readFolders(source any) error {
 	switch s := source.(type) {
 	case []any:
 		for _, one := range s {
-			p.noteFolders(one)
+			if err := p.readFolders(one); err != nil {
+				return err
+			}
 		}
 	case map[string]any:
-		if place, is := s["path"].(string); is {
-			p.w.NoteFolder(p.m.File, place)
+		place, is := s["path"].(string)
+		if !is {
+			return nil
 		}
+		p.w.NoteFolder(p.m.File, place)
+		dir := path.Join(path.Dir(p.m.File), place)
+		if path.IsAbs(place) || isOutside(dir) || !isProject(p.w, dir) {
+			return nil
+		}
+		_, err := readProject(p.w, dir)
+		return err
 	}
+	return nil
 }

@@ -87,7 +87,9 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 		return err
 	}
 	p := pyprojectReader{w, m, document}
-	p.sources()
+	if err := p.sources(); err != nil {
+		return err
+	}
 	if err := (indexes{w, m}).tools(); err != nil {
 		return err
 	}
@@ -191,13 +193,15 @@ func (p pyprojectReader) flit() {
 	}
 }
 
-// sources keeps names that uv takes from elsewhere.
-func (p pyprojectReader) sources() {
+// sources keeps names that uv takes from elsewhere, and reads the directories among them.
+func (p pyprojectReader) sources() error {
 	for _, name := range slices.Sorted(maps.Keys(p.document.Tool.UV.Sources)) {
 		if why := ofSource(p.document.Tool.UV.Sources[name]); why != "" {
 			p.w.Keep(name)
 			p.w.LeaveOut(p.m.File, p.m.LineOf("tool.uv.sources", name), name, why)
-			p.noteFolders(p.document.Tool.UV.Sources[name])
+			if err := p.readFolders(p.document.Tool.UV.Sources[name]); err != nil {
+				return err
+			}
 		}
 	}
 	overrides := p.document.Tool.PDM.Resolution.Overrides
@@ -213,6 +217,7 @@ func (p pyprojectReader) sources() {
 		p.w.Keep(name)
 		p.w.LeaveOut(p.m.File, p.m.LineOf("overrides", name), name, why)
 	}
+	return nil
 }
 
 // ofSource tells where a source takes a package from, "" if from the registry.
@@ -299,7 +304,7 @@ func (p pyprojectReader) workspace() error {
 	for _, out := range space.Exclude {
 		patterns = append(patterns, "!"+out)
 	}
-	members, err := p.w.Members(p.m, patterns)
+	members, err := p.w.AllMembers(p.m, patterns)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ class Names:
     """What a project asks for: names, those that it has itself or takes from elsewhere, and what is no requirement."""
 
     def __init__(self) -> None:
-        self.names, self.own, self.may = [], [], []
+        self.names, self.own, self.may, self.seen = [], [], [], set()
 
     def add(self, name: str, elsewhere: bool = False) -> None:
         self.names.append({"name": name, "elsewhere": elsewhere})
@@ -62,6 +62,10 @@ def pyproject(folder: str, names: Names) -> None:
     for name, source in uv.get("sources", {}).items():
         if any(any(t.get(p) for p in PLACES) for t in tables(source)):
             names.own.append(name)
+        for at in [os.path.normpath(os.path.join(folder, t["path"])) for t in tables(source) if "path" in t]:
+            if os.path.isdir(at) and at not in names.seen:
+                names.seen.add(at)
+                directory(at, names)
     for lines in tool.get("pdm", {}).get("dev-dependencies", {}).values():
         names.lines(line for line in lines if not line.startswith("-e"))
     for environment in tool.get("hatch", {}).get("envs", {}).values():
@@ -88,10 +92,10 @@ def pyproject(folder: str, names: Names) -> None:
 
 
 def members(folder: str, space: dict, names: Names) -> None:
-    """The members of uv's workspace, whose patterns are Python's as well."""
-    out = {os.path.normpath(path) for pattern in space.get("exclude", []) for path in glob.glob(os.path.join(folder, pattern), recursive=True)}
+    """The members of uv's workspace, whose patterns are Python's as well, and lead to hidden directories."""
+    out = {os.path.normpath(path) for pattern in space.get("exclude", []) for path in glob.glob(os.path.join(folder, pattern), recursive=True, include_hidden=True)}
     for pattern in space.get("members", []):
-        for path in sorted(glob.glob(os.path.join(folder, pattern), recursive=True)):
+        for path in sorted(glob.glob(os.path.join(folder, pattern), recursive=True, include_hidden=True)):
             if os.path.isfile(os.path.join(path, "pyproject.toml")) and os.path.normpath(path) not in out and os.path.normpath(path) != os.path.normpath(folder):
                 pyproject(path, names)
 
@@ -99,6 +103,7 @@ def members(folder: str, space: dict, names: Names) -> None:
 def directory(folder: str, names: Names) -> None:
     """What a project in a directory brings, which its builder says when it is installed: perhaps all of this."""
     inner = Names()
+    inner.seen = names.seen
     for name, read in (("pyproject.toml", pyproject), ("setup.cfg", setup)):
         if os.path.isfile(os.path.join(folder, name)):
             read(folder, inner)

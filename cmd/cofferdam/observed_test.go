@@ -78,8 +78,9 @@ func TestAShellsInstallIsTriedByItsOwnWords(t *testing.T) {
 		want  string
 	}{
 		"a shell":         {[]string{"/bin/bash", "-c", "$x"}, project, helped, "cofferdam policy suggest --run r1 --mount '.:/work space' --workdir /w -- INSTALL"},
-		"npm's":           {[]string{"bash", "-c", "cd sub && npm ci && npm test"}, project, helped, "--mount '.:/work space' --workdir /w/sub -- npm ci"},
-		"pip's":           {[]string{"bash", "-c", "pip install -e . && pytest"}, project, helped, " --workdir /w -- pip install -e ."},
+		"npm's":           {[]string{"bash", "-c", "cd sub &&\nnpm ci && npm test"}, project, helped, "--mount '.:/work space' --workdir /w/sub -- npm ci"},
+		"pip's":           {[]string{"bash", "-c", "pip install -e . &&\npytest"}, project, helped, " --workdir /w -- pip install -e ."},
+		"on one line":     {[]string{"bash", "-c", "cd sub && npm ci"}, project, helped, ""}, // the suggestion's own line has it
 		"no project":      {[]string{"sh", "-c", "pip install x"}, runFlags{}, helped, ""},
 		"the install":     {[]string{"pip", "install", "x"}, project, helped, ""},
 		"nothing refused": {[]string{"sh", "-c", "exit 1"}, project, api.RunSummary{Run: "r1"}, ""},

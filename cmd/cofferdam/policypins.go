@@ -20,7 +20,8 @@ type pinnedEntry struct {
 // pinned are the versions of one ecosystem that a project's lockfiles pin, by canonical name.
 type pinned map[string][]pkgref.Version
 
-// pinnedIn reads the lockfiles at the top of a project. One that can't be read pins nothing: then the policy admits less.
+// pinnedIn reads the lockfiles at the top of a project. One that can't be read pins nothing: then no pre-release of it is let in, and
+// a root of npm has no range by it, as without a lockfile.
 func pinnedIn(files projectFiles, ecosystem pkgref.Ecosystem) pinned {
 	all := pinned{}
 	for _, l := range ecosystem.Lockfiles() {
@@ -88,7 +89,7 @@ func preReleaseNamed(ecosystem pkgref.Ecosystem, name, named string, locked []pk
 	if !ok || !pkgref.MayTakePreReleases(ecosystem, named) {
 		return e, false
 	}
-	if within.SelectsPreReleases() {
+	if within.SelectsPreReleases() && len(named) <= maxRange {
 		return pinnedEntry{name, named, false}, !slices.ContainsFunc(locked, within.Match)
 	}
 	version, one := strings.CutPrefix(named, "==")

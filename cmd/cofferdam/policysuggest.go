@@ -36,7 +36,7 @@ The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and 
 until the plan is refused nothing; one under which the same install still fails is not
 suggested. Where the plan does not show that it goes through, that is said with the diff.
 It tries the COMMAND, in the mounts that you name, as the end of "cofferdam run"
-prints it, or all installs of a shell's text (bash -c); without one, the packages are installed by name. --no-resolve tries nothing.
+prints it, or the first eight installs of a shell's text (bash -c); without one, the packages are installed by name. --no-resolve tries nothing.
 Read the diff before you agree: an agent chose these names. --write changes the file, if
 it is still the one that the run had: it shows the diff and asks. Where nobody can be
 asked, --digest names the new policy that somebody has read, as it was printed with the

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
 	"syscall"
 
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
@@ -29,7 +31,7 @@ type projectInstall struct {
 }
 
 // installsIn are the installs that a command is, or that a text has which it hands to a shell, each with where it starts: all of
-// them are tried. What else a shell's text does is not done, so that a later one is tried without what came of it.
+// them are tried, as many as plan.Installs gives. What else a shell's text does is not done, so that a later one is tried without what came of it.
 func installsIn(argv []string, request api.CreateSandbox) ([]projectInstall, error) {
 	if len(argv) == 0 {
 		return nil, nil
@@ -46,7 +48,9 @@ func installsIn(argv []string, request api.CreateSandbox) ([]projectInstall, err
 	for _, in := range plan.Installs(all.Installers(), argv, request.Workdir, mounts) {
 		one := request
 		one.Workdir = in.Dir
-		found = append(found, projectInstall{in.Argv, one})
+		own := slices.Clone(in.Argv)
+		own[0] = path.Base(own[0]) // the client of a virtual environment, which the trial's sandbox need not have
+		found = append(found, projectInstall{own, one})
 	}
 	if len(found) == 0 {
 		return nil, err

@@ -65,7 +65,7 @@ func TestASuggestionWithoutATrialIsToldAsOne(t *testing.T) {
 func TestInstallsOfAShellAreAllTried(t *testing.T) {
 	t.Parallel()
 	request := api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}}
-	found, err := installsIn([]string{"bash", "-c", "uv sync && pip install -r a.txt; cd web && npm ci && make test"}, request)
+	found, err := installsIn([]string{"bash", "-c", "uv sync && .venv/bin/pip install -r a.txt; cd web && npm ci && make test"}, request)
 	var got []string
 	for _, i := range found {
 		got = append(got, i.request.Workdir+": "+strings.Join(i.argv, " "))

@@ -66,10 +66,11 @@ type causes struct {
 	any      map[string]bool // by ecosystem
 	are      map[toldID]bool
 	projects map[toldProject]bool
+	named    map[int]bool // by install: a name was refused meanwhile
 }
 
 func newCauses() causes {
-	return causes{during: map[uint64]int{}, sure: map[episode]bool{}, any: map[string]bool{}, are: map[toldID]bool{}, projects: map[toldProject]bool{}}
+	return causes{during: map[uint64]int{}, sure: map[episode]bool{}, any: map[string]bool{}, are: map[toldID]bool{}, projects: map[toldProject]bool{}, named: map[int]bool{}}
 }
 
 // take notes when a record of a refusal came.
@@ -95,6 +96,13 @@ func (c *causes) explains(r audit.Record, w weight) bool {
 	return false
 }
 
+// soughtName tells whether a client may have failed for a name that it looked for in vain, during the install of a refusal. What
+// another install sought explains nothing of this one.
+func (c *causes) soughtName(r audit.Record) bool {
+	install := c.during[r.Seq]
+	return c.named[install] || c.named[0] || install == 0 && len(c.named) > 0
+}
+
 // is tells whether a refusal is to be told as a cause. Of a page the last refusal is told, which may be another than
 // the one that was found, and of what is no package, or was let through, each.
 func (c *causes) is(r door.Refusal) bool {
@@ -111,7 +119,7 @@ func (c *causes) episodeOf(r audit.Record) episode {
 // or taken, whose page was not shown whole later, and of which no file was refused by itself; not
 // where it lacks pre-releases alone, which nobody asked for, or where clients that only read a page
 // ended well. Of what one install was told only what weighs most counts, and what was passed over
-// only where a command failed and nothing else would say why, as a name does that a client looked for and that is no registry's. Where several commands run at once, or one is no
+// only where a command failed and nothing else would say why, as a name does that a client looked for in the same install and that is no registry's. Where several commands run at once, or one is no
 // single install (an agent is one), nobody knows which install a refusal ended, so that none stands for another there.
 func (s *summary) refuseWithheld() {
 	var found [certain + 1][]audit.Record
@@ -124,7 +132,7 @@ func (s *summary) refuseWithheld() {
 	for w := certain; w >= passedOver; w-- {
 		var these []audit.Record
 		for _, r := range found[w] {
-			if !s.causes.explains(r, w) && (w != passedOver || s.endings.badly > 0 && len(s.names) == 0) {
+			if !s.causes.explains(r, w) && (w != passedOver || s.endings.badly > 0 && !s.causes.soughtName(r)) {
 				these = append(these, r)
 			}
 		}

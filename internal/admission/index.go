@@ -272,8 +272,6 @@ func extent(w audit.WithheldRange) string {
 	return fmt.Sprintf(" (%d versions, %s)", w.Versions, between)
 }
 
-// withheldRecord is the record of what an index leaves out of a project to which the run's
-// clients are led so.
 // withheldFrom is the record of what a page withholds from a sandbox.
 func withheldFrom(t *tenant, ask door.IndexAsk, v *indexVerdict) audit.Record {
 	pull, unmet := t.ledger.Pull(ask.Package, v.lacking)
@@ -282,6 +280,8 @@ func withheldFrom(t *tenant, ask door.IndexAsk, v *indexVerdict) audit.Record {
 	return r
 }
 
+// withheldRecord is the record of what an index leaves out of a project to which the run's
+// clients are led so.
 func withheldRecord(ask door.IndexAsk, v *indexVerdict, pull ledger.Pull) audit.Record {
 	what, reason := records.WhatPackage, v.refusal.Reason
 	if v.shown > 0 {

@@ -261,6 +261,7 @@ func (s *summary) addRefused(r audit.Record) {
 	switch r.Kind {
 	case audit.KindNetwork:
 		if !s.hosts.add(r) {
+			s.causes.named[s.endings.install(r.Sandbox)] = true
 			s.addName(r)
 		}
 	case audit.KindPackage, audit.KindSandbox:

@@ -39,10 +39,13 @@ func explainUnmet(r *audit.Record, p *policy.Policy, unmet []string) {
 		return
 	}
 	r.Detail[records.DetailWants] = masking.Cut(strings.Join(unmet, records.WantsBetween), 1_024)
-	if lines := policy.Required(p, records.ProjectOf(*r), unmet); lines != "" {
-		r.Detail[records.DetailSuggest] = masking.Cut(lines, 4_096)
+	if lines := policy.Required(p, records.ProjectOf(*r), unmet); lines != "" && len(lines) <= maxLines { // a part of an entry is another entry
+		r.Detail[records.DetailSuggest] = lines
 	}
 }
+
+// maxLines bounds the entries that are suggested of one page, in bytes.
+const maxLines = 4_096
 
 // rulePrereleases is policy's rule of pre-releases that no entry admits.
 const rulePrereleases = "packages.prereleases"
@@ -64,7 +67,13 @@ func weighAnew(ctx context.Context, t *tenant) {
 	if len(projects) == 0 || !t.weighed.isNew(t.ledger, len(projects)) {
 		return
 	}
-	for project, unmet := range t.ledger.Unmet(projects, whole) {
+	lacking := t.ledger.Unmet(projects, whole)
+	for _, project := range projects { // in the order of their records
+		unmet, is := lacking[project]
+		if !is {
+			continue
+		}
+		delete(lacking, project)
 		old := withheld[project]
 		r := audit.Record{
 			Kind: old.Kind, Outcome: old.Outcome, RequestedVersion: old.RequestedVersion, SourceURL: old.SourceURL, ResolvedBy: old.ResolvedBy, Rule: old.Rule, Reason: old.Reason,

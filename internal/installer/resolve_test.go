@@ -52,6 +52,10 @@ func TestResolve(t *testing.T) {
 	if _, _, err := own.Resolve(ctx, run); !errors.Is(err, fault.ErrInvalid) {
 		t.Errorf("given up: %v", err)
 	}
+	failing = ""
+	if docs, _, err := own.Resolve(ctx, run); !errors.Is(err, context.Canceled) || docs != nil {
+		t.Errorf("given up behind a look that went well: %v, %v", docs, err)
+	}
 	failing, ran = "resolve", nil
 	if _, _, err := own.Resolve(t.Context(), run); !errors.Is(err, fault.ErrInvalid) || len(ran) != 1 {
 		t.Errorf("a resolver that fails: %v, ran %q", err, ran)

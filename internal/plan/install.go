@@ -103,17 +103,51 @@ func script(text, dir string) []simple {
 		return nil
 	}
 	var out []simple
-	for _, words := range shellCommands(text) {
-		words = withoutVariables(words)
+	for _, c := range shellCommands(text) {
+		words := withoutVariables(c.words)
+		variables := c.words[:len(c.words)-len(words)]
 		switch {
 		case len(words) == 0:
-		case words[0] == "cd" && len(words) == 2:
+			if choosesSource(variables) {
+				return out
+			}
+		case c.known && !c.apart && words[0] == "cd" && len(words) == 2 && words[1] != "" && words[1] != "-":
 			if dir = path.Join(dir, words[1]); path.IsAbs(words[1]) {
 				dir = path.Clean(words[1])
 			}
-		default:
+			if !path.IsAbs(dir) { // nobody said where it starts
+				return out
+			}
+		case changesRest(words):
+			return out
+		case c.known && !choosesSource(variables):
 			out = append(out, commands(words, dir)...)
 		}
 	}
 	return out
+}
+
+// changesRest tells of a command by which what follows may run in another directory, or by other settings, than its words say.
+func changesRest(words []string) bool {
+	if words[0] == "." || words[0] == "export" && choosesSource(words[1:]) {
+		return true
+	}
+	return slices.ContainsFunc(words, func(word string) bool { // also behind "then", or in a function
+		switch strings.TrimLeft(word, "({") {
+		case "cd", "pushd", "popd", "eval", "source", "alias":
+			return true
+		}
+		return false
+	})
+}
+
+// choosesSource tells whether some variables may be those by which a client asks for other things, or elsewhere: without them
+// it would be another install.
+func choosesSource(variables []string) bool {
+	return slices.ContainsFunc(variables, func(v string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(v), "=")
+		return slices.ContainsFunc([]string{
+			"index", "registry", "url", "links", "config", "proxy", "private", "flags", "work", "env", "constraint", "require", "override", "path", "home", "project",
+		}, func(part string) bool { return strings.Contains(name, part) })
+	})
 }

@@ -2,45 +2,100 @@ package plan
 
 import "strings"
 
-// shellCommands splits a shell's text into simple commands. One with a word that the
-// shell would make something else of is left out.
-func shellCommands(text string) [][]string {
+// shellCommand is a simple command of a shell's text.
+type shellCommand struct {
+	words []string
+	known bool // the shell makes nothing else of a word
+	apart bool // it runs beside others, in a pipe or in the background, and changes nothing for them
+}
+
+// shellCommands splits a shell's text into simple commands, up to the first thing behind which it is not sure where one
+// ends, such as a document in the text: no part of a comment, a document or a quotation is told as a command.
+func shellCommands(text string) []shellCommand {
 	s := splitting{known: true}
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '\'', '"':
-			to := strings.IndexByte(text[i+1:], c)
-			if to < 0 {
-				return s.all
-			}
-			s.quoted(text[i+1:i+1+to], c)
-			i += 1 + to
-		case ' ', '\t':
-			s.endWord()
-		case '\n', ';', '&', '|':
-			if c != '&' || !s.redirects { // 2>&1
-				s.end()
-			}
-		case '<', '>':
-			s.redirect()
-		case '$', '`', '*', '?', '[', '~', '\\', '(', ')', '{', '}', '#':
-			s.known = s.known && c == '[' && s.inWord // extras: pip install uvicorn[standard]
-			s.add(c)
-		default:
-			s.add(c)
+	for text != "" {
+		took := s.take(text)
+		if took == 0 {
+			return s.all
 		}
+		text = text[took:]
 	}
-	s.end()
+	s.end(false)
 	return s.all
+}
+
+// take reads what a text begins with, and gives how many bytes that is; 0: it can't be read.
+func (s *splitting) take(text string) int {
+	switch c := text[0]; c {
+	case '\'', '"':
+		return s.takeQuoted(text)
+	case ' ', '\t':
+		s.endWord()
+	case '\n', ';', '&', '|':
+		return s.takeSeparator(text)
+	case '<', '>':
+		if strings.HasPrefix(text, "<<") {
+			return 0
+		}
+		s.redirect()
+	case '#':
+		if comment, _, _ := strings.Cut(text, "\n"); !s.inWord {
+			return len(comment)
+		}
+		s.unknown(c)
+	case '\\': // whatever stands behind it
+		s.unknown(c)
+		return min(2, len(text))
+	case '`': // commands that another shell may run
+		return 0
+	case '[':
+		s.known = s.known && s.inWord // extras: pip install uvicorn[standard]
+		s.add(c)
+	case '$':
+		if strings.HasPrefix(text, "$'") || strings.HasPrefix(text, "$((") {
+			return 0
+		}
+		s.unknown(c)
+	case '*', '?', '~', '(', ')', '{', '}':
+		s.unknown(c)
+	default:
+		s.add(c)
+	}
+	return 1
+}
+
+// takeQuoted reads a quotation; one that has other quotations in it, or their marks, can't be read.
+func (s *splitting) takeQuoted(text string) int {
+	within, _, closed := strings.Cut(text[1:], text[:1])
+	if !closed || text[0] == '"' && (strings.ContainsAny(within, "\\`") || strings.Contains(within, "$(") || strings.Contains(within, "${")) {
+		return 0
+	}
+	s.quoted(within, text[0])
+	return len(within) + 2
+}
+
+// takeSeparator reads what stands between two commands.
+func (s *splitting) takeSeparator(text string) int {
+	if text[0] == '&' && s.redirects && !s.inWord { // 2>&1
+		return 1
+	}
+	if strings.HasPrefix(text, "&&") || strings.HasPrefix(text, "||") {
+		s.end(false)
+		return 2
+	}
+	s.end(text[0] == '|' || text[0] == '&')
+	s.piped = text[0] == '|'
+	return 1
 }
 
 // splitting is a shell's text as far as it was read.
 type splitting struct {
-	all       [][]string
+	all       []shellCommand
 	words     []string
 	word      strings.Builder
 	inWord    bool
 	known     bool // all words of this command are what they look like
+	piped     bool // it reads what the one before it writes
 	redirects bool // the next word is a file's name, or a number
 }
 
@@ -49,8 +104,13 @@ func (s *splitting) add(c byte) {
 	s.inWord = true
 }
 
+func (s *splitting) unknown(c byte) {
+	s.known = false
+	s.add(c)
+}
+
 func (s *splitting) quoted(text string, by byte) {
-	s.known = s.known && (by == '\'' || !strings.ContainsAny(text, "$`\\"))
+	s.known = s.known && (by == '\'' || !strings.Contains(text, "$"))
 	s.word.WriteString(text)
 	s.inWord = true
 }
@@ -73,10 +133,10 @@ func (s *splitting) endWord() {
 	s.inWord = false
 }
 
-func (s *splitting) end() {
+func (s *splitting) end(apart bool) {
 	s.endWord()
-	if s.known && len(s.words) > 0 {
-		s.all = append(s.all, s.words)
+	if len(s.words) > 0 {
+		s.all = append(s.all, shellCommand{s.words, s.known, apart || s.piped})
 	}
-	s.words, s.known, s.redirects = nil, true, false
+	s.words, s.known, s.redirects, s.piped = nil, true, false, false
 }

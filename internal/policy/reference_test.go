@@ -251,7 +251,7 @@ func (m *model) entry(name string, rank int) (admits, listed bool) {
 func (m *model) edge(name string, rank int, edges []policy.Edge) bool {
 	for _, e := range edges {
 		for _, a := range m.allowed {
-			pre := slices.ContainsFunc(m.allowed, func(o modelEntry) bool { return o.name == a.name && o.deps && o.pre })
+			pre := !slices.ContainsFunc(m.allowed, func(o modelEntry) bool { return o.name == a.name && o.deps && !o.pre })
 			if e.Name == name && e.Parent.Name != name && a.deps && e.Through == "allowed_packages.python."+a.name &&
 				in(e.Specifier, rank) && (pre || !isPre(rank)) {
 				return true

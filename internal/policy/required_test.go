@@ -20,7 +20,7 @@ func TestEntriesForRequirements(t *testing.T) {
 		"npm, a pre-release":    {pkgref.Ref{Ecosystem: pkgref.Node, Name: "typescript"}, "5.6.1-rc", []string{"5.6.1-rc"}, []string{"5.6.2-rc", "7.1.0-dev.1"}},
 		"npm, another major":    {pkgref.Ref{Ecosystem: pkgref.Node, Name: "debug"}, "~2.6.9", []string{"2.6.9"}, []string{"2.7.0", "2.6.10-beta.1", "3.0.0"}},
 		"python, a pre-release": {pkgref.Ref{Ecosystem: pkgref.Python, Name: "own"}, "==0.65b0", []string{"0.65b0"}, []string{"0.65b1", "0.66a1"}},
-		"go, a commit":          {pkgref.Ref{Ecosystem: pkgref.Go, Name: "a.example/b"}, ">=v0.0.0-20200101000000-abcdefabcdef", []string{"v0.0.0-20200101000000-abcdefabcdef"}, nil},
+		"go, a commit":          {pkgref.Ref{Ecosystem: pkgref.Go, Name: "a.example/b"}, ">=v0.0.0-20200101000000-abcdefabcdef", []string{"v0.0.0-20200101000000-abcdefabcdef"}, []string{"v0.0.0-20210101000000-abcdefabcdef", "v2.0.0-rc.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,5 +45,19 @@ func TestEntriesForRequirements(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNoEntryForAllLaterPreReleases: of a requirement that is open upwards no entry is made that lets in pre-releases.
+func TestNoEntryForAllLaterPreReleases(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse("p", []byte("name: p\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, specifier := range []string{">=1.0b1", ">1.0b1", "~=1.0b1", ">=1.0b1,<2", "==1.0b1,>=0"} {
+		if lines := policy.Required(p, pkgref.Ref{Ecosystem: pkgref.Python, Name: "own"}, []string{specifier}); lines != "" {
+			t.Errorf("%s:\n%s", specifier, lines)
+		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"testing"
 )
 
-// fakeFlaky writes down the part that it is to run, and fails at the one that the file broken names.
+// fakeFlaky writes down the part that it is to run, changes a file that is committed in the one that the file changer names,
+// and fails at the one that the file broken names.
 const fakeFlaky = `#!/bin/sh
 [ "$1" = list ] || echo "$1" >>ran
+[ "$1" != "$(cat changer 2>/dev/null)" ] || echo >>fake
 [ "$1" != "$(cat broken 2>/dev/null)" ]
 `
 
@@ -32,7 +34,7 @@ func TestThePartsOfTestAllAreResumed(t *testing.T) {
 	}
 	write("scripts/test-all", string(script))
 	write("fake", fakeFlaky)
-	write(".gitignore", "ran\nbroken\n.cofferdam\n")
+	write(".gitignore", "ran\nbroken\nchanger\n.cofferdam\n")
 	git := func(args ...string) {
 		t.Helper()
 		args = append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@team.example", "-c", "commit.gpgsign=false"}, args...)
@@ -70,6 +72,24 @@ func TestThePartsOfTestAllAreResumed(t *testing.T) {
 		{title: "counts as no pass", want: until + " release " + from},
 		{title: "another commit", before: func() { git("commit", "-q", "-a", "-m", "more") }, want: until + " release " + from},
 		{title: "which has passed"},
+		{title: "no name", parts: ",", fails: true},
+		{title: "a pattern", parts: "*", fails: true},
+		{title: "a file that nobody has committed", before: func() { write("new.go", "package new") }, want: until + " release " + from},
+		{title: "is no pass, either", want: until + " release " + from},
+		{title: "a file that changes meanwhile", before: func() {
+			git("add", "new.go")
+			git("commit", "-q", "-m", "new")
+			write("changer", "containers")
+		}, want: until + " release " + from},
+		{title: "of whose parts those before have passed", before: func() {
+			write("changer", "")
+			git("checkout", "-q", "fake")
+		}, want: "containers dockers machines release " + from},
+		{title: "no repository", before: func() {
+			if err := os.RemoveAll(filepath.Join(dir, ".git")); err != nil {
+				t.Fatal(err)
+			}
+		}, want: until + " release " + from},
 	} {
 		t.Run(step.title, func(t *testing.T) {
 			write("broken", step.broken)

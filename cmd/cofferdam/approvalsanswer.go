@@ -14,7 +14,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -204,7 +203,7 @@ func (f *answerFlags) check(cmd *cobra.Command) error {
 	}
 	if f.expires != "" {
 		var err error
-		if f.lasts, err = config.ParseSpan(f.expires); err != nil {
+		if f.lasts, err = parseAge(f.expires); err != nil {
 			return usage(cmd, "--expires: %s", err)
 		}
 	}

@@ -105,7 +105,10 @@ func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
 		}
 	default:
 		if code, err = readDocument("file of code", args[0], maxCallCode); err != nil {
-			return "", fmt.Errorf("%w; code itself is given with -e", err)
+			if _, none := os.Lstat(args[0]); none != nil {
+				err = fmt.Errorf("%w; code itself is given with -e", err)
+			}
+			return "", err
 		}
 	}
 	if len(code) > maxCallCode {

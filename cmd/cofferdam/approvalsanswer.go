@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
-	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
@@ -127,8 +127,8 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	}
 	failed := writeAnswered(edits)
 	failed = errors.Join(f.tell(answered, edits, failed == nil), failed)
-	if f.deniesNobody(requests) {
-		fmt.Fprintln(os.Stderr, "cofferdam: the runs that asked have ended, so the next run asks again; with --scope policy a denial is for every run under the same policy")
+	if ids := f.deniedToNobody(requests); len(ids) > 0 {
+		fmt.Fprintf(os.Stderr, "cofferdam: the runs that asked for %s have ended, so the next run asks again; deny what it asks for with --scope policy, which is for every run under the same policy\n", ui.Printable(strings.Join(ids, ", ")))
 	}
 	return failed
 }
@@ -204,7 +204,7 @@ func (f *answerFlags) check(cmd *cobra.Command) error {
 	}
 	if f.expires != "" {
 		var err error
-		if f.lasts, err = config.ParseSpan(f.expires); err != nil {
+		if f.lasts, err = parseAge(f.expires); err != nil {
 			return usage(cmd, "--expires: %s", err)
 		}
 	}
@@ -321,10 +321,16 @@ func (f *answerFlags) tell(answered []approval.Request, edits []fileEdit, writte
 	return nil
 }
 
-// deniesNobody tells of a denial that is for runs alone that have ended, so that the next run asks again. Unlike
-// an approval, which reachesSomebody refuses, it takes the request off the list.
-func (f *answerFlags) deniesNobody(requests []approval.Request) bool {
-	return f.state == approval.Denied && slices.ContainsFunc(requests, func(r approval.Request) bool { return f.scopeFor(r) == approval.ScopeRun && forNobody(r) })
+// deniedToNobody are the requests whose denial is for runs alone that have ended, so that the next run asks again. Unlike
+// an approval, which reachesSomebody refuses, it takes them off the list. The answer stands, so nothing here can be
+// denied once more before a run asks.
+func (f *answerFlags) deniedToNobody(requests []approval.Request) (ids []string) {
+	for _, r := range expanded(requests) {
+		if f.state == approval.Denied && r.RunsEnded && f.scopeFor(r) == approval.ScopeRun {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
 }
 
 func newRevoke() *cobra.Command {

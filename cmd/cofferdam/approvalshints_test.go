@@ -121,12 +121,30 @@ func takePrinted(t *testing.T, q *approval.Queue, verb, text string) (printed bo
 		if err := f.reachesSomebody(cmd, []approval.Request{r}); err != nil {
 			t.Errorf("%s: refused: %v", line, err)
 		}
-		if f.deniesNobody([]approval.Request{r}) {
-			t.Errorf("%s: the next run would ask again", line)
+		if ids := f.deniedToNobody([]approval.Request{r}); len(ids) > 0 {
+			t.Errorf("%s: the next run would ask again for %s", line, ids)
 		}
 		if _, err := q.Answer(t.Context(), "bob", approval.Verdict{IDs: cmd.Flags().Args(), State: f.state, Scope: approval.Scope(f.scope)}); err != nil {
 			t.Errorf("%s: refused: %v", line, err)
 		}
 	}
 	return printed
+}
+
+// TestOnlyWhatNobodyHasIsSaidToBeDeniedToNobody: of several, those alone whose runs have ended, also in a group.
+func TestOnlyWhatNobodyHasIsSaidToBeDeniedToNobody(t *testing.T) {
+	t.Parallel()
+	ended, lives := approval.Request{ID: "ap-ended", RunsEnded: true}, approval.Request{ID: "ap-lives"}
+	for _, c := range []struct {
+		flags answerFlags
+		want  string
+	}{
+		{answerFlags{state: approval.Denied}, "ap-ended"},
+		{answerFlags{state: approval.Denied, scope: "policy"}, ""},
+		{answerFlags{state: approval.Approved}, ""},
+	} {
+		if got := strings.Join(c.flags.deniedToNobody([]approval.Request{ended, lives}), " "); got != c.want {
+			t.Errorf("%+v: %q", c.flags, got)
+		}
+	}
 }

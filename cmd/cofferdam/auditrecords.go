@@ -119,7 +119,7 @@ func when(flag, text string, now time.Time) (time.Time, error) {
 			return now.AddDate(0, 0, -n), nil
 		}
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+	if ago, err := parseSpan(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
 	if at, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {

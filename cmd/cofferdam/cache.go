@@ -90,7 +90,7 @@ kept for you to look at; only --quarantined removes them.`,
 			case all && cmd.Flags().Changed("older-than"):
 				return usage(cmd, "--all is whatever its age; leave --older-than out")
 			case !all:
-				age, err := config.ParseSpan(older)
+				age, err := parseAge(older)
 				if err != nil {
 					return usage(cmd, "--older-than %s", err)
 				}

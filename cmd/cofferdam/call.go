@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -105,7 +107,10 @@ func (f callFlags) source(cmd *cobra.Command, args []string) (string, error) {
 		}
 	default:
 		if code, err = readDocument("file of code", args[0], maxCallCode); err != nil {
-			return "", fmt.Errorf("%w; code itself is given with -e", err)
+			if _, none := kindNamed(args[0]); errors.Is(none, fs.ErrNotExist) || errors.Is(none, syscall.ENAMETOOLONG) {
+				err = fmt.Errorf("%w; code itself is given with -e", err)
+			}
+			return "", err
 		}
 	}
 	if len(code) > maxCallCode {

@@ -16,7 +16,7 @@ of templates, engines, runs and sandboxes.`,
 		Example: `  bash:  source <(cofferdam completion bash)
   zsh:   cofferdam completion zsh > "${fpath[1]}/_cofferdam"
   fish:  cofferdam completion fish > ~/.config/fish/completions/cofferdam.fish`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args:      cobra.MatchAll(cobra.OnlyValidArgs, cobra.ExactArgs(1)),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {

@@ -13,11 +13,16 @@ import (
 // has removed it since.
 func currentDirectory() (string, error) {
 	at, err := os.Getwd()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fault.New(fault.ErrNotFound, "the directory that you are in is not there any more; change to one that is")
-	case err != nil:
-		return "", fmt.Errorf("find the current directory: %w", err)
+	if err != nil {
+		return "", noDirectory(err)
 	}
 	return at, nil
+}
+
+// noDirectory says why the current directory is not known.
+func noDirectory(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.ErrNotFound, "the directory that you are in is not there any more; change to one that is")
+	}
+	return fmt.Errorf("find the current directory: %w", err)
 }

@@ -22,7 +22,10 @@ func TestADirectoryThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := currentDirectory()
-	if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "change to one that is") {
-		t.Errorf("it is told: %v", err)
+	_, file := fromHere("policy.yaml")
+	for _, err := range []error{err, file} {
+		if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), "change to one that is") {
+			t.Errorf("it is told: %v", err)
+		}
 	}
 }

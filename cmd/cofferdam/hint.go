@@ -77,12 +77,14 @@ func lockHint(refused []api.Package, request api.CreateSandbox) string {
 		if len(found) == 0 {
 			continue
 		}
-		hint := fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", found[0])
+		one := found[0]
+		hint := fmt.Sprintf("a lockfile is in a mount; --lockfile %s holds the run to it, and with it says what requires what", one)
 		if len(found) > 1 {
+			one = "FILE"
 			hint = fmt.Sprintf("lockfiles are in a mount: %s; --lockfile with the one that the client reads holds the run to it, and with it says what requires what", strings.Join(found, ", "))
 		}
 		if written {
-			hint += "; the run could write there, so read it first, and say so: cofferdam project allow " + found[0]
+			hint += "; the run could write there, so read it first, and say so: cofferdam project allow " + one
 		}
 		return hint
 	}

@@ -50,7 +50,7 @@ func fromHere(path string) (string, error) {
 	}
 	cwd, err := syscall.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find the current directory: %w", err)
+		return "", noDirectory(err)
 	}
 	return cwd + "/" + path, nil
 }

@@ -52,7 +52,14 @@ func TestALockHintCanBeFollowed(t *testing.T) {
 		t.Errorf("a file that no run could write: %q", shown)
 	}
 	written := lockHint(refused, api.CreateSandbox{Mounts: []api.Mount{{Source: dir, Destination: "/work", ReadWrite: true}}})
-	if !strings.Contains(written, "cofferdam project allow "+filepath.Join(dir, "package-lock.json")) {
+	if !strings.HasSuffix(written, "cofferdam project allow FILE") {
+		t.Errorf("two files that the run could write: %q", written)
+	}
+	if err := os.Remove(filepath.Join(dir, "pnpm-lock.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	written = lockHint(refused, api.CreateSandbox{Mounts: []api.Mount{{Source: dir, Destination: "/work", ReadWrite: true}}})
+	if !strings.HasSuffix(written, "cofferdam project allow "+filepath.Join(dir, "package-lock.json")) {
 		t.Errorf("a file that the run could write: %q", written)
 	}
 }

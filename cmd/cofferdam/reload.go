@@ -51,9 +51,10 @@ func writeReload(w io.Writer, done api.ConfigReload) error {
 		text = "There is no " + done.File + ": every key has its default.\n"
 	case len(done.Reloaded)+len(done.AtStart) == 0:
 		text = "Nothing has changed in " + done.File + ".\n"
-	}
-	if len(done.Reloaded) > 0 {
-		text += "These keys of " + done.File + " count now: " + strings.Join(done.Reloaded, ", ") + "\n"
+	case done.SHA256 == "" && len(done.Reloaded) > 0:
+		text = "There is no " + done.File + "; these keys have their defaults now: " + strings.Join(done.Reloaded, ", ") + "\n"
+	case len(done.Reloaded) > 0:
+		text = "These keys of " + done.File + " count now: " + strings.Join(done.Reloaded, ", ") + "\n"
 	}
 	if len(done.AtStart) > 0 {
 		text += "These count from the daemon's next start: " + strings.Join(done.AtStart, ", ") + "\n"

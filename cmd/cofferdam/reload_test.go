@@ -15,7 +15,8 @@ func TestReloadTellsOfNoFile(t *testing.T) {
 	for want, done := range map[string]api.ConfigReload{
 		"There is no " + file:            {File: file},
 		"Nothing has changed in " + file: {File: file, SHA256: "aa"},
-		"count now: pool":                {File: file, Reloaded: []string{"pool"}},
+		"count now: pool":                {File: file, SHA256: "aa", Reloaded: []string{"pool"}},
+		"defaults now: pool":             {File: file, Reloaded: []string{"pool"}},
 		"next start: listen":             {File: file, SHA256: "aa", AtStart: []string{"listen"}},
 	} {
 		var told bytes.Buffer

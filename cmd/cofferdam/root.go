@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -81,7 +82,10 @@ func strict(cmd *cobra.Command) {
 		strict(sub)
 	}
 	if !cmd.HasSubCommands() {
-		if args := cmd.Args; args != nil {
+		if args := cmd.Args; args != nil || !cmd.Hidden {
+			if args == nil {
+				args = cobra.ArbitraryArgs
+			}
 			cmd.Args = func(cmd *cobra.Command, given []string) error {
 				if slices.Contains(ownArguments(cmd, given), "") {
 					return usage(cmd, "an argument is empty, as that of a shell's variable is which is not set; write: %s", cmd.UseLine())
@@ -108,11 +112,13 @@ func strict(cmd *cobra.Command) {
 	}
 }
 
-// ownArguments are those that name something to this command, without what a command inside gets, which may
+// ownArguments are those that name something to this command, without what another program gets, which may
 // well be empty.
 func ownArguments(cmd *cobra.Command, given []string) []string {
-	if strings.Contains(cmd.Use, "COMMAND [ARGUMENT...]") {
-		return given[:min(1, len(given))]
+	for _, others := range []string{"COMMAND [ARGUMENT...]", "[SSH-ARGUMENT...]", "[-- FLAG...]"} {
+		if strings.Contains(cmd.Use, others) {
+			return given[:min(1, len(given))]
+		}
 	}
 	return given
 }
@@ -132,36 +138,42 @@ func miscounted(args cobra.PositionalArgs, cmd *cobra.Command, given []string, e
 	return "an argument is missing"
 }
 
-// instead is what the person may have meant: the nearest command that begins so, or is at most two letters
-// away (one from a short word, of which two are half). Where none is, those of a group are named.
+// instead is what the person may have meant: the nearest commands, of which several may be as near. Where none
+// is, those of a group are named.
 func instead(cmd *cobra.Command, typed string) string {
-	var names []string
-	near, best := "", 3
-	if len(typed) < 6 {
-		best = 2
-	}
+	var names, near []string
+	best := mostApart(typed)
 	for _, sub := range cmd.Commands() {
 		if sub.Hidden || sub.Name() == "help" {
 			continue
 		}
 		names = append(names, sub.Name())
-		for _, name := range append(sub.Aliases, sub.Name()) {
-			distance := lettersApart(name, typed)
-			if len(typed) > 1 && strings.HasPrefix(name, typed) {
-				distance = min(distance, best-1)
-			}
-			if distance < best {
-				near, best = name, distance
-			}
+		name, distance := nearestName(sub, typed)
+		switch {
+		case distance < best:
+			near, best = []string{name}, distance
+		case distance == best:
+			near = append(near, name)
 		}
 	}
 	switch {
-	case near != "":
-		return "; did you mean " + near + "?"
+	case len(near) > 0:
+		return "; did you mean " + strings.Join(near, " or ") + "?"
 	case cmd.HasParent():
 		return "; there are " + strings.Join(names, ", ")
 	}
 	return ""
+}
+
+// nearestName is the one of a command's names that is nearest to what was typed, and how far it is.
+func nearestName(cmd *cobra.Command, typed string) (nearest string, best int) {
+	best = math.MaxInt
+	for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {
+		if distance, is := typingApart(name, typed); is && distance < best {
+			nearest, best = name, distance
+		}
+	}
+	return nearest, best
 }
 
 // complain writes an error for a person. One that carries its own place in a

@@ -9,7 +9,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 )
 
-// span is a flag's time, as other flags and the configuration take it: 90s, 1h30m, 7d or 2w.
+// span is a flag's time: 90s, 1h30m, 7d or 2w.
 type span time.Duration
 
 var _ pflag.Value = (*span)(nil)
@@ -21,14 +21,35 @@ func spanVar(set *pflag.FlagSet, at *time.Duration, name, usage string) {
 
 // Set reads a time of the command line; a negative one is its command's to refuse.
 func (s *span) Set(text string) error {
-	d, err := time.ParseDuration(text)
+	d, err := parseSpan(text)
 	if err != nil {
-		if d, err = config.ParseSpan(text); err != nil {
-			return fmt.Errorf("%.40q is not a time such as 90s, 12h or 7d", text)
-		}
+		return err
 	}
 	*s = span(d)
 	return nil
+}
+
+// parseSpan reads a time, which may be 0 or negative, as Go writes it or as people count in days and weeks.
+func parseSpan(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		if d, err = config.ParseSpan(text); err != nil {
+			return 0, fmt.Errorf("%.40q is not a time such as 90s, 12h or 7d", text)
+		}
+	}
+	return d, nil
+}
+
+// longestAge is what the configuration's times are bound to, too.
+const longestAge = 100 * 365 * 24 * time.Hour
+
+// parseAge is parseSpan of a time that is told in whole seconds, of which 0 would be none at all.
+func parseAge(text string) (time.Duration, error) {
+	d, err := parseSpan(text)
+	if err == nil && (d < time.Second || d > longestAge) {
+		return 0, fmt.Errorf("%.40q is not between a second and 100 years", text)
+	}
+	return d, err
 }
 
 // String is the flag's value; of none it is empty, so that help shows no default.

@@ -37,6 +37,7 @@ func TestMiscountedArgumentsAreNamed(t *testing.T) {
 		}
 	})
 	for line, want := range map[string]string{
+		"completion nope bash":  `invalid argument "nope"`,
 		"list extra":            `"extra" is one argument too many; write: cofferdam list`,
 		"policy check":          "an argument is missing; write: cofferdam policy check FILE",
 		"policy check a b c":    `"b" is one argument too many`,
@@ -59,7 +60,14 @@ func TestAnEmptyArgumentIsNone(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	eachCommand(newRoot(), func(cmd *cobra.Command) {
-		if cmd.HasSubCommands() || cmd.Args == nil || cmd.Args(cmd, []string{"sb1"}) != nil {
+		if cmd.HasSubCommands() || !cmd.Runnable() {
+			return
+		}
+		if cmd.Args == nil {
+			t.Errorf("%s takes what comes", cmd.CommandPath())
+			return
+		}
+		if cmd.Args(cmd, []string{"sb1"}) != nil {
 			return
 		}
 		seen++
@@ -70,13 +78,10 @@ func TestAnEmptyArgumentIsNone(t *testing.T) {
 	if seen < 30 {
 		t.Errorf("INCONCLUSIVE: %d commands take an argument", seen)
 	}
-	for _, line := range []string{"exec", "run", "plan"} {
-		cmd, _, err := newRoot().Find([]string{line})
+	for _, line := range []string{"exec", "run", "plan", "policy suggest", "ssh", "mcp install"} {
+		cmd, _, err := newRoot().Find(strings.Fields(line))
 		if err != nil {
 			t.Fatal(err)
-		}
-		if cmd.Args == nil {
-			continue // takes what comes
 		}
 		if err := cmd.Args(cmd, []string{"sb1", "printf", ""}); err != nil {
 			t.Errorf("%s: %v", line, err)
@@ -84,16 +89,29 @@ func TestAnEmptyArgumentIsNone(t *testing.T) {
 	}
 }
 
-// TestNearestCommand: two letters that changed places are nearer than two others.
+// TestNearestCommand: two letters that changed places are nearer than two others, of several that are as near all are
+// named, and none that does the opposite.
 func TestNearestCommand(t *testing.T) {
 	t.Parallel()
-	for typed, want := range map[string]string{"rnu": "run", "exce": "exec", "lsit": "list", "pasue": "pause", "klil": "kill", "destroyy": "destroy", "test": "", "zzzzzz": ""} {
+	for typed, want := range map[string]string{
+		"rnu": "run", "exce": "exec", "lsit": "list", "pasue": "pause", "klil": "kill", "destroyy": "destroy", "test": "", "zzzzzz": "",
+		"re": "reload or resume", "rn": "", "ru": "run", "r": "", "unpause": "", "top": "", "detach": "", "lis": "list",
+	} {
 		got := instead(newRoot(), typed)
 		if want != "" {
 			want = "; did you mean " + want + "?"
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+	}
+	for group, typed := range map[string]string{"policy": "export", "audit": "unseal", "approvals": "undeny"} {
+		cmd, _, err := newRoot().Find([]string{group})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := instead(cmd, typed); strings.Contains(got, "did you mean") {
+			t.Errorf("%s %s: %q", group, typed, got)
 		}
 	}
 }
@@ -124,9 +142,27 @@ func TestFlagsOfOtherPrograms(t *testing.T) {
 		"run -d":            "cofferdam create",
 		"run --name x":      "--run-id",
 		"run --image x":     "--template",
-		"kill --all":        "cofferdam stop --force",
+		"kill --all":        "and the daemon itself",
 		"run --rm":          "removed at its end",
 		"exec --mmory 1 sb": "unknown flag",
+	} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(line))
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// TestAHintIsForOneCommand: a group's command that has the name of another one has not its flags.
+func TestAHintIsForOneCommand(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"token create --cpus 2 ci": "did you mean --cpu?",
+		"token create --image x":   "unknown flag: --image (see cofferdam token create",
+		"template rm --all":        "unknown flag: --all (see cofferdam template rm",
+		"home rm --all":            "unknown flag: --all (see cofferdam home rm",
 	} {
 		root := newRoot()
 		root.SetArgs(strings.Fields(line))

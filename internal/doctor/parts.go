@@ -19,6 +19,7 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/hostpath/executable"
 	"github.com/cofferdam-dev/cofferdam/internal/sysfilter"
 	"github.com/cofferdam-dev/cofferdam/internal/template"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream"
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/discover"
 )
@@ -33,7 +34,7 @@ func templates(ctx context.Context, in Inputs) []Check {
 		t, err := in.Templates.Get(ctx, known.Name)
 		switch {
 		case err == nil:
-			all = append(all, ok(name, "ready, %d MB of its own, %.19s", (t.Bytes+999_999)/1_000_000, t.Digest))
+			all = append(all, ok(name, "ready, %s of its own, %.19s", ui.Size(t.Bytes), t.Digest))
 		case errors.Is(err, fault.ErrConflict) && in.DefaultTemplate != known.Name:
 			all = append(all, ok(name, "not built; cofferdam template build %s makes it", known.Name))
 		case errors.Is(err, fault.ErrConflict):

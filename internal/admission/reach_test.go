@@ -316,3 +316,27 @@ func TestALookalikeIsReachedFromWhatIsAskedFor(t *testing.T) {
 		g.expect(t, true, node("popular2", "1.0.0"))
 	}
 }
+
+// TestMetadataOfALookalikeReadsNoFurtherReleases: only of the policy's entries are older
+// releases read before metadata is refused, not of whatever a client asked for.
+func TestMetadataOfALookalikeReadsNoFurtherReleases(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]int{
+		"packages: { default: allow }": 1,
+		"packages: { default: allow }\nallowed_packages: { python: [ { name: root, with_dependencies: true } ] }": 2,
+	} {
+		g := newGrove(t, document, Limits{})
+		g.config.Advisories = lookalikes("popular2")
+		_, err := g.Owner(t.Context(), door.OwnerAsk{Sandbox: "sb1", Package: python("root", ""), Version: "1.0"})
+		must(t, err)
+		read := 0
+		for range 8 {
+			a, err := g.door.Reach(t.Context(), door.ReachAsk{Sandbox: "sb1", Package: python("popular2", ""), Metadata: true})
+			must(t, err)
+			read += len(a.Next)
+		}
+		if read != want {
+			t.Errorf("%s: the walk reads of root %d times, want %d", document, read, want)
+		}
+	}
+}

@@ -218,12 +218,13 @@ type readable struct {
 	published time.Time
 }
 
-// readableReleases are those of which a file may be had, the newest first, pre-releases last.
+// readableReleases are those of which a file may be had, the newest first, pre-releases
+// last. One that a page only lists is none: it admits nothing.
 func readableReleases(e pkgref.Ecosystem, j pages.Judged) []readable {
 	byText := map[string]int{}
 	var out []readable
 	for i, f := range j.Index.Files {
-		if !j.Decision(i).Allowed() {
+		if d := j.Decision(i); !d.Allowed() || d.OnlyListed() {
 			continue
 		}
 		if _, known := byText[f.Version]; known {

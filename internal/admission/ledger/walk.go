@@ -219,7 +219,7 @@ func (q *search) candidate(project pkgref.Ref, depth int) (c candidate, ok bool)
 	case len(hints) > v.hints:
 		c.rank, c.Round = rankAsked, 0
 		return c, true
-	case ask.Metadata && depth > 0:
+	case ask.Metadata && (depth > 0 || q.near):
 		return c, false
 	case ask.Metadata: // a project may pin an older release of an entry, which the client has not asked for yet
 		c.rank = rankWider

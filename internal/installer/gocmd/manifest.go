@@ -85,8 +85,8 @@ func (all replacements) has(required module.Version) bool {
 }
 
 // note notes what is asked for in the place of other modules: these, without a version where every one is replaced. A module
-// that is a directory, if only in one version, may have nobody outside who owns its name. Of modules that a workspace replaces
-// itself (work), no member's is asked for.
+// that is a directory, if only in one version, may have nobody outside who owns its name. Of what a workspace replaces
+// itself (work), no member's replacement is asked for.
 func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Replace, work replacements) {
 	for _, r := range lines {
 		number, text, to := r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, r.New
@@ -96,7 +96,7 @@ func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Re
 			w.NoteFolder(file, r.New.Path)
 			to.Path = path.Join(path.Dir(file), r.New.Path)
 		}
-		if work.ofPath(r.Old.Path) {
+		if work.has(r.Old) {
 			continue
 		}
 		before, is := all[r.Old]
@@ -108,16 +108,6 @@ func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Re
 			w.Add(to.Path, file, number)
 		}
 	}
-}
-
-// ofPath tells whether any version of a module is replaced.
-func (all replacements) ofPath(name string) bool {
-	for old := range all {
-		if old.Path == name {
-			return true
-		}
-	}
-	return false
 }
 
 // readWork reads the modules of a workspace.

@@ -61,9 +61,9 @@ requires = ["setuptools >= 61.0","wheel"]
 			"two/go.mod": "module m.example/two\ngo 1.26\nreplace a.example/a => b.example/b v1.0.0\nreplace c.example/c v1.0.0 => d.example/d v1.0.0\n",
 		}, "b.example/b c.example/c d.example/d", nil},
 		"go, replaced by the workspace and by members": {map[string]string{
-			"go.work": "go 1.26\nuse (\n./one\n./two\n)\nreplace a.example/a v1.0.0 => b.example/b v1.0.0\n", "one/go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.2.0\nreplace a.example/a => not.example/x v1.0.0\nreplace e.example/e => e.example/f v1.0.0\n",
+			"go.work": "go 1.26\nuse (\n./one\n./two\n)\nreplace a.example/a => b.example/b v1.0.0\nreplace c.example/c v1.0.0 => d.example/d v1.0.0\n", "one/go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.2.0\nrequire c.example/c v1.2.0\nreplace a.example/a => not.example/x v1.0.0\nreplace c.example/c => c.example/x v1.0.0\nreplace e.example/e => e.example/f v1.0.0\n",
 			"two/go.mod": "module m.example/two\ngo 1.26\nreplace e.example/e => e.example/g v1.0.0\n",
-		}, "a.example/a b.example/b e.example/f", []string{"two/go.mod:3: e.example/e => e.example/g: another module"}},
+		}, "b.example/b c.example/x d.example/d e.example/f", []string{"two/go.mod:3: e.example/e => e.example/g: another module"}},
 		"go, excluded": {map[string]string{
 			"go.work": "go 1.26\nuse (\n./one\n./two\n)\n", "one/go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nrequire b.example/b v1.0.0\n", "two/go.mod": "module m.example/two\ngo 1.26\nexclude a.example/a v1.0.0\nexclude b.example/b v1.1.0\n",
 		}, "b.example/b", []string{"one/go.mod:3: a.example/a@v1.0.0: this version is excluded"}},
@@ -166,6 +166,21 @@ requires = ["setuptools >= 61.0","wheel"]
 		"two packages by one name": {map[string]string{
 			"package.json": `{"dependencies":{"own":"1","ms":"2"},"devDependencies":{"own":"npm:is-odd@1","ms":"^2"}}`,
 		}, "ms", []string{"package.json:1: own 1: its sections have different packages", "package.json:1: own npm:is-odd@1: its sections have different packages"}},
+		"an override of another package's name": {map[string]string{
+			"package.json": `{"workspaces":["a"],"overrides":{"own@^1":{"own":"latest"},"ms":"2","other":"1"}}`, "a/package.json": `{"dependencies":{"own":"npm:is-odd@1","ms":"2"}}`,
+		}, "is-odd ms", []string{"package.json:1: own latest: a manifest has this name for another package"}},
+		"an optional peer that another one has": {map[string]string{
+			"package.json": `{"workspaces":["a"],"dependencies":{"own":"npm:is-odd@1"}}`, "a/package.json": `{"peerDependencies":{"own":"^1"},"peerDependenciesMeta":{"own":{"optional":true}}}`,
+		}, "is-odd", []string{"a/package.json:1: own ^1: a manifest has this name for another package"}},
+		"an override by another's spec": {map[string]string{
+			"package.json": `{"workspaces":["a"],"dependencies":{"lib":"file:lib","ms":"2"},"overrides":{"own":"$lib","is-odd":"$ms","lost":"$nowhere"}}`, "a/package.json": `{"dependencies":{"own":"1","is-odd":"1","lost":"1"}}`,
+		}, "is-odd ms", []string{"package.json:1: own file:lib: it is a file", "package.json:1: lost $nowhere: it is what another name is asked for by"}},
+		"an override of pnpm's by another's spec": {map[string]string{
+			"package.json": `{"dependencies":{"lib":"file:lib","own":"1","ms":"2"}}`, "pnpm-workspace.yaml": "overrides:\n  own: $lib\n  ms: $ms\n",
+		}, "ms", []string{"pnpm-workspace.yaml:2: own file:lib: it is a file"}},
+		"an override that is a directory": {map[string]string{
+			"package.json": `{"overrides":{"own":"file:lib"}}`, "lib/package.json": `{"dependencies":{"ms":"2"}}`,
+		}, "ms", []string{"package.json:1: own file:lib: it is a file"}},
 		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
 		"what is written by escapes":     one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
 		"other people's formats":         {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},

@@ -97,9 +97,6 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	if err := settings(w, dir); err != nil {
 		return err
 	}
-	maps.DeleteFunc(document.Peers, func(name, _ string) bool { // no client installs it by itself, or another section says what it is
-		return document.PeersMeta[name].Optional || document.isOwn(name)
-	})
 	for _, list := range []struct {
 		section string
 		wanted  map[string]string
@@ -111,28 +108,63 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 		{"resolutions", document.Resolutions},
 		{"pnpm", document.PNPM.Overrides},
 	} {
-		replaces := list.section == "resolutions" || list.section == "pnpm"
 		for _, name := range slices.Sorted(maps.Keys(list.wanted)) {
-			number, spec := m.LineOf(quoted(m, list.section), quoted(m, name)), list.wanted[name]
-			if !replaces && document.isTwo(name) {
-				w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
-				w.NoteFolder(m.File, folderOf(spec))
-				w.Keep(name)
-			} else {
-				noteSpec(w, m, number, name, spec, replaces)
-			}
-			if err := readFolder(w, m, spec); err != nil {
+			if err := noteAsked(w, m, document, list.section, name, list.wanted[name]); err != nil {
 				return err
 			}
 		}
 	}
 	catalogs(w, m, document.Catalog, document.Catalogs)
 	extensions(w, m, document.PNPM.Extensions)
-	if err := overrides(w, m, nil, document.Overrides); err != nil {
+	if err := document.overrides(w, m, nil, document.Overrides); err != nil {
 		return err
 	}
 	return workspaces(w, m, document.Workspaces)
 }
+
+// noteAsked notes what one line of a package's section asks for.
+func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section, name, spec string) error {
+	number, replaces := m.LineOf(quoted(m, section), quoted(m, name)), section == "resolutions" || section == "pnpm"
+	switch {
+	case replaces:
+		spec = document.meant(spec)
+		noteSpec(w, m, number, name, spec, true)
+	case section == "peerDependencies" && document.isOwn(name): // which says what it is
+		return nil
+	case section == "peerDependencies" && document.PeersMeta[name].Optional: // no client installs it by itself
+		leaveOutAlias(w, m, number, name, spec)
+		return nil
+	case document.isTwo(name):
+		w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
+		w.NoteFolder(m.File, folderOf(spec))
+		w.Keep(name)
+	default:
+		noteSpec(w, m, number, name, spec, false)
+	}
+	return readFolder(w, m, spec)
+}
+
+// meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.
+func (p packageJSON) meant(spec string) string {
+	name, refers := strings.CutPrefix(spec, "$")
+	if !refers || p.isTwo(name) {
+		return spec
+	}
+	for _, section := range append(p.sections(), p.Peers) {
+		if found, has := section[name]; has {
+			return found
+		}
+	}
+	return spec
+}
+
+// leaveOutAlias notes a name that npm asks for by what is written here only if a manifest has it for another package.
+func leaveOutAlias(w *manifest.Wants, m manifest.Text, number int, name, spec string) {
+	w.LeaveOutIf(aliasKey(name), m.File, number, name+" "+spec, "a manifest has this name for another package, so that it is not allowed by this")
+}
+
+// aliasKey is that of a name that a manifest has for another package.
+func aliasKey(name string) string { return "alias\x00" + name }
 
 // sections are the packages that are asked for whoever has this one.
 func (p packageJSON) sections() []map[string]string {
@@ -168,7 +200,7 @@ func quoted(m manifest.Text, word string) string {
 const mostOverrides = 100
 
 // overrides are of npm: names to specs, or to objects of the same kind, in which "." is the outer one's.
-func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.RawMessage) error {
+func (p packageJSON) overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.RawMessage) error {
 	if len(text) == 0 {
 		return nil
 	}
@@ -187,12 +219,16 @@ func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.Raw
 		}
 		var spec string
 		if json.Unmarshal(table[name], &spec) != nil {
-			if err := overrides(w, m, append(outer, of), table[name]); err != nil {
+			if err := p.overrides(w, m, append(outer, of), table[name]); err != nil {
 				return err
 			}
 			continue
 		}
+		spec = p.meant(spec)
 		noteSpec(w, m, number, of, spec, true)
+		if err := readFolder(w, m, spec); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -254,8 +290,12 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 		}
 		w.Keep(name)
 	case target != "":
+		if !replaces && target != name {
+			w.Define(aliasKey(name))
+		}
 		w.Add(target, m.File, number)
 	case replaces:
+		leaveOutAlias(w, m, number, replacedBy(name), spec)
 	case strings.HasPrefix(spec, inCatalog):
 		w.Refer(catalogKey(strings.TrimPrefix(spec, inCatalog), name), m.File, number, name+" "+spec, "no catalog of the project's says which version that is, or where it comes from")
 	default:
@@ -362,6 +402,8 @@ func ofSpec(spec string) (target, why string) {
 		return "", repository
 	}
 	switch {
+	case strings.HasPrefix(spec, "$"):
+		return "", "it is what another name is asked for by, and that is not known"
 	case strings.HasPrefix(spec, "."), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"), strings.HasPrefix(spec, `\`), strings.HasPrefix(spec, `~\`):
 		return "", ownPlace
 	case archive.MatchString(spec):

@@ -42,8 +42,12 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 		noteKey(w, m, m.LineOf(key), key, document.Others[key])
 	}
 	catalogs(w, m, document.Catalog, document.Catalogs)
+	first, err := firstPackage(w, path.Dir(m.File))
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(document.Overrides)) {
-		noteSpec(w, m, m.LineOf("overrides", name), name, document.Overrides[name], true)
+		noteSpec(w, m, m.LineOf("overrides", name), name, first.meant(document.Overrides[name]), true)
 	}
 	for _, name := range slices.Sorted(maps.Keys(document.Config)) {
 		number := m.LineOf("configDependencies", name)
@@ -56,6 +60,16 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	}
 	extensions(w, m, document.Extensions)
 	return members(w, m, document.Packages)
+}
+
+// firstPackage is what the package.json beside a workspace's file says, for overrides that mean a spec of it. One that can't be read has none:
+// its own reader tells why.
+func firstPackage(w *manifest.Wants, dir string) (document packageJSON, err error) {
+	data, err := w.Look(path.Join(dir, packageName))
+	if err == nil && data != nil && exactly(data, &document) != nil {
+		document = packageJSON{}
+	}
+	return document, err
 }
 
 // pnpmRegistries are by scope, "default" among them, or by address, with a list of their scopes.

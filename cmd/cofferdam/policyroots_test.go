@@ -178,6 +178,15 @@ requires = ["setuptools >= 61.0","wheel"]
 		"an override of pnpm's by another's spec": {map[string]string{
 			"package.json": `{"dependencies":{"lib":"file:lib","own":"1","ms":"2"}}`, "pnpm-workspace.yaml": "overrides:\n  own: $lib\n  ms: $ms\n",
 		}, "ms", []string{"pnpm-workspace.yaml:2: own file:lib: it is a file"}},
+		"overrides of npm's that have another package": {map[string]string{
+			"package.json": `{"workspaces":["a"],"overrides":{"own":"npm:is-even@1","x":{"ms":"npm:not@1"},"gone":{".":"npm:is-one@1","y":"1"}}}`, "a/package.json": `{"dependencies":{"own":"1","ms":"2","gone":"1"}}`,
+		}, "is-even is-one ms not", []string{"a/package.json:1: own: an override has another package", "a/package.json:1: gone: an override has another package"}},
+		"an override of pnpm's that has another package": {map[string]string{
+			"package.json": `{"dependencies":{"own":"1","gone":"1","ms":"2","is-odd":"1"}}`, "pnpm-workspace.yaml": "overrides:\n  own: npm:is-even@1\n  gone: '-'\n  ms@1: npm:not@1\n  a>is-odd: '-'\n",
+		}, "is-even is-odd ms not", []string{"package.json:1: own: an override has another package", "package.json:1: gone: an override has another package"}},
+		"an override of pnpm's that is a directory": {map[string]string{
+			"pnpm-workspace.yaml": "overrides:\n  own: file:lib\n", "lib/package.json": `{"dependencies":{"ms":"2"}}`,
+		}, "ms", []string{"pnpm-workspace.yaml:2: own file:lib: it is a file"}},
 		"an override that is a directory": {map[string]string{
 			"package.json": `{"overrides":{"own":"file:lib"}}`, "lib/package.json": `{"dependencies":{"ms":"2"}}`,
 		}, "ms", []string{"package.json:1: own file:lib: it is a file"}},

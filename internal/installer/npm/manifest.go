@@ -114,8 +114,12 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 			}
 		}
 	}
-	catalogs(w, m, document.Catalog, document.Catalogs)
-	extensions(w, m, document.PNPM.Extensions)
+	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
+		return err
+	}
+	if err := extensions(w, m, document.PNPM.Extensions); err != nil {
+		return err
+	}
 	if err := document.overrides(w, m, nil, document.Overrides); err != nil {
 		return err
 	}
@@ -127,8 +131,7 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 	number, replaces := m.LineOf(quoted(m, section), quoted(m, name)), section == "resolutions" || section == "pnpm"
 	switch {
 	case replaces:
-		spec = document.meant(spec)
-		noteSpec(w, m, number, name, spec, true)
+		return noteSpec(w, m, number, name, document.meant(spec), true)
 	case section == "peerDependencies" && document.isOwn(name): // which says what it is
 		return nil
 	case section == "peerDependencies" && document.PeersMeta[name].Optional: // no client installs it by itself
@@ -138,10 +141,9 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 		w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
 		w.NoteFolder(m.File, folderOf(spec))
 		w.Keep(name)
-	default:
-		noteSpec(w, m, number, name, spec, false)
+		return readFolder(w, m, spec)
 	}
-	return readFolder(w, m, spec)
+	return noteSpec(w, m, number, name, spec, false)
 }
 
 // meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.
@@ -213,9 +215,10 @@ func (p packageJSON) overrides(w *manifest.Wants, m manifest.Text, outer []strin
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		number := m.LineOf(`"overrides"`, `"`+name+`"`)
+		above := outer
 		of := name
-		if name == "." && len(outer) > 0 {
-			of = outer[len(outer)-1]
+		if last := len(outer) - 1; name == "." && last >= 0 {
+			of, above = outer[last], outer[:last]
 		}
 		var spec string
 		if json.Unmarshal(table[name], &spec) != nil {
@@ -224,9 +227,8 @@ func (p packageJSON) overrides(w *manifest.Wants, m manifest.Text, outer []strin
 			}
 			continue
 		}
-		spec = p.meant(spec)
-		noteSpec(w, m, number, of, spec, true)
-		if err := readFolder(w, m, spec); err != nil {
+		key := strings.Join(append(slices.Clone(above), of), ">") // as pnpm has it
+		if err := noteSpec(w, m, number, key, p.meant(spec), true); err != nil {
 			return err
 		}
 	}
@@ -249,7 +251,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 			return fmt.Errorf("its workspaces are no list of patterns: %w", err)
 		}
 		patterns = table.Packages
-		catalogs(w, m, table.Catalog, table.Catalogs)
+		if err := catalogs(w, m, table.Catalog, table.Catalogs); err != nil {
+			return err
+		}
 	}
 	return members(w, m, patterns)
 }
@@ -276,10 +280,11 @@ func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
 	return nil
 }
 
-// noteSpec notes what a package is asked for by. replaces: the spec takes the place of what others ask for under the name, so
-// that one which is from the registry too names nothing new; one that is from elsewhere, if only for some versions or parents,
-// keeps the name. A spec of a catalog is what that has: without one, the name is left out.
-func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) {
+// noteSpec notes what a package is asked for by, and reads it if it is a directory of the project. replaces: the spec takes the place of what
+// others ask for under the name, so that one which is from the registry too names nothing new; one that is from elsewhere, if only
+// for some versions or parents, keeps the name, and so does another package, or none, for all of them. A spec of a catalog is
+// what that has: without one, the name is left out.
+func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) error {
 	target, why := ofSpec(spec)
 	switch {
 	case why != "":
@@ -289,17 +294,32 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 			name = replacedBy(name)
 		}
 		w.Keep(name)
+		return readFolder(w, m, spec)
 	case target != "":
-		if !replaces && target != name {
-			w.Define(aliasKey(name))
+		if w.Add(target, m.File, number); target == name {
+			break
 		}
-		w.Add(target, m.File, number)
+		if replaces {
+			keepReplaced(w, name)
+			break
+		}
+		w.Define(aliasKey(name))
+	case replaces && strings.TrimSpace(spec) == "-":
+		keepReplaced(w, name)
 	case replaces:
 		leaveOutAlias(w, m, number, replacedBy(name), spec)
 	case strings.HasPrefix(spec, inCatalog):
 		w.Refer(catalogKey(strings.TrimPrefix(spec, inCatalog), name), m.File, number, name+" "+spec, "no catalog of the project's says which version that is, or where it comes from")
 	default:
 		w.Add(name, m.File, number)
+	}
+	return nil
+}
+
+// keepReplaced keeps a name that an override has another package for, or none, whatever asks for it and in which version.
+func keepReplaced(w *manifest.Wants, key string) {
+	if replacedBy(key) == key {
+		w.KeepBy(key, "an override has another package in its place, or none")
 	}
 }
 

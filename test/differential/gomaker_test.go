@@ -134,12 +134,13 @@ func (d dice) goModules() *madeProject {
 		return m.finish()
 	}
 	used := pick(d, []string{"./one", "./two"}, []string{"./one"}, []string{`"./one"`, "./two/"}, []string{"one", "./two"})
+	names := [][]string{{"example.com/a", "example.com/B", "example.com/c/v2"}, {"example.com/b", "gopkg.in/d.v1", "corp.example/x"}} // go refuses one twice
 	for i, dir := range []string{"one", "two"} {
 		one := m
 		if i == len(used) { // nothing leads to it
 			one = newGoMaker(d)
 		}
-		m.files[dir+"/go.mod"] = d.encodedGo(one.module(pick(d, "corp.example/"+dir, "corp.example/"+dir, m.path())))
+		m.files[dir+"/go.mod"] = d.encodedGo(one.module(pick(d, "corp.example/"+dir, pick(d, names[i]...))))
 		m.files[dir+"/lib/go.mod"] = "module corp.example/lib\n\ngo 1.21\n"
 	}
 	m.files["go.work"] = "go 1.24\n\n" + m.lines("use", used) + m.replaces()

@@ -122,6 +122,7 @@ func (m nodeMaker) spec(name string, firm bool) string {
 		return pick(m.dice, "file:./lib/a", "file:lib/a", "file:lib/b", "./lib/a", "file:lib/../lib/b", "file:"+strings.Repeat("./", 3)+"lib/a")
 	case 3:
 		if m.in(25) {
+			m.may = append(m.may, name) // by "npm:1.0.0"
 			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "patch:a@1#x", "file:nowhere.tgz", "nosuchtag", "runtime:22")
 		}
 		if !m.pnpm { // which knows neither of these

@@ -63,13 +63,24 @@ requires = ["setuptools >= 61.0","wheel"]
 		"go, a workspace says which": {map[string]string{
 			"go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\n", "go.work": "go 1.26\nuse .\n", "tools/go.mod": "module m.example/m/tools\ngo 1.26\nrequire b.example/b v1.0.0\n",
 		}, "a.example/a", nil},
-		"hatchling's editable build":    one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"hatchling\"]\nbuild-backend=\"hatchling.build\"\n", "editables hatchling"),
-		"pdm's editable build":          one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n[tool.pdm.build]\neditable-backend=\"editables\"\n", "editables pdm-backend"),
-		"pdm's own editable build":      one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n", "pdm-backend"),
-		"flit's editable build":         one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"flit_core\"]\nbuild-backend=\"flit_core.buildapi\"\n", "flit-core"),
-		"an old setuptools":             one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=61,<70\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools wheel"),
-		"a new setuptools":              one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=77\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools"),
-		"tox and nox":                   {map[string]string{"tox.ini": "[testenv]\ndeps =\n    pytest\n", "noxfile.py": "import nox\n", "requirements.txt": "six\n"}, "six", []string{"tox.ini: deps are not read here", "noxfile.py: it is a program"}},
+		"hatchling's editable build": one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"hatchling\"]\nbuild-backend=\"hatchling.build\"\n", "editables hatchling"),
+		"pdm's editable build":       one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n[tool.pdm.build]\neditable-backend=\"editables\"\n", "editables pdm-backend"),
+		"pdm's own editable build":   one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"pdm-backend\"]\nbuild-backend=\"pdm.backend\"\n", "pdm-backend"),
+		"flit's editable build":      one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"flit_core\"]\nbuild-backend=\"flit_core.buildapi\"\n", "flit-core"),
+		"an old setuptools":          one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=61,<70\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools wheel"),
+		"a new setuptools":           one("pyproject.toml", "[project]\nname=\"p\"\n[build-system]\nrequires=[\"setuptools>=77\"]\nbuild-backend=\"setuptools.build_meta\"\n", "setuptools"),
+		"tox and nox":                {map[string]string{"tox.ini": "[testenv]\ndeps =\n    pytest\n", "noxfile.py": "import nox\n", "requirements.txt": "six\n"}, "six", []string{"tox.ini: deps are not read here", "noxfile.py: it is a program"}},
+		"go, replaced by another member": {map[string]string{
+			"go.work": "go 1.26\nuse (\n.\n./two\n)\n", "go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nrequire c.example/c v1.2.0\n",
+			"two/go.mod": "module m.example/two\ngo 1.26\nreplace a.example/a => b.example/b v1.0.0\nreplace c.example/c v1.0.0 => d.example/d v1.0.0\n",
+		}, "b.example/b c.example/c d.example/d", nil},
+		"go, replaced by the workspace and by members": {map[string]string{
+			"go.work": "go 1.26\nuse (\n./one\n./two\n)\nreplace a.example/a => b.example/b v1.0.0\nreplace c.example/c v1.0.0 => d.example/d v1.0.0\n", "one/go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.2.0\nrequire c.example/c v1.2.0\nreplace a.example/a => not.example/x v1.0.0\nreplace c.example/c => c.example/x v1.0.0\nreplace e.example/e => e.example/f v1.0.0\n",
+			"two/go.mod": "module m.example/two\ngo 1.26\nreplace e.example/e => e.example/g v1.0.0\n",
+		}, "b.example/b c.example/x d.example/d e.example/f", []string{"two/go.mod:3: e.example/e => e.example/g: another module"}},
+		"go, excluded": {map[string]string{
+			"go.work": "go 1.26\nuse (\n./one\n./two\n)\n", "one/go.mod": "module m.example/m\ngo 1.26\nrequire a.example/a v1.0.0\nrequire b.example/b v1.0.0\n", "two/go.mod": "module m.example/two\ngo 1.26\nexclude a.example/a v1.0.0\nexclude b.example/b v1.1.0\n",
+		}, "b.example/b", []string{"one/go.mod:3: a.example/a@v1.0.0: this version is excluded"}},
 		"poetry":                        one("pyproject.toml", "[tool.poetry]\nname = \"p\"\n[tool.poetry.dependencies]\npython = \"^3.11\"\nrequests = \"^2\"\nown = { path = \"../own\" }\nother = {version = \"1\", extras = [\"x\"]}\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n[build-system]\nrequires = [\"poetry-core\"]\n", "other[x] poetry-core pytest requests", "pyproject.toml:6: own: it is a directory or file of your own"),
 		"a requirement that is an url":  one("requirements.txt", "six\nown @ https://x.example/own.whl\nown[dev]>=1\n", "six", "requirements.txt:2: own @ https://x.example/own.whl: it comes from an address"),
 		"sources of uv":                 one("pyproject.toml", "[project]\nname=\"p\"\ndependencies=[\"internal-utils\",\"gitdep\",\"pathdep\",\"indexed\",\"six\",\"everywhere\"]\n[build-system]\nrequires=[\"hatchling\"]\n[tool.uv.sources]\ninternal-utils = { workspace = true }\ngitdep = { git = \"https://x.example/g\" }\npathdep = { path = \"../p\" }\nindexed = { index = \"own\" }\neverywhere = [{ git = \"https://x.example/e\", marker = \"sys_platform == 'linux'\" }]\n", "hatchling six", "pyproject.toml:7: internal-utils: it is a member", "gitdep: it comes from a repository", "pathdep: it is a directory", "indexed: it comes from a registry of its own", "everywhere: it comes from a repository"),
@@ -169,6 +180,30 @@ requires = ["setuptools >= 61.0","wheel"]
 		"two packages by one name": {map[string]string{
 			"package.json": `{"dependencies":{"own":"1","ms":"2"},"devDependencies":{"own":"npm:is-odd@1","ms":"^2"}}`,
 		}, "ms", []string{"package.json:1: own 1: its sections have different packages", "package.json:1: own npm:is-odd@1: its sections have different packages"}},
+		"an override of another package's name": {map[string]string{
+			"package.json": `{"workspaces":["a"],"overrides":{"own@^1":{"own":"latest"},"ms":"2","other":"1"}}`, "a/package.json": `{"dependencies":{"own":"npm:is-odd@1","ms":"2"}}`,
+		}, "is-odd ms", []string{"package.json:1: own latest: a manifest has this name for another package"}},
+		"an optional peer that another one has": {map[string]string{
+			"package.json": `{"workspaces":["a"],"dependencies":{"own":"npm:is-odd@1"}}`, "a/package.json": `{"peerDependencies":{"own":"^1"},"peerDependenciesMeta":{"own":{"optional":true}}}`,
+		}, "is-odd", []string{"a/package.json:1: own ^1: a manifest has this name for another package"}},
+		"an override by another's spec": {map[string]string{
+			"package.json": `{"workspaces":["a"],"dependencies":{"lib":"file:lib","ms":"2"},"overrides":{"own":"$lib","is-odd":"$ms","lost":"$nowhere"}}`, "a/package.json": `{"dependencies":{"own":"1","is-odd":"1","lost":"1"}}`,
+		}, "is-odd ms", []string{"package.json:1: own file:lib: it is a file", "package.json:1: lost $nowhere: it is what another name is asked for by"}},
+		"an override of pnpm's by another's spec": {map[string]string{
+			"package.json": `{"dependencies":{"lib":"file:lib","own":"1","ms":"2"}}`, "pnpm-workspace.yaml": "overrides:\n  own: $lib\n  ms: $ms\n",
+		}, "ms", []string{"pnpm-workspace.yaml:2: own file:lib: it is a file"}},
+		"overrides of npm's that have another package": {map[string]string{
+			"package.json": `{"workspaces":["a"],"overrides":{"own":"npm:is-even@1","x":{"ms":"npm:not@1"},"gone":{".":"npm:is-one@1","y":"1"}}}`, "a/package.json": `{"dependencies":{"own":"1","ms":"2","gone":"1"}}`,
+		}, "is-even is-one ms not", []string{"a/package.json:1: own: an override has another package", "a/package.json:1: gone: an override has another package"}},
+		"an override of pnpm's that has another package": {map[string]string{
+			"package.json": `{"dependencies":{"own":"1","gone":"1","ms":"2","is-odd":"1"}}`, "pnpm-workspace.yaml": "overrides:\n  own: npm:is-even@1\n  gone: '-'\n  ms@1: npm:not@1\n  a>is-odd: '-'\n",
+		}, "is-even is-odd ms not", []string{"package.json:1: own: an override has another package", "package.json:1: gone: an override has another package"}},
+		"an override of pnpm's that is a directory": {map[string]string{
+			"pnpm-workspace.yaml": "overrides:\n  own: file:lib\n", "lib/package.json": `{"dependencies":{"ms":"2"}}`,
+		}, "ms", []string{"pnpm-workspace.yaml:2: own file:lib: it is a file"}},
+		"an override that is a directory": {map[string]string{
+			"package.json": `{"overrides":{"own":"file:lib"}}`, "lib/package.json": `{"dependencies":{"ms":"2"}}`,
+		}, "ms", []string{"package.json:1: own file:lib: it is a file"}},
 		"a peer that is another package": one("package.json", `{"devDependencies":{"own":"npm:is-odd@1"},"peerDependencies":{"own":"1"}}`, "is-odd"),
 		"what is written by escapes":     one("package.json", "{\n\"dependencies\":{\n\"\\u006fwn\":\"file:own\"}}", "", "package.json:3: own file:own: it is a file"),
 		"other people's formats":         {map[string]string{"Cargo.toml": "[package]", "package.json": `{"dependencies":{"a":"1"}}`}, "a", []string{"Cargo.toml: crates are not served here"}},

@@ -9,13 +9,21 @@ import (
 type referred struct {
 	key  string
 	left LeftOut
+	told bool // where the key is defined, as against where it is not
 }
 
 // Refer notes a name that is asked for by what another manifest says of it, such as a catalog: unless one is read that Defines the key,
 // Roots tells that it is left out.
 func (w *Wants) Refer(key, file string, line int, text, why string) {
 	if len(w.refers) <= maxRefers { // Roots says that there is too much
-		w.refers = append(w.refers, referred{key, LeftOut{file, line, text, why}})
+		w.refers = append(w.refers, referred{key, LeftOut{file, line, text, why}, false})
+	}
+}
+
+// LeaveOutIf notes what is left out if a manifest is read that Defines the key, before this one or behind it.
+func (w *Wants) LeaveOutIf(key, file string, line int, text, why string) {
+	if len(w.refers) <= maxRefers { // Roots says that there is too much
+		w.refers = append(w.refers, referred{key, LeftOut{file, line, text, why}, true})
 	}
 }
 

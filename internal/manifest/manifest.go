@@ -324,7 +324,7 @@ func (w *Wants) Roots() ([]Root, error) {
 	var all []Root
 	var not []LeftOut
 	for _, r := range w.refers {
-		if !w.defined[r.key] {
+		if w.defined[r.key] == r.told {
 			not = append(not, r.left)
 		}
 	}

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,6 +10,23 @@ import (
 type goMaker struct {
 	dice
 	*madeProject
+	required map[string][]string // versions of modules that are asked for, unless they are excluded
+	excluded map[string]bool     // a path, a blank and a version
+	replaced map[string]bool     // paths
+}
+
+func newGoMaker(d dice) goMaker {
+	return goMaker{d, newProject(), map[string][]string{}, map[string]bool{}, map[string]bool{}}
+}
+
+// finish says which names are asked for without a condition: what one module of a workspace replaces or excludes is so for all.
+func (m goMaker) finish() *madeProject {
+	for path, versions := range m.required {
+		if !m.replaced[path] && slices.ContainsFunc(versions, func(v string) bool { return !m.excluded[path+" "+v] }) {
+			m.firm[path] = true
+		}
+	}
+	return m.madeProject
 }
 
 func (m goMaker) path() string {
@@ -56,16 +74,18 @@ func (m goMaker) requires() string {
 	for range m.IntN(5) {
 		path := m.path()
 		indirect := pick(m.dice, "", "", "", " // indirect", " // indirect; why", "// indirect", " // not indirect")
+		version := m.version(path)
 		if strings.HasPrefix(strings.TrimLeft(indirect, " /"), "indirect") {
 			m.brought[path] = true
 		} else {
-			m.firm[path] = true
+			m.required[path] = append(m.required[path], version)
 		}
-		lines = append(lines, m.word(path)+" "+m.word(m.version(path))+indirect)
+		lines = append(lines, m.word(path)+" "+m.word(version)+indirect)
 	}
 	return m.lines("require", lines)
 }
 
+// replaces are replacements, which seldom have the same module on the left as another file of the project's, or one of its own.
 func (m goMaker) replaces() string {
 	var lines []string
 	seen := map[string]bool{}
@@ -75,10 +95,10 @@ func (m goMaker) replaces() string {
 		if m.in(3) {
 			old += " " + m.version(path)
 		}
-		if seen[old] {
+		if seen[old] || m.replaced[old] && !m.in(20) || m.own[path] && !m.in(20) { // go refuses two modules that replace it otherwise
 			continue
 		}
-		seen[old] = true
+		seen[old], m.replaced[old], m.replaced[path] = true, true, true
 		target := pick(m.dice, "example.com/fork", "example.com/fork", path, m.path())
 		m.may = append(m.may, target) // for one that nobody requires
 		to := pick(m.dice, "./lib", "./lib", m.word("./lib"), target+" "+m.version(target), target+" "+m.version(target))
@@ -92,7 +112,9 @@ func (m goMaker) module(path string) string {
 	m.own[path] = true
 	text := pick(m.dice, "module "+m.word(path)+"\n", "// a comment\nmodule "+path+" // more\n") + "\ngo " + pick(m.dice, "1.21", "1.24", "1.16") + "\n\n" + m.requires() + m.replaces()
 	if m.in(5) {
-		text += "exclude " + pick(m.dice, "example.com/z v1.0.0", "example.com/a v1.0.0") + "\n"
+		out := pick(m.dice, "example.com/z v1.0.0", "example.com/a v1.0.0")
+		m.excluded[out] = true
+		text += "exclude " + out + "\n"
 	}
 	if m.in(5) {
 		text += "retract " + pick(m.dice, "v1.0.0", "[v1.0.0, v1.2.0] // bad") + "\n"
@@ -105,17 +127,24 @@ func (m goMaker) module(path string) string {
 
 // goModules is a module, or a workspace of some.
 func (d dice) goModules() *madeProject {
-	m := goMaker{d, newProject()}
+	m := newGoMaker(d)
 	m.files["lib/go.mod"] = "module " + pick(d, "corp.example/lib", "example.com/a") + "\n\ngo 1.21\n"
 	if d.in(2) {
 		m.files["go.mod"] = d.encodedGo(m.module(pick(d, "corp.example/root", m.path())))
-		return m.madeProject
+		return m.finish()
 	}
-	for _, dir := range []string{"one", "two"} {
-		m.files[dir+"/go.mod"] = d.encodedGo(m.module(pick(d, "corp.example/"+dir, "corp.example/"+dir, m.path())))
+	used := pick(d, []string{"./one", "./two"}, []string{"./one"}, []string{`"./one"`, "./two/"}, []string{"one", "./two"})
+	names := [][]string{{"example.com/a", "example.com/B", "example.com/c/v2"}, {"example.com/b", "gopkg.in/d.v1", "corp.example/x"}} // go refuses one twice
+	for i, dir := range []string{"one", "two"} {
+		one := m
+		if i == len(used) { // nothing leads to it
+			one = newGoMaker(d)
+		}
+		m.files[dir+"/go.mod"] = d.encodedGo(one.module(pick(d, "corp.example/"+dir, pick(d, names[i]...))))
+		m.files[dir+"/lib/go.mod"] = "module corp.example/lib\n\ngo 1.21\n"
 	}
-	m.files["go.work"] = "go 1.24\n\n" + m.lines("use", pick(d, []string{"./one", "./two"}, []string{"./one"}, []string{`"./one"`, "./two/"}, []string{"one", "./two"})) + m.replaces()
-	return m.madeProject
+	m.files["go.work"] = "go 1.24\n\n" + m.lines("use", used) + m.replaces()
+	return m.finish()
 }
 
 // encodedGo varies how the lines of a go.mod end, and what is around them.
@@ -136,8 +165,8 @@ func (d dice) encodedGo(text string) string {
 func (d dice) goSum() string {
 	var text strings.Builder
 	for range 1 + d.IntN(8) {
-		path := goMaker{d, nil}.path()
-		version := goMaker{d, nil}.version(path)
+		path := newGoMaker(d).path()
+		version := newGoMaker(d).version(path)
 		fmt.Fprintf(&text, "%s%s%s%s%s%s%s", pick(d, "", "", "", " "), path, pick(d, " ", " ", "\t", "  "), version+pick(d, "", "/go.mod"), pick(d, " ", " ", "\v", "\u00a0"),
 			pick(d, "h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "h1:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", "h2:x", "h1:G7mAYYxgmS0lVkHyy2hEOLQCFB0DlQFTMLWggykrydY=", "h1:"), pick(d, "\n", "\n", "\n", "\r\n", " \n", "\n\n"))
 	}

@@ -15,10 +15,13 @@ type madeProject struct {
 	own, firm map[string]bool
 	// brought are names that are told as what others bring, which nobody needs to be told of.
 	brought map[string]bool
+	// aliased and plain are names under which one manifest asks for another package, and those by which one asks for them. Of a name that
+	// is both, npm takes the other package, if it has that already, and pnpm does not.
+	aliased, plain map[string]bool
 }
 
 func newProject() *madeProject {
-	return &madeProject{files: map[string]string{}, own: map[string]bool{}, firm: map[string]bool{}, brought: map[string]bool{}}
+	return &madeProject{files: map[string]string{}, own: map[string]bool{}, firm: map[string]bool{}, brought: map[string]bool{}, aliased: map[string]bool{}, plain: map[string]bool{}}
 }
 
 // pair is a member of a JSON object, which may have a key twice.
@@ -113,11 +116,13 @@ func (m nodeMaker) spec(name string, firm bool) string {
 	switch m.IntN(14) {
 	case 0, 1:
 		m.may = append(m.may, target) // npm takes another package that has the name already
+		m.aliased[name] = true
 		return pick(m.dice, "npm:"+target+"@^1.0.0", "npm:"+target+"@1.0.0", "npm:"+target, "npm:"+target+"@latest", "npm:"+target+"@*")
 	case 2:
 		return pick(m.dice, "file:./lib/a", "file:lib/a", "file:lib/b", "./lib/a", "file:lib/../lib/b", "file:"+strings.Repeat("./", 3)+"lib/a")
 	case 3:
 		if m.in(25) {
+			m.may = append(m.may, name) // by "npm:1.0.0"
 			return pick(m.dice, "link:./lib/a", "link:lib/b", "link:nowhere", "workspace:*", "workspace:^", "workspace:lib/a", "portal:lib/a", "catalog:", "catalog:x", "jsr:@s/a@1", "npm:1.0.0", "patch:a@1#x", "file:nowhere.tgz", "nosuchtag", "runtime:22")
 		}
 		if !m.pnpm { // which knows neither of these
@@ -131,7 +136,7 @@ func (m nodeMaker) spec(name string, firm bool) string {
 		return pick(m.dice, "git+ssh://git@code.example/x/y.git", "github:x/y", "x/y", "x/y#semver:^1", "git@code.example:x/y.git", "https://files.example/a.tgz", "http://files.example/a.tgz#x", "gist:0123456789abcdef", "bitbucket:x/y",
 			"git://code.example/x.git#v1", "git+https://code.example/x.git#0123456789", "gitlab:x/y", "https://github.com/x/y", "https://github.com/x/y.git#main", "git+file:///x/y", "ssh://git@code.example/x", "HTTPS://files.example/a.tgz", "GIT+https://code.example/x.git", "user@code.example:x", "%40s/x", "@s/x", "x/y/z")
 	}
-	if firm {
+	if m.plain[name] = true; firm {
 		m.ask(m.place, name)
 	}
 	return m.version()
@@ -175,7 +180,7 @@ func (m nodeMaker) overrides(depth int) object {
 }
 
 func (m nodeMaker) replacement(name string) string {
-	return pick(m.dice, m.version(), "npm:"+m.mayName()+"@^1.0.0", "file:./lib/a", m.spec(name, false), m.spec(name, false))
+	return pick(m.dice, m.version(), pick(m.dice, "$"+m.name(), m.version()), "npm:"+m.mayName()+"@^1.0.0", "file:./lib/a", m.spec(name, false), m.spec(name, false))
 }
 
 // manifest is a package.json.

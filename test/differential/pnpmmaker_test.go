@@ -66,7 +66,11 @@ func (m nodeMaker) workspace() string {
 	if m.in(3) {
 		text.WriteString("overrides:" + m.table("  ", 1+m.IntN(3), func() (string, string) {
 			name := m.name()
-			return pick(m.dice, name, "inner-a", "inner-b", "inner-a@1", name+"@1", "a>inner-b", "a@1>"+name), pick(m.dice, m.spec(name, false), "npm:"+m.mayName()+"@1", "-")
+			key := pick(m.dice, name, "inner-a", "inner-b", "inner-a@1", name+"@1", "a>inner-b", "a@1>"+name)
+			if key != name {
+				m.aliased[name] = true // for some versions or parents
+			}
+			return key, pick(m.dice, m.spec(name, false), "npm:"+m.mayName()+"@1", "-")
 		}))
 	}
 	if m.in(5) {

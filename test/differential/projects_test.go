@@ -73,13 +73,19 @@ func (p *madeProject) conditions(ecosystem pkgref.Ecosystem, theirs *askedAnswer
 		}
 		return false
 	}
+	for name := range p.aliased {
+		if p.plain[name] {
+			theirs.May = append(theirs.May, askedName{Name: name})
+		}
+	}
 	for _, name := range p.may {
 		if !has(p.firm, name) {
 			theirs.May = append(theirs.May, askedName{Name: name})
 		}
 	}
 	theirs.Names = slices.DeleteFunc(theirs.Names, func(n askedName) bool {
-		inner := (strings.HasPrefix(n.Name, "inner-") || has(p.brought, n.Name)) && !has(p.firm, n.Name)
+		firm := has(p.firm, n.Name) && theirs.Error == "" // one that gives up may have come to no more than what others bring
+		inner := (strings.HasPrefix(n.Name, "inner-") || has(p.brought, n.Name)) && !firm
 		if inner {
 			theirs.May = append(theirs.May, n)
 		}

@@ -1,6 +1,7 @@
 package gocmd
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"strings"
@@ -19,7 +20,7 @@ const (
 
 // Manifests implements installer.ManifestReader.
 func (client) Manifests() []manifest.Format {
-	return []manifest.Format{{Name: modFile, Read: readModule}, {Name: workFile, Read: readWork}}
+	return []manifest.Format{{Name: workFile, Read: readWork}, {Name: modFile, Read: readModule}} // one that a workspace uses is read by that
 }
 
 // RegistryFiles implements installer.RegistryNamer: there is none that go reads in a project.
@@ -31,22 +32,19 @@ func (client) RegistrySign() manifest.Sign { return signs.FindString }
 // signs are the variables by which go asks other proxies, or none.
 var signs = regexp.MustCompile(`\bGO(?:PROXY|PRIVATE|NOPROXY|NOSUMDB|ENV)\b`)
 
-// readModule notes the direct requirements of a go.mod (with_dependencies brings the others), each as what replaces it.
+// parsed is a go.mod as it was read.
+type parsed struct {
+	text manifest.Text
+	file *modfile.File
+}
+
+// readModule notes what a go.mod asks for.
 func readModule(w *manifest.Wants, m manifest.Text) error {
 	f, err := modfile.Parse(m.File, m.Data, nil) // the lax one reads no replacements, and what is replaced would be allowed
 	if err != nil {
 		return err
 	}
-	if f.Module != nil {
-		w.Keep(f.Module.Mod.Path)
-	}
-	replaced := replacements(w, m.File, f.Replace)
-	for _, r := range f.Require {
-		if !r.Indirect && !replaced[r.Mod] && !replaced[module.Version{Path: r.Mod.Path}] {
-			w.Add(r.Mod.Path, m.File, r.Syntax.Start.Line)
-			w.Name(r.Mod.Path, "=="+r.Mod.Version)
-		}
-	}
+	noteModules(w, replacements{}, []parsed{{m, f}})
 	if m.File == modFile && !w.Has(workFile) {
 		readNested(w, m)
 	}
@@ -82,22 +80,68 @@ func passedOver(dir string) bool {
 	return false
 }
 
-// replacements notes what is asked for in the place of other modules: these, without a version where every one is replaced. A
-// module that is a directory, if only in one version, may have nobody outside who owns its name.
-func replacements(w *manifest.Wants, file string, all []*modfile.Replace) map[module.Version]bool {
-	replaced := map[module.Version]bool{}
-	for _, r := range all {
-		replaced[r.Old] = true
-		if r.New.Version != "" {
-			w.Add(r.New.Path, file, r.Syntax.Start.Line)
-			w.Name(r.New.Path, "=="+r.New.Version)
+// noteModules notes the direct requirements of modules (with_dependencies brings the others), each as what replaces it. In a workspace,
+// replacements and exclusions of one module hold for all of them, and those of the workspace's go before.
+func noteModules(w *manifest.Wants, work replacements, modules []parsed) {
+	replaced, excluded := replacements{}, map[module.Version]bool{}
+	maps.Copy(replaced, work)
+	for _, one := range modules {
+		if one.file.Module != nil {
+			w.Keep(one.file.Module.Mod.Path)
+		}
+		replaced.note(w, one.text.File, one.file.Replace, work)
+		for _, x := range one.file.Exclude {
+			excluded[x.Mod] = true
+		}
+	}
+	for _, one := range modules {
+		for _, r := range one.file.Require {
+			switch {
+			case r.Indirect || replaced.has(r.Mod):
+			case excluded[r.Mod]:
+				w.LeaveOut(one.text.File, r.Syntax.Start.Line, r.Mod.String(), "this version is excluded, so that go does not ask for it")
+			default:
+				w.Add(r.Mod.Path, one.text.File, r.Syntax.Start.Line)
+				w.Name(r.Mod.Path, "=="+r.Mod.Version)
+			}
+		}
+	}
+}
+
+// replacements are modules that go asks for another one in the place of, with what that is: a module, or a directory from the project's.
+type replacements map[module.Version]module.Version
+
+func (all replacements) has(required module.Version) bool {
+	_, one := all[required]
+	_, every := all[module.Version{Path: required.Path}]
+	return one || every
+}
+
+// note notes what is asked for in the place of other modules: these, without a version where every one is replaced. A module
+// that is a directory, if only in one version, may have nobody outside who owns its name. Of what a workspace replaces
+// itself (work), no member's replacement is asked for.
+func (all replacements) note(w *manifest.Wants, file string, lines []*modfile.Replace, work replacements) {
+	for _, r := range lines {
+		number, text, to := r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, r.New
+		if r.New.Version == "" {
+			w.LeaveOut(file, number, text, "it is a directory of your own")
+			w.Keep(r.Old.Path)
+			w.NoteFolder(file, r.New.Path)
+			to.Path = path.Join(path.Dir(file), r.New.Path)
+		}
+		if work.has(r.Old) {
 			continue
 		}
-		w.LeaveOut(file, r.Syntax.Start.Line, strings.TrimSpace(r.Old.Path+" "+r.Old.Version)+" => "+r.New.Path, "it is a directory of your own")
-		w.Keep(r.Old.Path)
-		w.NoteFolder(file, r.New.Path)
+		before, is := all[r.Old]
+		all[r.Old] = to
+		switch {
+		case is && before != to:
+			w.LeaveOut(file, number, text, "another module of the workspace replaces it otherwise, which go refuses")
+		case to.Version != "":
+			w.Add(to.Path, file, number)
+			w.Name(to.Path, "=="+to.Version)
+		}
 	}
-	return replaced
 }
 
 // readWork reads the modules of a workspace.
@@ -106,11 +150,14 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 	if err != nil {
 		return err
 	}
-	for old := range replacements(w, m.File, f.Replace) {
-		if old.Version == "" {
-			w.Keep(old.Path)
-		}
-	}
+	work := replacements{}
+	work.note(w, m.File, f.Replace, nil)
+	var modules []parsed
+	member := manifest.Format{Name: modFile, Read: func(_ *manifest.Wants, m manifest.Text) error {
+		f, err := modfile.Parse(m.File, m.Data, nil)
+		modules = append(modules, parsed{m, f})
+		return err
+	}}
 	for _, use := range f.Use {
 		dir := path.Join(path.Dir(m.File), use.Path)
 		if path.IsAbs(use.Path) || module.CheckFilePath(path.Join("x", use.Path)) != nil || strings.HasPrefix(dir, "..") {
@@ -118,7 +165,7 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 			w.NoteFolder(m.File, use.Path)
 			continue
 		}
-		found, err := w.Include(manifest.Format{Name: modFile, Read: readModule}, path.Join(dir, modFile))
+		found, err := w.Include(member, path.Join(dir, modFile))
 		if err != nil {
 			return err
 		}
@@ -126,5 +173,6 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 			w.LeaveOut(m.File, use.Syntax.Start.Line, use.Path, "there is no go.mod")
 		}
 	}
+	noteModules(w, work, modules)
 	return nil
 }

@@ -98,9 +98,6 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 	if err := settings(w, dir); err != nil {
 		return err
 	}
-	maps.DeleteFunc(document.Peers, func(name, _ string) bool { // no client installs it by itself, or another section says what it is
-		return document.PeersMeta[name].Optional || document.isOwn(name)
-	})
 	for _, list := range []struct {
 		section string
 		wanted  map[string]string
@@ -112,28 +109,65 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 		{"resolutions", document.Resolutions},
 		{"pnpm", document.PNPM.Overrides},
 	} {
-		replaces := list.section == "resolutions" || list.section == "pnpm"
 		for _, name := range slices.Sorted(maps.Keys(list.wanted)) {
-			number, spec := m.LineOf(quoted(m, list.section), quoted(m, name)), list.wanted[name]
-			if !replaces && document.isTwo(name) {
-				w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
-				w.NoteFolder(m.File, folderOf(spec))
-				w.Keep(name)
-			} else {
-				noteSpec(w, m, number, name, spec, replaces)
-			}
-			if err := readFolder(w, m, spec); err != nil {
+			if err := noteAsked(w, m, document, list.section, name, list.wanted[name]); err != nil {
 				return err
 			}
 		}
 	}
-	catalogs(w, m, document.Catalog, document.Catalogs)
-	extensions(w, m, document.PNPM.Extensions)
-	if err := overrides(w, m, nil, document.Overrides); err != nil {
+	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
+		return err
+	}
+	if err := extensions(w, m, document.PNPM.Extensions); err != nil {
+		return err
+	}
+	if err := document.overrides(w, m, nil, document.Overrides); err != nil {
 		return err
 	}
 	return workspaces(w, m, document.Workspaces)
 }
+
+// noteAsked notes what one line of a package's section asks for.
+func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section, name, spec string) error {
+	number, replaces := m.LineOf(quoted(m, section), quoted(m, name)), section == "resolutions" || section == "pnpm"
+	switch {
+	case replaces:
+		return noteSpec(w, m, number, name, document.meant(spec), true)
+	case section == "peerDependencies" && document.isOwn(name): // which says what it is
+		return nil
+	case section == "peerDependencies" && document.PeersMeta[name].Optional: // no client installs it by itself
+		leaveOutAlias(w, m, number, name, spec)
+		return nil
+	case document.isTwo(name):
+		w.LeaveOut(m.File, number, name+" "+spec, "its sections have different packages under this name, and clients differ in which one they take")
+		w.NoteFolder(m.File, folderOf(spec))
+		w.Keep(name)
+		return readFolder(w, m, spec)
+	}
+	return noteSpec(w, m, number, name, spec, false)
+}
+
+// meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.
+func (p packageJSON) meant(spec string) string {
+	name, refers := strings.CutPrefix(spec, "$")
+	if !refers || p.isTwo(name) {
+		return spec
+	}
+	for _, section := range append(p.sections(), p.Peers) {
+		if found, has := section[name]; has {
+			return found
+		}
+	}
+	return spec
+}
+
+// leaveOutAlias notes a name that npm asks for by what is written here only if a manifest has it for another package.
+func leaveOutAlias(w *manifest.Wants, m manifest.Text, number int, name, spec string) {
+	w.LeaveOutIf(aliasKey(name), m.File, number, name+" "+spec, "a manifest has this name for another package, so that it is not allowed by this")
+}
+
+// aliasKey is that of a name that a manifest has for another package.
+func aliasKey(name string) string { return "alias\x00" + name }
 
 // sections are the packages that are asked for whoever has this one.
 func (p packageJSON) sections() []map[string]string {
@@ -169,7 +203,7 @@ func quoted(m manifest.Text, word string) string {
 const mostOverrides = 100
 
 // overrides are of npm: names to specs, or to objects of the same kind, in which "." is the outer one's.
-func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.RawMessage) error {
+func (p packageJSON) overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.RawMessage) error {
 	if len(text) == 0 {
 		return nil
 	}
@@ -182,18 +216,22 @@ func overrides(w *manifest.Wants, m manifest.Text, outer []string, text json.Raw
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		number := m.LineOf(`"overrides"`, `"`+name+`"`)
+		above := outer
 		of := name
-		if name == "." && len(outer) > 0 {
-			of = outer[len(outer)-1]
+		if last := len(outer) - 1; name == "." && last >= 0 {
+			of, above = outer[last], outer[:last]
 		}
 		var spec string
 		if json.Unmarshal(table[name], &spec) != nil {
-			if err := overrides(w, m, append(outer, of), table[name]); err != nil {
+			if err := p.overrides(w, m, append(outer, of), table[name]); err != nil {
 				return err
 			}
 			continue
 		}
-		noteSpec(w, m, number, of, spec, true)
+		key := strings.Join(append(slices.Clone(above), of), ">") // as pnpm has it
+		if err := noteSpec(w, m, number, key, p.meant(spec), true); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -214,7 +252,9 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 			return fmt.Errorf("its workspaces are no list of patterns: %w", err)
 		}
 		patterns = table.Packages
-		catalogs(w, m, table.Catalog, table.Catalogs)
+		if err := catalogs(w, m, table.Catalog, table.Catalogs); err != nil {
+			return err
+		}
 	}
 	return members(w, m, patterns)
 }
@@ -241,10 +281,11 @@ func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
 	return nil
 }
 
-// noteSpec notes what a package is asked for by. replaces: the spec takes the place of what others ask for under the name, so
-// that one which is from the registry too names nothing new; one that is from elsewhere, if only for some versions or parents,
-// keeps the name. A spec of a catalog is what that has: without one, the name is left out.
-func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) {
+// noteSpec notes what a package is asked for by, and reads it if it is a directory of the project. replaces: the spec takes the place of what
+// others ask for under the name, so that one which is from the registry too names nothing new; one that is from elsewhere, if only
+// for some versions or parents, keeps the name, and so does another package, or none, for all of them. A spec of a catalog is
+// what that has: without one, the name is left out.
+func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) error {
 	target, why := ofSpec(spec)
 	switch {
 	case why != "":
@@ -254,19 +295,52 @@ func noteSpec(w *manifest.Wants, m manifest.Text, number int, name, spec string,
 			name = replacedBy(name)
 		}
 		w.Keep(name)
+		return readFolder(w, m, spec)
 	case target != "":
-		w.Add(target, m.File, number)
-		w.Name(target, aliased(spec))
+		noteOther(w, m, number, name, spec, replaces)
 	case replaces:
-		if pkgref.MayTakePreReleases(pkgref.Node, spec) { // which no requirement of the name lets in
-			w.Add(replacedBy(name), m.File, number)
-		}
-		w.Name(replacedBy(name), spec)
+		noteReplacement(w, m, number, name, spec)
 	case strings.HasPrefix(spec, inCatalog):
 		w.Refer(catalogKey(strings.TrimPrefix(spec, inCatalog), name), m.File, number, name+" "+spec, "no catalog of the project's says which version that is, or where it comes from")
 	default:
 		w.Add(name, m.File, number)
 		w.Name(name, cmp.Or(aliased(spec), anyVersion))
+	}
+	return nil
+}
+
+// noteOther notes another package than the name says, which a spec leads to.
+func noteOther(w *manifest.Wants, m manifest.Text, number int, name, spec string, replaces bool) {
+	target, _ := ofSpec(spec)
+	w.Add(target, m.File, number)
+	w.Name(target, aliased(spec))
+	switch {
+	case target == name:
+	case replaces:
+		keepReplaced(w, name)
+	default:
+		w.Define(aliasKey(name))
+	}
+}
+
+// noteReplacement notes a spec that takes the place of what others ask for under a name: "-" is none at all.
+func noteReplacement(w *manifest.Wants, m manifest.Text, number int, key, spec string) {
+	if strings.TrimSpace(spec) == "-" {
+		keepReplaced(w, key)
+		return
+	}
+	name := replacedBy(key)
+	leaveOutAlias(w, m, number, name, spec)
+	if pkgref.MayTakePreReleases(pkgref.Node, spec) { // which no requirement of the name lets in
+		w.Add(name, m.File, number)
+	}
+	w.Name(name, spec)
+}
+
+// keepReplaced keeps a name that an override has another package for, or none, whatever asks for it and in which version.
+func keepReplaced(w *manifest.Wants, key string) {
+	if replacedBy(key) == key {
+		w.KeepBy(key, "an override has another package in its place, or none")
 	}
 }
 
@@ -388,6 +462,8 @@ func ofSpec(spec string) (target, why string) {
 		return "", repository
 	}
 	switch {
+	case strings.HasPrefix(spec, "$"):
+		return "", "it is what another name is asked for by, and that is not known"
 	case strings.HasPrefix(spec, "."), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"), strings.HasPrefix(spec, `\`), strings.HasPrefix(spec, `~\`):
 		return "", ownPlace
 	case archive.MatchString(spec):

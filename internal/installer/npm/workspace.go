@@ -41,9 +41,11 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	for _, key := range slices.Sorted(maps.Keys(document.Others)) {
 		noteKey(w, m, m.LineOf(key), key, document.Others[key])
 	}
-	catalogs(w, m, document.Catalog, document.Catalogs)
-	for _, name := range slices.Sorted(maps.Keys(document.Overrides)) {
-		noteSpec(w, m, m.LineOf("overrides", name), name, document.Overrides[name], true)
+	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
+		return err
+	}
+	if err := overrides(w, m, document.Overrides); err != nil {
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(document.Config)) {
 		number := m.LineOf("configDependencies", name)
@@ -54,8 +56,34 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 		}
 		w.Add(name, m.File, number)
 	}
-	extensions(w, m, document.Extensions)
+	if err := extensions(w, m, document.Extensions); err != nil {
+		return err
+	}
 	return members(w, m, document.Packages)
+}
+
+// overrides are pnpm's.
+func overrides(w *manifest.Wants, m manifest.Text, all map[string]string) error {
+	first, err := firstPackage(w, path.Dir(m.File))
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := noteSpec(w, m, m.LineOf("overrides", name), name, first.meant(all[name]), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstPackage is what the package.json beside a workspace's file says, for overrides that mean a spec of it. One that can't be read has none:
+// its own reader tells why.
+func firstPackage(w *manifest.Wants, dir string) (document packageJSON, err error) {
+	data, err := w.Look(path.Join(dir, packageName))
+	if err == nil && data != nil && exactly(data, &document) != nil {
+		document = packageJSON{}
+	}
+	return document, err
 }
 
 // pnpmRegistries are by scope, "default" among them, or by address, with a list of their scopes.
@@ -80,32 +108,42 @@ func pnpmRegistries(w *manifest.Wants, m manifest.Text, registries map[string]an
 }
 
 // catalogs are the specs that members mean by "catalog:".
-func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named map[string]map[string]string) {
+func catalogs(w *manifest.Wants, m manifest.Text, usual map[string]string, named map[string]map[string]string) error {
 	for _, section := range slices.Sorted(maps.Keys(named)) {
-		catalog(w, m, section, section, named[section])
+		if err := catalog(w, m, section, section, named[section]); err != nil {
+			return err
+		}
 	}
-	catalog(w, m, "catalog", "", usual)
+	return catalog(w, m, "catalog", "", usual)
 }
 
-func catalog(w *manifest.Wants, m manifest.Text, section, called string, names map[string]string) {
+func catalog(w *manifest.Wants, m manifest.Text, section, called string, names map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		w.Define(catalogKey(called, name))
-		noteSpec(w, m, m.LineOf(section, name), name, names[name], false)
+		if err := noteSpec(w, m, m.LineOf(section, name), name, names[name], false); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // extensions are dependencies that a project adds to those of others.
-func extensions(w *manifest.Wants, m manifest.Text, all map[string]map[string]any) {
+func extensions(w *manifest.Wants, m manifest.Text, all map[string]map[string]any) error {
 	for _, of := range slices.Sorted(maps.Keys(all)) {
 		optional, _ := all[of]["peerDependenciesMeta"].(map[string]any)
 		for _, list := range []string{"dependencies", "optionalDependencies", "peerDependencies"} {
 			names, _ := all[of][list].(map[string]any)
 			for _, name := range slices.Sorted(maps.Keys(names)) {
 				meta, _ := optional[name].(map[string]any)
-				if spec, is := names[name].(string); is && (list != "peerDependencies" || meta["optional"] != true) { // which no client installs by itself
-					noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, spec, false)
+				spec, is := names[name].(string)
+				if !is || list == "peerDependencies" && meta["optional"] == true { // which no client installs by itself
+					continue
+				}
+				if err := noteSpec(w, m, m.LineOf("packageExtensions", of, name), name, spec, false); err != nil {
+					return err
 				}
 			}
 		}
 	}
+	return nil
 }

@@ -114,7 +114,7 @@ func tellReasons(w *wants.Wants) (faults []string) {
 func TestProjectsAreReadAsTheirClientsDo(t *testing.T) {
 	t.Parallel()
 	for _, m := range []manager{
-		{"npm", pkgref.Node, 40, 10_000, startArborist, func(d dice) *madeProject { return d.nodeProject(false) }},
+		{"npm", pkgref.Node, 15, 10_000, startArborist, func(d dice) *madeProject { return d.nodeProject(false) }},
 		{"pnpm", pkgref.Node, 6, 500, startPNPM, func(d dice) *madeProject { return d.nodeProject(true) }},
 		{"uv", pkgref.Python, 10, 1_000, startUVProjects, dice.uvManifests},
 		{"packaging", pkgref.Python, 40, 10_000, startPackaging("pyproject.toml", ""), dice.uvManifests},

@@ -1,0 +1,98 @@
+package npm
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
+)
+
+var (
+	// hosted is "owner/repository", which means a repository of one host.
+	hosted  = regexp.MustCompile(`^[^@\s:/]+/[^\s:/@]+(?:#.*)?$`)
+	archive = regexp.MustCompile(`(?i)\.(?:tgz|tar\.gz|tar)$`)
+	scheme  = regexp.MustCompile(`^(?i:[a-z][a-z0-9+.-]*):`)
+	// remote is git's way to write a place on a host: git@host:path.
+	remote = regexp.MustCompile(`^[^@\s/]+@[^:\s/]+[:/]`)
+)
+
+// folderOf is the directory or file of one's own that a package is asked for by; "": it is none.
+func folderOf(spec string) string {
+	spec = strings.TrimSpace(spec)
+	switch kind := strings.ToLower(scheme.FindString(spec)); kind {
+	case "file:", "link:", "portal:":
+		rest := spec[len(kind):]
+		return strings.Replace(rest, "///", "/", 1)
+	case "":
+		if strings.HasPrefix(spec, ".") || strings.HasPrefix(spec, "/") {
+			return spec
+		}
+	}
+	return ""
+}
+
+// readFolder reads a package in a directory of the project that another one asks for as a file: clients ask for what it
+// depends on. Of a link they don't.
+func readFolder(w *manifest.Wants, m manifest.Text, spec string) error {
+	place := folderOf(spec)
+	if place == "" || strings.HasPrefix(strings.ToLower(strings.TrimSpace(spec)), "link:") {
+		return nil
+	}
+	dir := path.Join(path.Dir(m.File), place)
+	if path.IsAbs(place) || dir == ".." || strings.HasPrefix(dir, "../") {
+		return nil
+	}
+	if !w.Has(path.Join(dir, packageName)) {
+		return nil
+	}
+	_, err := w.Include(packageFormat(), path.Join(dir, packageName))
+	return err
+}
+
+// ofSpec reads what npm and pnpm take for where a package comes from. why tells that it is no registry's; target is the name of
+// an alias, which the registry has it under, "" if that is its own.
+func ofSpec(spec string) (target, why string) {
+	const ownPlace, repository = "it is a file or directory of your own, so its name is not allowed from the registry", "it comes from a repository, so its name is not allowed from the registry"
+	spec = strings.TrimSpace(spec)
+	switch kind := strings.ToLower(scheme.FindString(spec)); kind {
+	case "":
+	case "npm:":
+		target = spec[len(kind):]
+		if at := strings.LastIndexByte(target, '@'); at > 0 {
+			target = target[:at]
+		}
+		if strings.Trim(target, "0123456789.^~<>=*|- vx") == "" { // pnpm: a range alone
+			target = ""
+		}
+		return target, ""
+	case inCatalog:
+		return "", ""
+	case "file:", "link:", "portal:":
+		return "", ownPlace
+	case "workspace:":
+		return "", "it is a member of the workspace"
+	case "http:", "https:":
+		return "", "it comes from an address, so its name is not allowed from the registry"
+	case "patch:":
+		return "", "it is patched, and its name is not read from this"
+	case "jsr:":
+		return "", "it comes from another registry"
+	default: // git:, git+ssh:, github:, gist:, ssh:, and a drive of Windows
+		if len(kind) == len("c:") {
+			return "", ownPlace
+		}
+		return "", repository
+	}
+	switch {
+	case strings.HasPrefix(spec, "$"):
+		return "", "it is what another name is asked for by, and that is not known"
+	case strings.HasPrefix(spec, "."), strings.HasPrefix(spec, "/"), strings.HasPrefix(spec, "~/"), strings.HasPrefix(spec, `\`), strings.HasPrefix(spec, `~\`):
+		return "", ownPlace
+	case archive.MatchString(spec):
+		return "", ownPlace
+	case remote.MatchString(spec), hosted.MatchString(spec), strings.ContainsRune(spec, '/'):
+		return "", repository
+	}
+	return "", ""
+}

@@ -46,7 +46,7 @@ func versionsOf(ecosystem pkgref.Ecosystem, specifier string) (version string, p
 	switch {
 	case !one || !v.PreRelease():
 		return "", false, false
-	case strings.HasPrefix(specifier, "=="), within.Takes(v) && ecosystem == pkgref.Go: // Go's requires exactly it
+	case strings.HasPrefix(specifier, "=="), within.Takes(v) && ecosystem.Traits().AsksVersions: // a requirement is one version there
 		return "==" + v.String(), true, true
 	}
 	return "", false, false

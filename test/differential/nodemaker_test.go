@@ -3,6 +3,7 @@ package differential
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -150,8 +151,16 @@ func (m nodeMaker) wants(firm bool) object {
 		if !firm {
 			name = m.mayName()
 		}
+		if m.pnpm && !m.in(50) && slices.ContainsFunc(all, func(p pair) bool { return p.key == name }) { // which refuses a name twice
+			continue
+		}
+		if m.pnpm && !firm && !m.in(20) { // nor does it take a peer from elsewhere
+			m.plain[name] = true
+			all = append(all, pair{name, m.version()})
+			continue
+		}
 		all = append(all, pair{name, m.spec(name, firm)})
-		if m.in(30) { // npm has the last of two
+		if m.in(30) && !m.pnpm { // npm has the last of two
 			all = append(all, pair{name, m.spec(name, firm)})
 		}
 	}
@@ -206,7 +215,7 @@ func (m nodeMaker) manifest(name string) string {
 		all = append(all, pair{pick(m.dice, "bundleDependencies", "bundledDependencies"), pick[any](m.dice, []string{m.name()}, []string{m.mayName()}, true, false)})
 	}
 	if m.in(8) {
-		all = append(all, pair{"Dependencies", object{{"capital", "1.0.0"}}}, pair{"x", raw(strings.Repeat("[", 150) + strings.Repeat("]", 150))})
+		all = append(all, pair{"Dependencies", object{{"capital", "1.0.0"}}}, pair{"x", raw(strings.Repeat("[", 100) + strings.Repeat("]", 100))})
 	}
 	if m.place == inRoot {
 		all = append(all, m.rootOnly()...)

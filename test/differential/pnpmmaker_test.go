@@ -50,7 +50,8 @@ func (m nodeMaker) workspace() string {
 			fmt.Fprintf(&text, "  - %s\n", m.yamlWord(p))
 		}
 	}
-	if m.in(2) {
+	usual := m.in(2)
+	if usual {
 		text.WriteString("catalog:" + m.table("  ", 1+m.IntN(4), func() (string, string) {
 			name := pick(m.dice, m.mayName(), m.mayName(), "cat-a")
 			m.may = append(m.may, "cat-a")
@@ -59,7 +60,7 @@ func (m nodeMaker) workspace() string {
 	}
 	if m.in(3) {
 		text.WriteString("catalogs:\n  x:" + m.table("    ", 1+m.IntN(3), may))
-		if m.in(2) {
+		if !usual || m.in(20) { // pnpm refuses both
 			text.WriteString("  'default':" + m.table("    ", 1+m.IntN(3), may))
 		}
 	}

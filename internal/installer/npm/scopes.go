@@ -116,9 +116,10 @@ func yarnrcFormat() manifest.Format {
 				keepScope(w, m, m.LineOf("npmScopes", scope), "@"+strings.TrimPrefix(scope, "@"))
 			}
 		}
-		catalogs(w, m, document.Catalog, document.Catalogs)
-		extensions(w, m, document.Extensions)
-		return nil
+		if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
+			return err
+		}
+		return extensions(w, m, document.Extensions)
 	}}
 }
 

@@ -31,7 +31,7 @@ type projectInstall struct {
 }
 
 // installsIn are the installs that a command is, or that a text has which it hands to a shell, each with where it starts: all of
-// them are tried, as many as plan.Installs gives. What else a shell's text does is not done, so that a later one is tried without what came of it.
+// them are tried, as many as plan.Installs gives. The shell's other commands are not run, so that a later install is tried without their effects.
 func installsIn(argv []string, request api.CreateSandbox) ([]projectInstall, error) {
 	if len(argv) == 0 {
 		return nil, nil

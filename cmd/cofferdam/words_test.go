@@ -54,8 +54,8 @@ func TestMiscountedArgumentsAreNamed(t *testing.T) {
 	}
 }
 
-// TestAnEmptyArgumentIsNone: a script's variable that is not set names nothing, and is not looked for. What a
-// command inside gets may be empty.
+// TestAnEmptyArgumentIsNone: a script's variable that is not set names nothing, and is not looked for. The arguments
+// of a command inside may be empty.
 func TestAnEmptyArgumentIsNone(t *testing.T) {
 	t.Parallel()
 	seen := 0

@@ -94,7 +94,7 @@ func TestAPlanLeadsToNoLookalike(t *testing.T) {
 // A plan that says nothing of some of its releases says nothing of what the run was refused of them: that stays wanted, as
 // it was in the trial.
 // A package that the run was refused before it was known what requires it gets no entry of its own where a plan shows that others
-// bring it: neither one for this machine's system, nor any other. What a command named, or nothing requires, stays a root.
+// bring it: neither one for this machine's system, nor any other. A package that a command named, or that nothing requires, stays a root.
 func TestWhatOthersBringIsNoRoot(t *testing.T) {
 	t.Parallel()
 	node := func(name string) pkgref.Ref { return pkgref.Ref{Ecosystem: pkgref.Node, Name: name} }

@@ -8,7 +8,7 @@ import (
 
 // lookScript asks for the page of each release, as NAME@VERSION: a client that has a lockfile asks for nothing before it
 // installs, and what the gateway was not asked for it can't tell of. It also asks for the head of each file: that has the
-// gateway fetch it, verify it and look into it, and gives no byte of it. What fails here is told by the plan.
+// gateway fetch it, verify it and look into it, and gives no byte of it. The plan tells of failures here.
 const lookScript = `
 const { execFileSync } = require('child_process');
 const wanted = new Map();

@@ -3,6 +3,7 @@ package differential
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"iter"
 	"maps"
 	"os"
@@ -126,6 +127,33 @@ func editJSON(t *testing.T, what, file string) (m modules, err error) {
 	return m, json.Unmarshal(out, &m)
 }
 
+// modulesBelow are the go.mod files below a module that go can read: where no workspace says otherwise, a project has these modules,
+// too, but for those in directories that "./..." leaves out.
+func modulesBelow(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		name := ""
+		if err == nil {
+			name = d.Name()
+		}
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != dir && (name == "testdata" || name == "vendor" || name == "node_modules" || name[0] == '_' || name[0] == '.'):
+			return fs.SkipDir
+		case name == "go.mod" && filepath.Dir(path) != dir && d.Type().IsRegular():
+			if _, err := editJSON(t, "mod", path); err == nil {
+				found = append(found, path)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // module compares a go.mod or a go.work.
 func (r *realLook) module(t *testing.T, dir, base string) {
 	t.Helper()
@@ -144,6 +172,8 @@ func (r *realLook) module(t *testing.T, dir, base string) {
 			}
 		}
 		all = all[1:]
+	} else if !hasFile(dir, "go.work") {
+		all = append(all, modulesBelow(t, dir)...)
 	}
 	for _, one := range all {
 		m, err := editJSON(t, "mod", one)

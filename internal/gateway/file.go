@@ -70,7 +70,7 @@ func (g *Gateway) serveFound(q *query, l located, settle func(outcome)) {
 		g.refuseFile(q, l, fault.New(fault.ErrNotFound, "what is built of a source distribution has no metadata beside it"))
 	case q.route.Kind == ecosystem.RouteSidecar && answer.Decision.Outlined():
 		g.serveOutline(q, l)
-	case !answer.Decision.Shown() && (q.route.Kind != ecosystem.RouteSidecar || !answer.Decision.Listed):
+	case !answer.Decision.Shown():
 		q.refuseAnswer(l.ref, answer)
 	case q.route.Kind == ecosystem.RouteSidecar:
 		g.serveSidecar(q, l, answer.Decision)

@@ -45,7 +45,7 @@ func (g *Gateway) show(q *query, l located, kind, file string, body []byte) (del
 }
 
 // serveSidecar sends a file's metadata, after the door knows what it requires,
-// and begins to fetch the file, which is asked for next, unless it is refused as things stand.
+// and begins to fetch the file, which is asked for next.
 func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 	ctx := q.r.Context()
 	data, d, err := g.inspections.metadata(ctx, l.source, l.route.Project, l.file)
@@ -65,9 +65,7 @@ func (g *Gateway) serveSidecar(q *query, l located, verdict policy.Decision) {
 	if !ok {
 		return
 	}
-	if verdict.Shown() {
-		g.artifacts.FetchAhead(ctx, l.wanted(), func(guests []string, err error) { g.wrongAhead(l, guests, err) })
-	}
+	g.artifacts.FetchAhead(ctx, l.wanted(), func(guests []string, err error) { g.wrongAhead(l, guests, err) })
 	s.Send(q.w, q.r, "application/octet-stream", d.Digest)
 }
 

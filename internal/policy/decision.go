@@ -110,9 +110,6 @@ type Decision struct {
 	// Unadmitted tells that an Allow only shows what nothing admits: metadata of
 	// what waits for a person, or, set by admission, a file in a plan.
 	Unadmitted bool `json:"unadmitted,omitempty"`
-	// Listed tells of a Deny that a page may show the release all the same, since a
-	// requirement admits another one of its project: resolvers may read its metadata.
-	Listed bool `json:"listed,omitempty"`
 }
 
 // Allowed reports whether the effect is Allow.

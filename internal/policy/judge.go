@@ -350,7 +350,6 @@ func (j *Judge) judgeUnlisted(r pkgref.Version, wanted []*judgedEdge) Decision {
 	case edge && len(wanted) == 0 && d.Rule == ruleDefault && d.Effect == Deny:
 		d.Reason = reason("this version of %s is outside what is required: %s", short(j.name), j.requirers())
 	}
-	d.Listed = d.Effect == Deny && d.Rule == ruleDefault && listable(j, r)
 	if d.Effect != Allow && j.about.Lookalike == nil {
 		s, ok := j.wanting(wanted)
 		if !ok || r.PreRelease() {
@@ -379,6 +378,12 @@ func (j *Judge) requirers() string {
 		all = append(all, who)
 	}
 	return strings.Join(all, ", ")
+}
+
+// below tells whether a page shows a release since a higher one is admitted.
+func (j *Judge) below(r pkgref.Version) bool {
+	highest, ok := pkgref.ParseVersion(j.ecosystem, j.about.Below)
+	return ok && j.ecosystem.Traits().Backtracks && r.Compare(highest) <= 0
 }
 
 // unlisted is for a name that no list has and no edge admits: toolchains and

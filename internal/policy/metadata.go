@@ -46,15 +46,3 @@ func (j *Judge) metadata(f FileFacts) Decision {
 
 // ruleWanted: verified metadata requires the name.
 const ruleWanted = "packages.metadata"
-
-// listable tells whether a page may show a release that nothing admits. A client reads the
-// metadata of what it was shown, and takes a refusal of that for the end.
-func listable(j *Judge, r pkgref.Version) bool {
-	return j.ecosystem.Traits().Backtracks && !j.about.Listing && !r.PreRelease() && j.admittingEdge() != nil
-}
-
-// below tells whether a page shows a release since a higher one is admitted.
-func (j *Judge) below(r pkgref.Version) bool {
-	highest, ok := pkgref.ParseVersion(j.ecosystem, j.about.Below)
-	return ok && j.ecosystem.Traits().Backtracks && r.Compare(highest) <= 0
-}

@@ -63,7 +63,7 @@ func (d Decision) strictness() int {
 // theStricter is the one of two decisions that lets less through, the first if they
 // are equal. What both admit is admitted through an entry of either.
 func theStricter(d, by Decision) Decision {
-	if by.strictness() > d.strictness() || d.Listed && by.Effect == Deny && !by.Listed {
+	if by.strictness() > d.strictness() {
 		return by
 	}
 	if d.Through == "" && d.Admitted() {

@@ -190,7 +190,7 @@ func listed(said policy.Decision) ledger.Event {
 	switch {
 	case said.Effect == policy.Hold:
 		return ledger.Event{Kind: ledger.Waits}
-	case said.OnlyListed():
+	case said.ResolvedBy == policy.ByDependency && said.Through == "":
 		return ledger.Event{Kind: ledger.Listed}
 	}
 	return ledger.Event{Kind: ledger.Allowed, Through: said.Through}

@@ -218,13 +218,12 @@ type readable struct {
 	published time.Time
 }
 
-// readableReleases are those of which a file may be had, the newest first, pre-releases
-// last. One that a page only lists is none: it admits nothing.
+// readableReleases are those of which a file may be had, the newest first, pre-releases last.
 func readableReleases(e pkgref.Ecosystem, j pages.Judged) []readable {
 	byText := map[string]int{}
 	var out []readable
 	for i, f := range j.Index.Files {
-		if d := j.Decision(i); !d.Allowed() || d.OnlyListed() {
+		if !j.Decision(i).Allowed() {
 			continue
 		}
 		if _, known := byText[f.Version]; known {

@@ -123,12 +123,6 @@ func (d Decision) Shown() bool { return d.Effect == Allow || d.Effect == Hold }
 // Admitted reports whether something admits it, so that it is more than shown.
 func (d Decision) Admitted() bool { return d.Allowed() && !d.Unadmitted }
 
-// OnlyListed reports whether a page shows a release that nothing admits: a requirement of
-// another of its project's releases has it there, for resolvers to see.
-func (d Decision) OnlyListed() bool {
-	return d.Allowed() && d.ResolvedBy == ByDependency && d.Through == ""
-}
-
 // CommandInput is what rules judge: a command that we start (argv joined by
 // spaces), code handed over as text, or a tool's name with its arguments. A nil field is
 // missing, and a rule on a missing field never matches.

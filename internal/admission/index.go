@@ -98,7 +98,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 	edges := t.ledger.EdgesTo(ask.Package)
 	law := t.policy()
 	declared := t.ledger.Declares(ask.Package)
-	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox()}
+	key := indexKey{policy: lawKey(law), pkg: ask.Package, index: ask.IndexDigest, edges: edges.Epoch, declared: declared, facts: t.known.generation(from), jump: now.Jump().Round(clockStep), answers: answersEpoch(answers), plan: t.planSandbox(), loose: ask.Package.Ecosystem.Traits().OlderOnPages && t.ledger.Loose(ask.Package.Ecosystem)}
 	if v := c.indexes.get(key, now.Now); v != nil || ask.Files == nil {
 		return v, nil
 	}
@@ -107,7 +107,7 @@ func (c *Controller) verdict(ctx context.Context, t *tenant, ask door.IndexAsk) 
 		return unknownVerdict(key, now.Now, ask.Files), nil //nolint:nilerr // the verdict says it, and is recorded
 	}
 	about.Edges, about.Declared, about.Listing, about.Approvals = edges.List, declared, true, answers
-	if ask.Package.Ecosystem.Traits().Backtracks && len(edges.List) > 0 {
+	if key.loose {
 		about.Below = highestRequired(judgeAt(law, now, about), ask)
 	}
 	v := t.known.page(law, now, key, about, ask.Files)

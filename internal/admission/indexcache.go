@@ -21,6 +21,7 @@ type indexKey struct {
 	declared bool
 	// answers are people's, by what they say: those of two runs can differ.
 	answers string
+	loose   bool          // see policy.Subject.Below
 	jump    time.Duration // of the host's clock, to about a second
 	plan    string        // the sandbox of a plan, whose verdicts are its own; "": no plan
 }

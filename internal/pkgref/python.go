@@ -27,7 +27,7 @@ func (pythonFamily) version(written string) (string, bool) {
 func (pythonFamily) traits() Traits {
 	return Traits{
 		OSV: "PyPI", Table: 'p', SpecifierExample: ">=2.31,<3", Extras: true, Epochs: true, Backtracks: true,
-		Archive: ".whl", Sources: true,
+		OlderOnPages: true, Archive: ".whl", Sources: true,
 	}
 }
 

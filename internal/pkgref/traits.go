@@ -27,8 +27,7 @@ type Traits struct {
 	SeveralVersions bool
 
 	// Backtracks tells that resolvers go back to older releases than the highest that they
-	// were shown, and by what these require to older ones of others, whose pages they read
-	// once: a page shows what is older than what is required, too.
+	// were shown.
 	Backtracks bool
 
 	// NamesArePaths tells that one name can lie below another, "a.example/m/v2".
@@ -39,6 +38,10 @@ type Traits struct {
 
 	// ProjectsHaveVersions tells that a project that somebody writes says its version itself.
 	ProjectsHaveVersions bool
+
+	// OlderOnPages tells that a project's page also shows what is older than what is
+	// required, to clients that know their versions from elsewhere.
+	OlderOnPages bool
 
 	// Archive is what the names of files end in that are installed as they are.
 	Archive string

@@ -45,8 +45,8 @@ type Subject struct {
 	// require another version. A file is admitted by the edges there are, always.
 	Listing bool
 	// Below, of such a page in Python, is the highest release that an edge admits: older
-	// ones are shown, too. A resolver that goes back to an older parent wants an older
-	// release of what that requires, and has read the page by then.
+	// ones are shown, too. A client that knows its versions from elsewhere asks for a
+	// page before what requires its version was read.
 	Below string
 	// Otherwise is what time it may be as well, where the host's clock has jumped and
 	// nobody has said which time is right; zero: there is no doubt. What is old enough

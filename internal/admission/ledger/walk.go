@@ -29,6 +29,9 @@ type walk struct {
 	visits map[pkgref.Ref]*visit
 	mains  map[pkgref.Ref]*mains
 	aside  int // visits that only older releases led to
+	// loose are the ecosystems in which a client asked for what nothing read required:
+	// it knows its versions from elsewhere.
+	loose map[pkgref.Ecosystem]bool
 	// bounds are what kept a walk to a project from reading on, in words.
 	bounds map[pkgref.Ref]string
 }
@@ -44,7 +47,7 @@ type visit struct {
 }
 
 func newWalk() walk {
-	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, bounds: map[pkgref.Ref]string{}}
+	return walk{asked: map[pkgref.Ref][]string{}, visits: map[pkgref.Ref]*visit{}, mains: map[pkgref.Ref]*mains{}, loose: map[pkgref.Ecosystem]bool{}, bounds: map[pkgref.Ref]string{}}
 }
 
 // wants notes what a client asks for.
@@ -84,6 +87,9 @@ func (l *Ledger) Next(ask door.ReachAsk, near bool, roots []string, now time.Tim
 	w := &l.walk
 	for _, project := range ask.Again {
 		delete(w.visits, project)
+	}
+	if ask.Package.Version == "" && !ask.Metadata {
+		w.loose[ask.Package.Ecosystem] = true
 	}
 	q := l.search(ask, now)
 	if len(roots) > 0 || !near {
@@ -326,4 +332,12 @@ func (l *Ledger) mainsOf(project pkgref.Ref, r *requirements) []string {
 	}
 	l.walk.mains[project] = m
 	return m.versions
+}
+
+// Loose tells whether a client asked for what nothing that was read requires: it knows
+// its versions from elsewhere.
+func (l *Ledger) Loose(e pkgref.Ecosystem) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.walk.loose[e]
 }

@@ -27,6 +27,28 @@ func (w *Wants) LeaveOutIf(key, file string, line int, text, why string) {
 	}
 }
 
+// AddUnless notes a root, as Add does, unless a manifest is read that Defines the key, before this one or behind it.
+func (w *Wants) AddUnless(key, name, file string, line int) {
+	if len(w.unless) <= maxRefers { // Roots says that there is too much
+		w.unless = append(w.unless, conditional{key, Root{Name: name, File: file, Line: line}})
+	}
+}
+
+// conditional is a root but where its key is defined.
+type conditional struct {
+	key  string
+	root Root
+}
+
+// addUndefined adds the roots whose keys no manifest defined.
+func (w *Wants) addUndefined() {
+	for _, c := range w.unless {
+		if !w.defined[c.key] {
+			w.Add(c.root.Name, c.root.File, c.root.Line)
+		}
+	}
+}
+
 // Define notes that a manifest says what a key is, wherever that leads.
 func (w *Wants) Define(key string) {
 	if len(w.defined) <= maxRoots {

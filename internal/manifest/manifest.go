@@ -167,6 +167,7 @@ type Wants struct {
 	there    map[string]bool // what HasAny has found
 	has      map[string]bool // what Has found
 	refers   []referred
+	unless   []conditional
 	defined  map[string]bool
 
 	elsewhereSeen bool // Elsewhere was told something
@@ -313,10 +314,11 @@ func (w *Wants) Doubted() bool { return w.doubt != "" || w.elsewhereSeen }
 // Roots are each root once, in the order in which they were found, without names that are to be kept or withheld, which are left out
 // with their lines. It is an error to ask for more than is listed.
 func (w *Wants) Roots() ([]Root, error) {
+	w.addUndefined()
 	switch {
 	case len(w.roots) > maxRoots:
 		return nil, fmt.Errorf("the project asks for more than %d packages", maxRoots)
-	case len(w.own) > maxOwn || len(w.refers) > maxRefers || len(w.defined) > maxRoots:
+	case len(w.own) > maxOwn || len(w.refers) > maxRefers || len(w.unless) > maxRefers || len(w.defined) > maxRoots:
 		return nil, errors.New("the project's lockfiles, workspaces or catalogs have more names than are looked at")
 	case len(w.leftOut) > maxLeftOut:
 		return nil, fmt.Errorf("the project asks for more than %d things that are no packages of a registry", maxLeftOut)

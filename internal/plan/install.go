@@ -71,7 +71,11 @@ func commands(argv []string, dir string) []simple {
 	switch path.Base(argv[0]) {
 	case "sh", "bash", "dash":
 	case "env", "exec", "time", "nice":
-		return commands(withoutVariables(argv[1:]), dir)
+		rest := withoutVariables(argv[1:])
+		if choosesSource(argv[1 : len(argv)-len(rest)]) {
+			return nil
+		}
+		return commands(rest, dir)
 	default:
 		return []simple{{argv, dir}}
 	}
@@ -104,6 +108,9 @@ func script(text, dir string) []simple {
 	}
 	var out []simple
 	for _, c := range shellCommands(text) {
+		if slices.ContainsFunc(c.words, func(w string) bool { return strings.Contains(w, "$(") }) { // its commands stand between ours
+			return out
+		}
 		words := withoutVariables(c.words)
 		variables := c.words[:len(c.words)-len(words)]
 		switch {
@@ -129,7 +136,13 @@ func script(text, dir string) []simple {
 
 // changesRest tells of a command by which what follows may run in another directory, or by other settings, than its words say.
 func changesRest(words []string) bool {
-	if words[0] == "." || words[0] == "export" && choosesSource(words[1:]) {
+	switch words[0] {
+	case ".", "if", "elif", "else", "while", "until", "for", "case", "select", "function": // what stands in between may not be run
+		return true
+	case "export", "declare", "typeset", "readonly":
+		return choosesSource(words[1:])
+	}
+	if strings.ContainsAny(words[0], "({") {
 		return true
 	}
 	return slices.ContainsFunc(words, func(word string) bool { // also behind "then", or in a function

@@ -331,8 +331,9 @@ func noteReplacement(w *manifest.Wants, m manifest.Text, number int, key, spec s
 	}
 	name := replacedBy(key)
 	leaveOutAlias(w, m, number, name, spec)
-	if pkgref.MayTakePreReleases(pkgref.Node, spec) { // which no requirement of the name lets in
-		w.Add(name, m.File, number)
+	_, isRange := pkgref.ParseRange(pkgref.Node, spec)
+	if isRange && !strings.Contains(spec, " - ") && pkgref.MayTakePreReleases(pkgref.Node, spec) { // which no requirement of the name lets in
+		w.AddUnless(aliasKey(name), name, m.File, number)
 	}
 	w.Name(name, spec)
 }

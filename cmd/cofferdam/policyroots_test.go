@@ -112,6 +112,9 @@ requires = ["setuptools >= 61.0","wheel"]
 			"libs/b/pyproject.toml":     "[project]\nname=\"lib_b\"\ndependencies=[\"bad\"]\n",
 			"libs/.hidden/package.json": "{}",
 		}, "hatchling idna six", []string{"pyproject.toml:3: lib-a: the project has this name itself"}},
+		"a workspace of two go modules": {map[string]string{
+			"go.work": "go 1.26\nuse (\n\t./a\n\t./b\n)\n", "a/go.mod": "module m.example/a\ngo 1.26\nrequire x.example/x v1.0.0\n", "b/go.mod": "module m.example/b\ngo 1.26\nrequire y.example/y v1.0.0\n",
+		}, "x.example/x y.example/y", nil},
 		"a workspace of go": {map[string]string{
 			"go.work": "go 1.26\nuse (\n\t./a\n\t./b\n\t../c\n)\n", "a/go.mod": "module m.example/a\ngo 1.26\nrequire (\n\tx.example/x v1.0.0\n\tm.example/b v0.0.0\n)\n", "b/go.mod": "module m.example/b\ngo 1.26\nrequire y.example/y v1.0.0\n",
 		}, "", []string{"go.work:5: ../c: it is not in this directory", "x.example/x: whether it comes from the public registry is not known: see go.work:5"}},
@@ -298,8 +301,8 @@ func TestAProjectThatMakesWorkIsRefused(t *testing.T) {
 // TestRootsKeepTheProjectsOwnRange: the versions that all of a project's files allow of a name
 // are those of its entry. Where a file allows others, or asks only under a condition, or for a
 // build or a part that not everybody installs, the entry has none: it would refuse a version
-// that the project takes. Ranges of npm are never an entry's, since an installation may have
-// several versions of a name, and an entry is for all of them.
+// that the project takes. Of npm, TestPreReleasesOfAProject has the ranges that an
+// entry has: an installation may have several versions of a name, and an entry is for all of them.
 func TestRootsKeepTheProjectsOwnRange(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

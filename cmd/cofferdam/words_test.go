@@ -146,12 +146,7 @@ func TestFlagsOfOtherPrograms(t *testing.T) {
 		"run --rm":          "removed at its end",
 		"exec --mmory 1 sb": "unknown flag",
 	} {
-		root := newRoot()
-		root.SetArgs(strings.Fields(line))
-		root.SilenceErrors, root.SilenceUsage = true, true
-		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
-		}
+		wantRefused(t, line, want)
 	}
 }
 
@@ -164,11 +159,17 @@ func TestAHintIsForOneCommand(t *testing.T) {
 		"template rm --all":        "unknown flag: --all (see cofferdam template rm",
 		"home rm --all":            "unknown flag: --all (see cofferdam home rm",
 	} {
-		root := newRoot()
-		root.SetArgs(strings.Fields(line))
-		root.SilenceErrors, root.SilenceUsage = true, true
-		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
-		}
+		wantRefused(t, line, want)
+	}
+}
+
+// wantRefused looks whether a command line is refused with these words.
+func wantRefused(t *testing.T, line, want string) {
+	t.Helper()
+	root := newRoot()
+	root.SetArgs(strings.Fields(line))
+	root.SilenceErrors, root.SilenceUsage = true, true
+	if err := root.Execute(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v", line, err)
 	}
 }

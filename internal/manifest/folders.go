@@ -19,9 +19,10 @@ const (
 func skipped(name string) bool { return name == "node_modules" || strings.HasPrefix(name, ".") }
 
 // Members are the directories that a workspace's patterns lead to, from the directory of its manifest, sorted. As the clients
-// have it, * is a part of a name, ** any directories, {a,b} alternatives, and a pattern behind ! takes away what those before it led to. It is an
-// error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's. For a pattern
-// that leads out of the project, or has something else in it that one of the clients may understand, all names are withheld.
+// have it, * is a part of a name, ** any directories, {a,b} alternatives, and a pattern behind ! takes away what all others lead to, before it
+// and behind it, unless npm lets a later pattern take it back (takenBack). It is an error to have more than is looked at: a member that nobody
+// reads is one whose name is taken for a registry's. For a pattern that leads out of the project, or has something else in it that one of the
+// clients may understand, all names are withheld.
 func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 	return w.lead(m, patterns, leading{skips: skipped})
 }
@@ -37,7 +38,7 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 	}
 	from := path.Dir(m.File)
 	l.files, l.been = w.files, map[step]bool{}
-	total := 0
+	total, negated := 0, []string(nil)
 	for i, written := range patterns {
 		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
 		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
@@ -53,12 +54,18 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 			return nil, fmt.Errorf("the patterns of its workspace have more than %d alternatives", mostAlternatives)
 		}
 		for _, one := range all {
-			if not && takenBack(one, patterns[i+1:]) {
-				continue
-			}
-			if err := l.follow(from, one, not); err != nil {
+			if not {
+				if !takenBack(one, patterns[i+1:]) {
+					negated = append(negated, one)
+				}
+			} else if err := l.follow(from, one); err != nil {
 				return nil, err
 			}
+		}
+	}
+	for _, pattern := range negated {
+		if err := l.takeAway(from, pattern); err != nil {
+			return nil, err
 		}
 	}
 	slices.Sort(l.members)
@@ -171,17 +178,23 @@ type leading struct {
 	members []string
 }
 
-// follow follows one pattern, or takes away what it leads to.
-func (l *leading) follow(from, pattern string, not bool) error {
+// takeAway takes away what a pattern leads to.
+func (l *leading) takeAway(from, pattern string) error {
 	parts, err := partsOf(pattern)
 	if err != nil {
 		return err
 	}
-	if not {
-		l.members = slices.DeleteFunc(l.members, func(m string) bool {
-			return fits(parts, strings.Split(below(from, m), "/"))
-		})
-		return nil
+	l.members = slices.DeleteFunc(l.members, func(m string) bool {
+		return fits(parts, strings.Split(below(from, m), "/"))
+	})
+	return nil
+}
+
+// follow follows one pattern.
+func (l *leading) follow(from, pattern string) error {
+	parts, err := partsOf(pattern)
+	if err != nil {
+		return err
 	}
 	clear(l.been)
 	return l.lead(from, parts)

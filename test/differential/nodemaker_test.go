@@ -19,6 +19,8 @@ type madeProject struct {
 	// aliased and plain are names under which one manifest asks for another package, and those by which one asks for them. Of a name that
 	// is both, npm takes the other package, if it has that already, and pnpm does not.
 	aliased, plain map[string]bool
+	// struck are names that one client is told never to ask for, and others that read the same file do.
+	struck []string
 }
 
 func newProject() *madeProject {

@@ -78,6 +78,9 @@ func (p *madeProject) conditions(ecosystem pkgref.Ecosystem, theirs *askedAnswer
 			theirs.May = append(theirs.May, askedName{Name: name})
 		}
 	}
+	for _, name := range p.struck {
+		theirs.May = append(theirs.May, askedName{Name: name})
+	}
 	for _, name := range p.may {
 		if !has(p.firm, name) {
 			theirs.May = append(theirs.May, askedName{Name: name})

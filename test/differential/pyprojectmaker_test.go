@@ -139,7 +139,10 @@ func (m uvMaker) uvTables() string {
 		}
 	}
 	if m.in(6) {
-		text += "exclude-dependencies = [" + m.tomlText(m.mayName()) + "]\n"
+		if name := m.mayName(); !m.own[name] { // uv asks for nothing that a project wants whose own name it is told to exclude
+			m.struck = append(m.struck, name)
+			text += "exclude-dependencies = [" + m.tomlText(name) + "]\n"
+		}
 	}
 	text += pick(m.dice, "", "package = false\n", "environments = [\"sys_platform == 'linux'\"]\n", "managed = true\n")
 	text += "\n[tool.uv.workspace]\nmembers = " + pick(m.dice, `["members/*"]`, `["members/one", "members/tw?"]`, `["members/**"]`, `["members/[ot]*"]`, `["members/*", "nowhere/*"]`, "[]") + "\n"

@@ -19,7 +19,7 @@ func TestConformance(t *testing.T) {
 		Installer: New(),
 		Manifests: map[string]installertest.Manifest{
 			"go.work": {Text: "go 1.26\n\nuse ./a\n\nreplace a.example/x => b.example/y v1.0.0\n", Roots: []string{"b.example/y"}},
-			"go.mod":  {Text: "module x.example/m\n\nrequire a.example/b v1.0.0\n\nrequire c.example/d v1.0.0 // indirect\n", Roots: []string{"a.example/b"}},
+			"go.mod":  {Text: "module x.example/m\n\nrequire a.example/b v1.0.0\n\nrequire c.example/d v1.0.0 // indirect\n\nexclude e.example/f v1.2.3\n\nexclude e.example/g v1.2\n", Roots: []string{"a.example/b", "e.example/g"}},
 		},
 		Asked: []string{"go get x", "go run x", "go install x"},
 		Rewrites: []installertest.Rewrite{

@@ -1,6 +1,7 @@
 package gocmd
 
 import (
+	"errors"
 	"maps"
 	"path"
 	"regexp"
@@ -36,15 +37,34 @@ var signs = regexp.MustCompile(`\bGO(?:PROXY|PRIVATE|NOPROXY|NOSUMDB|ENV)\b`)
 type parsed struct {
 	text manifest.Text
 	file *modfile.File
+	// shortened are versions written as v1.2: go asks a registry which version that is, whatever the line is for.
+	shortened map[module.Version]bool
+}
+
+// parseModule parses a go.mod as go does. The lax parser would read no replacements, and what is replaced would be allowed.
+func parseModule(m manifest.Text) (parsed, error) {
+	one := parsed{text: m, shortened: map[module.Version]bool{}}
+	var err error
+	one.file, err = modfile.Parse(m.File, m.Data, func(name, version string) (string, error) {
+		whole := module.CanonicalVersion(version)
+		if whole == "" {
+			return "", &module.ModuleError{Path: name, Err: &module.InvalidVersionError{Version: version, Err: errors.New("must be of the form v1.2.3")}}
+		}
+		if whole != version {
+			one.shortened[module.Version{Path: name, Version: whole}] = true
+		}
+		return whole, nil
+	})
+	return one, err
 }
 
 // readModule notes what a go.mod asks for.
 func readModule(w *manifest.Wants, m manifest.Text) error {
-	f, err := modfile.Parse(m.File, m.Data, nil) // the lax one reads no replacements, and what is replaced would be allowed
+	one, err := parseModule(m)
 	if err != nil {
 		return err
 	}
-	noteModules(w, replacements{}, []parsed{{m, f}})
+	noteModules(w, replacements{}, []parsed{one})
 	if m.File == modFile && !w.Has(workFile) {
 		readNested(w, m)
 	}
@@ -92,6 +112,9 @@ func noteModules(w *manifest.Wants, work replacements, modules []parsed) {
 		replaced.note(w, one.text.File, one.file.Replace, work)
 		for _, x := range one.file.Exclude {
 			excluded[x.Mod] = true
+			if one.shortened[x.Mod] {
+				w.Add(x.Mod.Path, one.text.File, x.Syntax.Start.Line)
+			}
 		}
 	}
 	for _, one := range modules {
@@ -154,8 +177,8 @@ func readWork(w *manifest.Wants, m manifest.Text) error {
 	work.note(w, m.File, f.Replace, nil)
 	var modules []parsed
 	member := manifest.Format{Name: modFile, Read: func(_ *manifest.Wants, m manifest.Text) error {
-		f, err := modfile.Parse(m.File, m.Data, nil)
-		modules = append(modules, parsed{m, f})
+		one, err := parseModule(m)
+		modules = append(modules, one)
 		return err
 	}}
 	for _, use := range f.Use {

@@ -44,6 +44,7 @@ type packageJSON struct {
 		Overrides  map[string]string         `json:"overrides"`
 		Extensions map[string]map[string]any `json:"packageExtensions"`
 	} `json:"pnpm"`
+	Manager  string                       `json:"packageManager"`
 	Catalog  map[string]string            `json:"catalog"` // bun's
 	Catalogs map[string]map[string]string `json:"catalogs"`
 }
@@ -135,7 +136,7 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 		return noteSpec(w, m, number, name, document.meant(spec), true)
 	case section == "peerDependencies" && document.isOwn(name): // which says what it is
 		return nil
-	case section == "peerDependencies" && document.PeersMeta[name].Optional: // no client installs it by itself
+	case section == "peerDependencies" && document.PeersMeta[name].Optional && !document.isOfPNPM(w): // only pnpm installs it by itself
 		leaveOutAlias(w, m, number, name, spec)
 		return nil
 	case document.isTwo(name):
@@ -145,6 +146,11 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 		return readFolder(w, m, spec)
 	}
 	return noteSpec(w, m, number, name, spec, false)
+}
+
+// isOfPNPM tells whether pnpm installs a package, which installs the peers of the packages that it works on, if they are optional, too.
+func (p packageJSON) isOfPNPM(w *manifest.Wants) bool {
+	return strings.HasPrefix(p.Manager, "pnpm@") || w.HasAny("pnpm-workspace.yaml", "pnpm-lock.yaml")
 }
 
 // meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.

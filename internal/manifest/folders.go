@@ -20,11 +20,15 @@ func skipped(name string) bool { return name == "node_modules" || strings.HasPre
 
 // Members are the directories that a workspace's patterns lead to, from the directory of its manifest, sorted. As the clients
 // have it, * is a part of a name, ** any directories, {a,b} alternatives, and a pattern behind ! takes away what all others lead to, before it
-// and behind it, unless npm lets a later pattern take it back (takenBack). It is an error to have more than is looked at: a member that nobody
-// reads is one whose name is taken for a registry's. For a pattern that leads out of the project, or has something else in it that one of the
-// clients may understand, all names are withheld.
+// and behind it. It is an error to have more than is looked at: a member that nobody reads is one whose name is taken for a registry's. For a
+// pattern that leads out of the project, or has something else in it that one of the clients may understand, all names are withheld.
 func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 	return w.lead(m, patterns, leading{skips: skipped})
+}
+
+// MembersTakenBack is Members as npm has it, whose later patterns can take back a pattern behind !.
+func (w *Wants) MembersTakenBack(m Text, patterns []string) ([]string, error) {
+	return w.lead(m, patterns, leading{skips: skipped, takesBack: true})
 }
 
 // AllMembers is Members as uv has it, whose patterns lead to directories of any name: to those with a dot in front as well.
@@ -55,7 +59,7 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 		}
 		for _, one := range all {
 			if not {
-				if !takenBack(one, patterns[i+1:]) {
+				if !l.takesBack || !takenBack(one, patterns[i+1:]) {
 					negated = append(negated, one)
 				}
 			} else if err := l.follow(from, one); err != nil {
@@ -73,7 +77,6 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 }
 
 // takenBack tells whether a later pattern is one that a pattern behind ! takes away as it is written: npm then takes nothing away by it.
-// Other clients do, whose members are fewer.
 func takenBack(pattern string, later []string) bool {
 	parts, err := partsOf(pattern)
 	return err == nil && slices.ContainsFunc(later, func(one string) bool {
@@ -171,11 +174,12 @@ type step struct {
 
 // leading follows patterns.
 type leading struct {
-	files   Files
-	skips   func(name string) bool // where it does not look
-	been    map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
-	looked  int
-	members []string
+	files     Files
+	skips     func(name string) bool // where it does not look
+	takesBack bool                   // a later pattern can take back one behind !
+	been      map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
+	looked    int
+	members   []string
 }
 
 // takeAway takes away what a pattern leads to.

@@ -1,6 +1,7 @@
 package npm
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json" // for values as they are written
 	"fmt"
@@ -49,8 +50,17 @@ type packageJSON struct {
 	Catalogs map[string]map[string]string `json:"catalogs"`
 }
 
-// exactly reads JSON as the clients do, who know "Dependencies" for nothing, and take the last of two keys.
+// exactly reads JSON as the clients do, who know "Dependencies" for nothing, and take the last of two keys: all of it, where reading both
+// into one mapping would join them.
 func exactly(data []byte, into any) error {
+	var last any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && decoder.Decode(&last) == nil {
+		if once, err := json.Marshal(last); err == nil {
+			data = once
+		}
+	}
 	return exactjson.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
@@ -262,12 +272,12 @@ func workspaces(w *manifest.Wants, m manifest.Text, text json.RawMessage) error 
 			return err
 		}
 	}
-	return members(w, m, patterns)
+	return members(w, m, patterns, w.MembersTakenBack)
 }
 
 // members reads those that patterns lead to.
-func members(w *manifest.Wants, m manifest.Text, patterns []string) error {
-	found, err := w.Members(m, patterns)
+func members(w *manifest.Wants, m manifest.Text, patterns []string, find func(manifest.Text, []string) ([]string, error)) error {
+	found, err := find(m, patterns)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	if err := extensions(w, m, document.Extensions); err != nil {
 		return err
 	}
-	return members(w, m, document.Packages)
+	return members(w, m, document.Packages, w.Members)
 }
 
 // overrides are pnpm's.

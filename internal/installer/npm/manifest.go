@@ -1,7 +1,6 @@
 package npm
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json" // for values as they are written
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	exactjson "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
@@ -48,20 +45,6 @@ type packageJSON struct {
 	Manager  string                       `json:"packageManager"`
 	Catalog  map[string]string            `json:"catalog"` // bun's
 	Catalogs map[string]map[string]string `json:"catalogs"`
-}
-
-// exactly reads JSON as the clients do, who know "Dependencies" for nothing, and take the last of two keys: all of it, where reading both
-// into one mapping would join them.
-func exactly(data []byte, into any) error {
-	var last any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && decoder.Decode(&last) == nil {
-		if once, err := json.Marshal(last); err == nil {
-			data = once
-		}
-	}
-	return exactjson.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 func readPackage(w *manifest.Wants, m manifest.Text) error {

@@ -43,6 +43,7 @@ type packageJSON struct {
 	PNPM        struct {
 		Overrides  map[string]string         `json:"overrides"`
 		Extensions map[string]map[string]any `json:"packageExtensions"`
+		Built      []string                  `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
 	Catalog  map[string]string            `json:"catalog"` // bun's
 	Catalogs map[string]map[string]string `json:"catalogs"`
@@ -115,6 +116,7 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 			}
 		}
 	}
+	builds(w, m, "onlyBuiltDependencies", document.PNPM.Built)
 	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
 		return err
 	}

@@ -92,13 +92,13 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	}
 	row("records", "%s", recordsText(v))
 	if v.Checkpoints > 0 {
-		row("checkpoints", "%d; the last covers %d records and was made at %s", v.Checkpoints, v.Last.Size, v.Last.Time.Local().Format(time.DateTime))
+		row("checkpoints", "%d; the last covers %s and was made at %s", v.Checkpoints, recordsOf(v.Last.Size), v.Last.Time.Local().Format(time.DateTime))
 	}
 	if len(v.Kept) > 0 {
 		row("yours", "%s", keptText(v.Kept, v.Sound))
 	}
 	if v.Personal+v.Erased > 0 {
-		row("personal", "the data of %d records are as they were, those of %d were erased on record", v.Personal, v.Erased)
+		row("personal", "the data of %s are as they were, those of %d were erased on record", ui.Plural(int(v.Personal), "record", "records"), v.Erased)
 	}
 	if v.Published != nil {
 		for _, t := range v.Published.Targets {

@@ -46,8 +46,11 @@ func TestExclusionsThatRustlsRefuses(t *testing.T) {
 	t.Parallel()
 	for what, domain := range map[string]string{"an API": "", "with a domain": "box.example", "with a deep domain": "a.deep.box.example", "with one above": "example.com"} {
 		for _, hosts := range [][]string{
-			{"localhost"}, {"localhost", "127.0.0.1", "api.box.example"}, {"api.box.example", "a.deep.box.example", "else.example"},
-			{"deep.box.example", "a.deep.box.example", "b.a.deep.box.example"}, {"box.example.com", "abox.example", "api.example.com"},
+			{"localhost"},
+			{"localhost", "127.0.0.1", "api.box.example"},
+			{"api.box.example", "a.deep.box.example", "else.example"},
+			{"deep.box.example", "a.deep.box.example", "b.a.deep.box.example"},
+			{"box.example.com", "abox.example", "api.example.com"},
 		} {
 			a, _ := open(t)
 			issued := func() (Leaf, error) { return a.Certificate(t.Context(), hosts) }

@@ -59,7 +59,7 @@ func showAbsent(s *ui.Sheet, r approval.Request) {
 		return
 	}
 	if n := len(r.Files); n > 1 {
-		s.Line("NOT CHECKED", "whether each of its %d files was looked into: what is said here is of those that were", n)
+		s.Line("NOT CHECKED", "whether each of its %s was looked into: what is said here is of those that were", ui.Plural(n, "file", "files"))
 	}
 	var absent []string
 	if !built && runsAtInstallation(r) == "" {

@@ -12,7 +12,7 @@ import (
 // showMembers prints the releases of a tree: first all of them in its order, then what is
 // known of each.
 func showMembers(s *ui.Sheet, r approval.Request, now time.Time) {
-	s.Raw(fmt.Sprintf("\n  %d releases, each a request of its own:\n", len(r.Members)))
+	s.Raw(fmt.Sprintf("\n  %s, each a request of its own:\n", ui.Plural(len(r.Members), "release", "releases")))
 	var members strings.Builder
 	_ = table([]string{"REQUEST", "STATE", "RELEASE", "FILE", "LOOK AT"}, memberRow)(&members, r.Members) // a Builder takes all
 	for line := range strings.Lines(members.String()) {

@@ -126,7 +126,7 @@ func (f auditFlags) list(ctx context.Context) error {
 		return nil
 	}
 	if leftOut > 0 {
-		fmt.Fprintf(os.Stderr, "%d records of what upstreams were asked, and of pages and metadata that were shown, are left out; --outcome asked,shown lists them\n", leftOut)
+		fmt.Fprintf(os.Stderr, "%s of what upstreams were asked, and of pages and metadata that were shown, left out; --outcome asked,shown lists them\n", ui.Plural(leftOut, "record", "records"))
 	}
 	if len(rows) == 1 && leftOut == 0 {
 		sayNoRecord()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 func newAuditErase() *cobra.Command {
@@ -43,7 +44,7 @@ copies and backups are yours to see to.`,
 				return err
 			}
 			return write(answer, asJSON, func(w io.Writer, answer api.ErasedAudit) error {
-				_, err := fmt.Fprintf(w, "Erased the personal data that %d records have, and that others of their run share with them.\n", len(answer.Records))
+				_, err := fmt.Fprintf(w, "Erased the personal data of %s, and what others of their run share with them.\n", ui.Plural(len(answer.Records), "record", "records"))
 				return err
 			})
 		},

@@ -156,7 +156,7 @@ func checkProof(path, key string, asJSON bool) error {
 			"proved": true, "index": proof.Index, "record": proof.Record, "origin": head.Origin, "size": head.Size, "time": head.Time,
 		})
 	}
-	_, err = fmt.Fprintf(os.Stdout, "Record %d is in the log %s, which had %d records at %s:\n%s\n",
-		proof.Index, ui.Printable(head.Origin), head.Size, head.Time.Local().Format("2006-01-02 15:04:05"), ui.Printable(proof.Record))
+	_, err = fmt.Fprintf(os.Stdout, "Record %d is in the log %s, which had %s at %s:\n%s\n",
+		proof.Index, ui.Printable(head.Origin), ui.Plural(int(head.Size), "record", "records"), head.Time.Local().Format("2006-01-02 15:04:05"), ui.Printable(proof.Record))
 	return err
 }

@@ -80,7 +80,7 @@ func writeSelftest(w io.Writer, report selftest.Report) error {
 		}
 		fmt.Fprintf(&b, "%s  %s: %s\n", verdict, l.Name, ui.Printable(l.Detail))
 	}
-	fmt.Fprintf(&b, "%d records, %d links, %s\n", report.Records, len(report.Links), report.Took.Round(time.Second))
+	fmt.Fprintf(&b, "%s, %s, %s\n", ui.Plural(report.Records, "record", "records"), ui.Plural(len(report.Links), "link", "links"), report.Took.Round(time.Second))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -92,13 +92,13 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	}
 	row("records", "%s", recordsText(v))
 	if v.Checkpoints > 0 {
-		row("checkpoints", "%d; the last covers %d records and was made at %s", v.Checkpoints, v.Last.Size, v.Last.Time.Local().Format(time.DateTime))
+		row("checkpoints", "%d; the last covers %s and was made at %s", v.Checkpoints, recordsOf(v.Last.Size), v.Last.Time.Local().Format(time.DateTime))
 	}
 	if len(v.Kept) > 0 {
-		row("yours", "%s", keptText(v.Kept))
+		row("yours", "%s", keptText(v.Kept, v.Sound))
 	}
 	if v.Personal+v.Erased > 0 {
-		row("personal", "the data of %d records are as they were, those of %d were erased on record", v.Personal, v.Erased)
+		row("personal", "the data of %s are as they were, those of %d were erased on record", ui.Plural(int(v.Personal), "record", "records"), v.Erased)
 	}
 	if v.Published != nil {
 		for _, t := range v.Published.Targets {
@@ -118,17 +118,25 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	return b.String()
 }
 
-// keptText tells of the checkpoints that somebody kept, which may be as many as there are.
-func keptText(kept []audit.Milestone) string {
-	if len(kept) == 1 {
-		return fmt.Sprintf("the checkpoint of %d records that you kept: since then the log has only grown", kept[0].Size)
-	}
+// keptText tells of the checkpoints that somebody kept and that the log still has, which may be as many
+// as there are. Of a damaged log it says no more than that what they cover is as it was.
+func keptText(kept []audit.Milestone, sound bool) string {
 	sizes := make([]uint64, 0, len(kept))
 	for _, k := range kept {
 		sizes = append(sizes, k.Size)
 	}
-	return fmt.Sprintf("%d checkpoints that you kept, of %d to %d records: since each of them the log has only grown", len(kept), slices.Min(sizes), slices.Max(sizes))
+	least, most := slices.Min(sizes), slices.Max(sizes)
+	text, since := "the checkpoint of "+recordsOf(most)+" that you kept", "then"
+	if len(kept) > 1 {
+		text, since = fmt.Sprintf("%d checkpoints that you kept, of %d to %s", len(kept), least, recordsOf(most)), "each of them"
+	}
+	if !sound {
+		return text + ": " + ui.Noun(int(most), "the first record is", fmt.Sprintf("the first %d records are", most)) + " as then"
+	}
+	return text + ": since " + since + " the log has only grown"
 }
+
+func recordsOf(n uint64) string { return fmt.Sprintf("%d %s", n, ui.Noun(int(n), "record", "records")) }
 
 func recordsText(v audit.Verdict) string {
 	text := fmt.Sprintf("%d read in order, %d of them covered by a checkpoint", v.Records-v.Elsewhere, v.Covered-min(v.Covered, v.Elsewhere))

@@ -73,8 +73,12 @@ func (p *planner) weigh(ctx context.Context) (api.Plan, installer.Documents, ins
 	for _, c := range result.Choices {
 		releases = append(releases, api.PlanChoice(c))
 	}
-	made, err := p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
-		Ecosystem: string(result.Ecosystem), Releases: releases, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
+	var made api.Plan
+	err = ui.ShowWaiting("weighing what was resolved", func() (err error) {
+		made, err = p.client.MakePlan(ctx, p.box.Run, api.ResolvedPlan{
+			Ecosystem: string(result.Ecosystem), Releases: releases, Notes: result.Notes, Request: p.flags.request, Because: p.flags.because,
+		})
+		return err
 	})
 	if err != nil {
 		return api.Plan{}, nil, installer.Result{}, &exitError{code: exitFailure, err: err}

@@ -92,7 +92,7 @@ func (f policyImportFlags) importPolicy(file string) error {
 		stderr.Say("%s:%d: %s: %s", file, n.Line, n.What, n.Says)
 	}
 	if f.out != "" {
-		stderr.Say("wrote %s with %d rules; what each key does: cofferdam policy check %s", f.out, made.Rules, ui.Quoted(f.out))
+		stderr.Say("wrote %s with %s; what each key does: cofferdam policy check %s", f.out, ui.Plural(made.Rules, "rule", "rules"), ui.Quoted(f.out))
 		return nil
 	}
 	_, err = fmt.Print(string(made.Document))

@@ -57,6 +57,11 @@ noxfile.py, lerna.json, the scripts of package.json) are searched for what names
 whichever it is; so are pdm.toml, poetry.toml, pixi.toml, pip.conf, requirements.in and
 .pip-tools.toml. If all names come from the registry that is asked here, say --assume-public.
 
+A note says which of the roots run something when they are installed, where a lockfile of npm's
+(hasInstallScript), one of pnpm's of version 6 (requiresBuild) or pnpm's settings
+(onlyBuiltDependencies, allowBuilds) tell: the policy has install_scripts: deny. Another says that
+a file of Go imports what no go.mod has, as before "go mod tidy".
+
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,
 		Example: `  cofferdam policy init
@@ -94,6 +99,11 @@ func initPolicy(file, project string, asked askedHere, assumePublic bool) error 
 	}
 	for _, l := range wants.leftOut {
 		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: left out: %s\n", ui.Printable(l.String())); err != nil {
+			return err
+		}
+	}
+	for _, note := range wants.notes {
+		if _, err := fmt.Fprintf(os.Stderr, "cofferdam: note: %s\n", ui.Printable(note)); err != nil {
 			return err
 		}
 	}

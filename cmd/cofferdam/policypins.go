@@ -21,9 +21,10 @@ type pinnedEntry struct {
 type pinned map[string][]pkgref.Version
 
 // pinnedIn reads the lockfiles at the top of a project. One that can't be read pins nothing: then no pre-release of it is let in, and
-// a root of npm has no range by it, as without a lockfile.
-func pinnedIn(files projectFiles, ecosystem pkgref.Ecosystem) pinned {
-	all := pinned{}
+// a root of npm has no range by it, as without a lockfile. scripts are the names of which one says that something runs when they are
+// installed.
+func pinnedIn(files projectFiles, ecosystem pkgref.Ecosystem) (all pinned, scripts map[string]manifest.Place) {
+	all, scripts = pinned{}, map[string]manifest.Place{}
 	for _, l := range ecosystem.Lockfiles() {
 		if strings.Contains(l.Name, "*") {
 			continue // what has such a name may be something else, and manifests are read for themselves
@@ -36,6 +37,9 @@ func pinnedIn(files projectFiles, ecosystem pkgref.Ecosystem) pinned {
 		if err != nil {
 			continue
 		}
+		for name, line := range lock.Scripts {
+			scripts[name] = manifest.Place{File: l.Name, Line: line}
+		}
 		for name, pins := range lock.Pins {
 			for _, pin := range pins {
 				v, ok := pkgref.ParseVersion(ecosystem, pin.Version)
@@ -46,7 +50,7 @@ func pinnedIn(files projectFiles, ecosystem pkgref.Ecosystem) pinned {
 			}
 		}
 	}
-	return all
+	return all, scripts
 }
 
 // exactly is the entry for one version.

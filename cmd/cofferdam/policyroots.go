@@ -26,7 +26,8 @@ type projectWants struct {
 	pinned  map[pkgref.Ecosystem][]pinnedEntry // further entries, sorted
 	from    []string                           // the files that were read
 	leftOut []manifest.LeftOut
-	doubted bool // something says that any name of an ecosystem may come from elsewhere
+	notes   []string // what else whoever reads the policy should know, a sentence each
+	doubted bool     // something says that any name of an ecosystem may come from elsewhere
 }
 
 // count is how many roots there are.
@@ -62,9 +63,12 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 				return p, fault.Invalid("the project's file %s", err)
 			}
 		}
-		if err := p.add(client.Ecosystem(), w, pinnedIn(files, client.Ecosystem())); err != nil {
+		pins, scripts := pinnedIn(files, client.Ecosystem())
+		if err := p.add(client.Ecosystem(), w, pins); err != nil {
 			return p, err
 		}
+		p.noteScripts(client.Ecosystem(), w, scripts)
+		p.noteUntidy(files, client, w.Read())
 	}
 	p.leftOut = append(p.leftOut, notRead(files)...)
 	return p, nil

@@ -100,7 +100,12 @@ func (f *proveFlags) make(ctx context.Context, c *client.Client) (api.Sandbox, e
 		return api.Sandbox{}, err
 	}
 	req.Linger, req.Lifetime = true, api.Lifetime{TTLSeconds: int64(proofLife / time.Second)}
-	return c.CreateSandbox(ctx, req)
+	var box api.Sandbox
+	err = ui.ShowWaiting("making a sandbox", func() (err error) {
+		box, err = c.CreateSandbox(ctx, req)
+		return err
+	})
+	return box, err
 }
 
 // provenReport is a doctor's report with what was tried.

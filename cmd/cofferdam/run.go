@@ -66,6 +66,10 @@ the URL that is printed, until the run ends. You configure nothing, and only thi
 can connect. --publish 8080:8000 chooses the host's port. If the policy says which
 ports are published (published_ports, network.ingress), that holds.
 
+While the command runs, its stderr is its own: Cofferdam writes there what needs you, and
+no sign of life. A command that prints nothing for minutes, as npm install without a
+terminal, is as silent here as it is anywhere; "cofferdam audit list --run ID" in another
+shell lists what it has been given so far.
 At the end, stderr says what was installed, withheld and refused. With --json that is
 one line of JSON, the last of stderr:
   {"run", "sandbox", "command", "exit": {...}, "exit_code", "summary": {...}}

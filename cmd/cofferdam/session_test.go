@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
 
 // TestASessionSeeksItsDaemon: a daemon that is gone, and back in less than three seconds, is
@@ -41,4 +43,27 @@ func TestASessionSeeksItsDaemon(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestASilentCommand: what a command writes to stderr is its own. However long it says nothing, and
+// whether or not there is a terminal, nobody speaks in its place: a program's errors are read by other
+// programs, too (cofferdam run 2>errors).
+func TestASilentCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, stderr bytes.Buffer
+		ended := errors.New("it has ended")
+		s := newSession()
+		ours := ui.NewStderr(&stderr)
+		s.out, s.err, s.say = &out, ours, ours.Say
+		s.attach = func(context.Context, int64) (*client.Attachment, error) {
+			time.Sleep(time.Hour)
+			return nil, ended
+		}
+		if _, err := s.follow(t.Context()); !errors.Is(err, ended) {
+			t.Error(err)
+		}
+		if out.Len()+stderr.Len() > 0 {
+			t.Errorf("in an hour of silence: %q, %q", out.String(), stderr.String())
+		}
+	})
 }

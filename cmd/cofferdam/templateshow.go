@@ -44,7 +44,7 @@ func writeLedger(w io.Writer, t api.TemplateLedger) error {
 		fmt.Fprintln(w, "It shows this machine's own programs, and has no ledger.")
 		return nil
 	}
-	fmt.Fprintf(w, "%d packages of the distribution, %d that Python finds; --json lists them\n", len(t.System), len(t.Python))
+	fmt.Fprintf(w, "%s of the distribution, %d that Python finds; --json lists them\n", ui.Plural(len(t.System), "package", "packages"), len(t.Python))
 	if len(t.Tools) == 0 {
 		return nil
 	}

@@ -99,10 +99,8 @@ func wholeSeconds(d time.Duration) (int64, error) {
 	return int64(d.Seconds()), nil
 }
 
-// leastQuota is below what any sandbox may have, in bytes: less is a number whose unit was forgotten.
-const leastQuota = 1 << 20
-
-// quotaSize reads a size: a number of bytes, or one with a unit. "" is 0.
+// quotaSize reads a size: a number of bytes, or one with a unit. "" is 0. The daemon refuses one that
+// is less than any sandbox has.
 func quotaSize(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -116,9 +114,6 @@ func quotaSize(flag, text string) (int64, error) {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n <= 0 || n > 1<<62/unit {
 		return 0, fault.Invalid("%s %q is not a size such as 512MiB or 20GiB", flag, text)
-	}
-	if n*unit < leastQuota {
-		return 0, fault.Invalid("%s %q is %d bytes, which is less than any sandbox has; give it with a unit, such as 512MiB or 20GiB", flag, text, n*unit)
 	}
 	return n * unit, nil
 }
@@ -176,17 +171,24 @@ func quotaText(q api.Quota) string {
 		set  bool
 		text string
 	}{
-		{q.Sandboxes > 0, fmt.Sprintf("%d sandboxes", q.Sandboxes)},
-		{q.CPU > 0, fmt.Sprintf("%g cores", q.CPU)},
+		{q.Sandboxes > 0, ui.Plural(q.Sandboxes, "sandbox", "sandboxes")},
+		{q.CPU > 0, cores(q.CPU)},
 		{q.MemoryBytes > 0, ui.Size(q.MemoryBytes) + " memory"},
 		{q.DiskBytes > 0, ui.Size(q.DiskBytes) + " disk"},
-		{q.CreatesPerMinute > 0, fmt.Sprintf("%d creates a minute", q.CreatesPerMinute)},
+		{q.CreatesPerMinute > 0, ui.Plural(q.CreatesPerMinute, "create", "creates") + " a minute"},
 	} {
 		if part.set {
 			parts = append(parts, part.text)
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+func cores(n float64) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return fmt.Sprintf("%g cores", n)
 }
 
 func newTokenRevoke() *cobra.Command {

@@ -102,7 +102,7 @@ func titles(all []debian.Package) string {
 	for _, p := range all {
 		names, size = append(names, p.Name+" "+p.Version), size+p.Size
 	}
-	return fmt.Sprintf("%d packages with %d KiB: %s", len(all), size>>10, excerpt.Of(strings.Join(names, ", "), 2_000))
+	return fmt.Sprintf("%s with %d KiB: %s", excerpt.Count(len(all), "package", "packages"), size>>10, excerpt.Of(strings.Join(names, ", "), 2_000))
 }
 
 // asRoot is a script that root runs for a step. The policy's rules see the step.

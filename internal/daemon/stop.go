@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
 )
@@ -15,7 +16,7 @@ import (
 // can't be ended does not keep the daemon: the next one sweeps it away.
 func (d *Daemon) requestStop(force bool) error {
 	if n := d.sandboxes.Count(); n > 0 && !force {
-		return fault.New(fault.ErrConflict, "%d sandboxes live; end them first, or force the stop", n)
+		return fault.New(fault.ErrConflict, "%s; end what runs first, or force the stop", excerpt.Count(n, "sandbox lives", "sandboxes live"))
 	}
 	var err error
 	if force {

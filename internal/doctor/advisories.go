@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -31,7 +32,7 @@ func advisories(_ context.Context, in Inputs) []Check {
 		unassessed = slices.DeleteFunc(unassessed, func(e pkgref.Ecosystem) bool { return s.Vulnerable[string(e)] > 0 })
 	}
 	const how = "cofferdam advisory import reads them from files of the OSV format"
-	of := ok(name, "%d of malware, %d popularity lists", malware, lists)
+	of := ok(name, "%d of malware, %s", malware, excerpt.Count(lists, "popularity list", "popularity lists"))
 	if malware == 0 {
 		of = warn(name, how, "no advisory of malware is imported, so that known malware is refused only where a policy does it")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/internal/advisory"
+	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/fence"
@@ -65,28 +66,34 @@ func TestHost(t *testing.T) {
 		change func(t *testing.T, in *Inputs)
 		want   Status
 	}{
-		"a good kernel":   {"kernel", func(*testing.T, *Inputs) {}, OK},
-		"an old kernel":   {"kernel", set("proc/sys/kernel/osrelease", "4.19.0-27-amd64"), Fail},
-		"an odd kernel":   {"kernel", set("proc/sys/kernel/osrelease", "unknown"), Warn},
-		"namespaces":      {"user namespaces", func(*testing.T, *Inputs) {}, OK},
-		"namespaces off":  {"user namespaces", set("proc/sys/user/max_user_namespaces", "0"), Fail},
-		"AppArmor, user":  {"user namespaces", asUser(set("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")), Fail},
-		"AppArmor, root":  {"user namespaces", asRoot(set("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")), OK},
-		"Debian's knob":   {"user namespaces", asUser(set("proc/sys/kernel/unprivileged_userns_clone", "0")), Fail},
-		"cgroup 2":        {"control groups", func(*testing.T, *Inputs) {}, OK},
-		"no cgroups":      {"control groups", func(_ *testing.T, in *Inputs) { _ = os.RemoveAll(filepath.Join(in.Root, "sys")) }, Warn},
-		"a good state":    {"state directory", func(*testing.T, *Inputs) {}, OK},
-		"no state yet":    {"state directory", func(_ *testing.T, in *Inputs) { in.State += "/new" }, OK},
-		"an open state":   {"state directory", func(_ *testing.T, in *Inputs) { _ = os.Chmod(in.State, 0o770) }, Fail},
-		"another's state": {"state directory", func(_ *testing.T, in *Inputs) { in.UID += 5 }, Fail},
-		"a file as state": {"state directory", func(t *testing.T, in *Inputs) { t.Helper(); in.State = put(t, in.State+"/f", "", 0o600) }, Fail},
-		"disk":            {"disk space", func(*testing.T, *Inputs) {}, OK},
-		"no advisories":   {"advisories", advised(func(*testing.T, string) {}), Warn},
-		"odd advisories":  {"advisories", advised(func(t *testing.T, dir string) { t.Helper(); put(t, filepath.Join(dir, "manifest"), "odd", 0o600) }), Fail},
-		"vulnerabilities": {"vulnerabilities", advised(func(*testing.T, string) {}), Warn},
-		"gateway":         {"gateway user", asRoot(func(*testing.T, *Inputs) {}), OK},
-		"gateway is root": {"gateway user", asRoot(func(_ *testing.T, in *Inputs) { in.GatewayUID = 0 }), Fail},
-		"gateway is me":   {"gateway user", asUser(func(*testing.T, *Inputs) {}), Warn},
+		"a good kernel":      {"kernel", func(*testing.T, *Inputs) {}, OK},
+		"an old kernel":      {"kernel", set("proc/sys/kernel/osrelease", "4.19.0-27-amd64"), Fail},
+		"an odd kernel":      {"kernel", set("proc/sys/kernel/osrelease", "unknown"), Warn},
+		"namespaces":         {"user namespaces", func(*testing.T, *Inputs) {}, OK},
+		"namespaces off":     {"user namespaces", set("proc/sys/user/max_user_namespaces", "0"), Fail},
+		"AppArmor, user":     {"user namespaces", asUser(set("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")), Fail},
+		"AppArmor, root":     {"user namespaces", asRoot(set("proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")), OK},
+		"Debian's knob":      {"user namespaces", asUser(set("proc/sys/kernel/unprivileged_userns_clone", "0")), Fail},
+		"cgroup 2":           {"control groups", func(*testing.T, *Inputs) {}, OK},
+		"no cgroups":         {"control groups", func(_ *testing.T, in *Inputs) { _ = os.RemoveAll(filepath.Join(in.Root, "sys")) }, Warn},
+		"a good state":       {"state directory", func(*testing.T, *Inputs) {}, OK},
+		"no state yet":       {"state directory", func(_ *testing.T, in *Inputs) { in.State += "/new" }, OK},
+		"an open state":      {"state directory", func(_ *testing.T, in *Inputs) { _ = os.Chmod(in.State, 0o770) }, Fail},
+		"another's state":    {"state directory", func(_ *testing.T, in *Inputs) { in.UID += 5 }, Fail},
+		"a file as state":    {"state directory", func(t *testing.T, in *Inputs) { t.Helper(); in.State = put(t, in.State+"/f", "", 0o600) }, Fail},
+		"disk":               {"disk space", func(*testing.T, *Inputs) {}, OK},
+		"no advisories":      {"advisories", advised(func(*testing.T, string) {}), Warn},
+		"odd advisories":     {"advisories", advised(func(t *testing.T, dir string) { t.Helper(); put(t, filepath.Join(dir, "manifest"), "odd", 0o600) }), Fail},
+		"vulnerabilities":    {"vulnerabilities", advised(func(*testing.T, string) {}), Warn},
+		"nothing published":  {"audit log", logged(false, ""), Warn},
+		"not published yet":  {"audit log", logged(true, ""), OK},
+		"published":          {"audit log", logged(true, `{"targets":[{"name":"t","size":0,"time":"2026-01-01T00:00:00Z"}]}`), OK},
+		"published once":     {"audit log", logged(false, `{"targets":[{"name":"t","size":0,"time":"2026-01-01T00:00:00Z"}]}`), Warn},
+		"publishing fails":   {"audit log", logged(true, `{"targets":[{"name":"t","failure":"refused","since":"2026-01-01T00:00:00Z"}]}`), Warn},
+		"an odd publication": {"audit log", logged(true, "odd"), Warn},
+		"gateway":            {"gateway user", asRoot(func(*testing.T, *Inputs) {}), OK},
+		"gateway is root":    {"gateway user", asRoot(func(_ *testing.T, in *Inputs) { in.GatewayUID = 0 }), Fail},
+		"gateway is me":      {"gateway user", asUser(func(*testing.T, *Inputs) {}), Warn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,6 +128,18 @@ func advised(change func(t *testing.T, dir string)) func(*testing.T, *Inputs) {
 		dir := filepath.Join(in.State, "advisory")
 		change(t, dir)
 		in.Advisories = advisory.Open(dir, advisory.Options{})
+	}
+}
+
+// logged is a host with a log, of which checkpoints are published or not; published is what is there of that.
+func logged(publishes bool, published string) func(*testing.T, *Inputs) {
+	return func(t *testing.T, in *Inputs) {
+		t.Helper()
+		in.AuditLog, in.Publishes = filepath.Join(in.State, "audit"), publishes
+		put(t, filepath.Join(in.AuditLog, "checkpoints"), "", 0o600)
+		if published != "" {
+			put(t, filepath.Join(in.AuditLog, audit.PublishedName), published, 0o600)
+		}
 	}
 }
 

@@ -9,6 +9,24 @@ import (
 	"github.com/cofferdam-dev/cofferdam/internal/upstream/liar"
 )
 
+// bare is an address without its query.
+func bare(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return address
+}
+
+// signed gives a path's reply to those who ask with its query.
+func signed(path string, reply liar.Reply) liar.Reply {
+	_, query, _ := strings.Cut(path, "?")
+	return func(s *liar.Server, w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery != query {
+			http.Error(w, "the address is not signed", http.StatusForbidden)
+			return
+		}
+		reply(s, w, r)
+	}
+}
+
 // TestNodeTarballsAreWhereTheirRegistryHasThem: whatever path a registry gives a release's tarball, clients have it at one that names the
 // release, and it is the tarball that says whose it is: another package's, or another release's, is refused there.
 func TestNodeTarballsAreWhereTheirRegistryHasThem(t *testing.T) {
@@ -20,6 +38,7 @@ func TestNodeTarballsAreWhereTheirRegistryHasThem(t *testing.T) {
 		"by a digest":  "/download/@octo/x/1.2.3/0123456789abcdef0123456789abcdef01234567",
 		"by a number":  "/files/4711",
 		"no version":   "/@octo/x/-/latest.tgz",
+		"signed":       "/@octo/x/-/x-1.2.3.tgz?sig=abc",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +55,7 @@ func TestNodeTarballsAreWhereTheirRegistryHasThem(t *testing.T) {
 				b := newNodeBench(t, nil)
 				listed := right
 				listed.Bytes, listed.URL = c.release.Bytes, b.registry.URL(indexHost, path) // the digest is that of what is there
-				b.registry.Script(indexHost+path, liar.Body("application/octet-stream", c.release.Bytes))
+				b.registry.Script(bare(indexHost+path), signed(path, liar.Body("application/octet-stream", c.release.Bytes)))
 				b.registry.Script(nodePage(indexHost, right.Name), liar.Body(npmtest.Type, npmtest.Packument(t, right.Name, nil, listed)))
 				page := b.get("/@octo%2fx")
 				shown := right.Path()
@@ -56,7 +75,8 @@ func TestNodeTarballsAreWhereTheirRegistryHasThem(t *testing.T) {
 				if file := b.get(shown); file.StatusCode != http.StatusOK || file.body != string(right.Bytes) {
 					t.Errorf("%s: %s", content, status(file))
 				}
-				// A lockfile that was made elsewhere has the registry's own path, which says what it is for if a version is in it.
+				// A lockfile that was made elsewhere has the registry's own path, which says what it is for if a version is in it; one with
+				// a signature, which is for a while, is asked for at the page's path alone.
 				direct, says := b.get(path), shown == path || strings.Contains(path, "/x/1.2.3/")
 				if (direct.StatusCode == http.StatusOK) != says || says && direct.body != string(right.Bytes) {
 					t.Errorf("the registry's own path: %s", status(direct))

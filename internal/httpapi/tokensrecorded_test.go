@@ -28,9 +28,9 @@ func TestTokensThatAreRefusedAreNotOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(Config{Log: log, Tokens: book, Logger: slog.New(slog.DiscardHandler)})
-	said := func(name string, status int) (outcomes []audit.Outcome) {
+	said := func(name, more string, status int) (outcomes []audit.Outcome) {
 		t.Helper()
-		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/tokens", strings.NewReader(`{"name":"`+name+`"}`))
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/tokens", strings.NewReader(`{"name":"`+name+`"`+more+`}`))
 		r.Header.Set("X-Api-Key", secret)
 		s.ServeHTTP(w, r)
 		if w.Code != status {
@@ -46,11 +46,13 @@ func TestTokensThatAreRefusedAreNotOnRecord(t *testing.T) {
 		}
 		return outcomes
 	}
-	if got := said("ci", http.StatusCreated); len(got) != 1 || got[0] != audit.Started {
+	if got := said("ci", `,"quota":{"memory_bytes":1048576}`, http.StatusCreated); len(got) != 1 || got[0] != audit.Started {
 		t.Errorf("the control: %v", got)
 	}
-	if got := said("not a name", http.StatusBadRequest); len(got) != 2 || got[1] != audit.Failed {
-		t.Errorf("a token that is refused is on record as %v", got)
+	for name, quota := range map[string]string{"not a name": "", "small": `,"quota":{"memory_bytes":64}`, "flat": `,"quota":{"disk_bytes":64}`, "slow": `,"quota":{"cpu":0.001}`} {
+		if got := said(name, quota, http.StatusBadRequest); len(got) != 2 || got[1] != audit.Failed {
+			t.Errorf("%s: a token that is refused is on record as %v", name, got)
+		}
 	}
 }
 

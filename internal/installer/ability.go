@@ -28,6 +28,19 @@ type PartReader interface {
 	PartManifest(file string) (manifest.Format, bool)
 }
 
+// Tidier is the optional ability of a ManifestReader whose client fills a manifest from the source files. Until somebody has it do
+// that, the manifest asks for less than the project needs.
+type Tidier interface {
+	// Tidy is that command, and TidiedManifest the manifest's name.
+	Tidy() string
+	TidiedManifest() string
+	// SourceSuffix ends the names of source files.
+	SourceSuffix() string
+	// Unrequired is the first thing that a source file imports and that none of the project's manifests has, and its line; "" if
+	// there is none, or one of them can't be read.
+	Unrequired(manifests [][]byte, source []byte) (name string, line int)
+}
+
 // RegistryNamer is the optional ability of a ManifestReader whose projects may have the client ask a registry of their own.
 type RegistryNamer interface {
 	// RegistryFiles are files of a project that name registries and ask for no packages; of these that are not read with a manifest.

@@ -30,6 +30,9 @@ type Lockfile struct {
 	// Requires are what its releases require, where the format says so
 	// (package-lock.json, pnpm-lock.yaml, uv.lock, pylock.toml).
 	Requires map[pkgref.Ref][]Requirement
+	// Scripts are the canonical names of which some release runs something when it is installed, where the
+	// format says so (package-lock.json, pnpm-lock.yaml of version 6), each with the first line that does.
+	Scripts map[string]int
 }
 
 // Source is a lockfile's name and bytes.

@@ -143,7 +143,7 @@ func (b *builder) npmPackage(place string, packages, entry *value, elsewhere map
 		return err
 	}
 	b.requireRanges(ref, entry, "dependencies", "optionalDependencies", "peerDependencies")
-	return b.pinIntegrity(entry.line, ref, entry)
+	return b.pinIntegrity(entry.line, ref, entry, entry)
 }
 
 // npmRef is ref, and refuses the name too that the project asks by for what is none: a registry may have something else under it.
@@ -165,8 +165,9 @@ func (b *builder) npmElsewhere(line int, installed, name, version, from string) 
 	return b.unpinnable(line, name, version, from)
 }
 
-// pinIntegrity adds a release by the integrity that is in an entry; one that can be forged pins nothing.
-func (b *builder) pinIntegrity(line int, ref pkgref.Ref, in *value) error {
+// pinIntegrity adds a release by the integrity that is in its entry, or in a part of that; one that can be forged pins nothing.
+func (b *builder) pinIntegrity(line int, ref pkgref.Ref, entry, in *value) error {
+	b.noteScripts(ref, entry)
 	sri, at, err := b.string(in, "integrity")
 	if err != nil {
 		return err

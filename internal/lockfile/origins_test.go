@@ -2,11 +2,13 @@ package lockfile_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
+	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 )
 
 // TestOriginsAsClientsWriteThem: each name that a lockfile has from elsewhere is listed, however old the format.
@@ -40,6 +42,36 @@ func TestOriginsAsClientsWriteThem(t *testing.T) {
 		}
 		if said := strings.Join(got, " "); (err != nil) != (c.want == "error") || err == nil && said != c.want {
 			t.Errorf("%s: %.200q, %v; want %q", what, said, err, c.want)
+		}
+	}
+}
+
+// TestOriginsOfOtherEditors: a mark before the text, and lines that end as on Windows, change nothing,
+// in no format. What reads a project's files takes the mark away (manifest.Decode).
+func TestOriginsOfOtherEditors(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"package-lock.json": "{\n\"lockfileVersion\": 3,\n\"packages\": {\n\"node_modules/own\": {\"version\": \"1.0.0\",\n\"resolved\": \"https://own.example/own/-/own-1.0.0.tgz\"}}}\n",
+		"Pipfile.lock":      "{\"_meta\": {\"sources\": [\n{\"name\": \"o\", \"url\": \"https://own.example/simple\"}]},\n\"default\": {\"own\": {\"version\": \"==1\"}}}\n",
+		"uv.lock":           "version = 1\n[[package]]\nname = \"own\"\nversion = \"1\"\nsource = { registry = \"https://own.example/simple\" }\n",
+		"poetry.lock":       "[[package]]\nname = \"own\"\nversion = \"1\"\n[package.source]\ntype = \"legacy\"\nurl = \"https://own.example/simple\"\nreference = \"o\"\n",
+		"pdm.lock":          "[[package]]\nname = \"own\"\nversion = \"1\"\ngit = \"https://x.example/own\"\n",
+		"pylock.toml":       "lock-version = \"1.0\"\n[[packages]]\nname = \"own\"\nversion = \"1\"\nindex = \"https://own.example/simple\"\n",
+		"pnpm-lock.yaml":    "lockfileVersion: '6.0'\npackages:\n\n  own.example/own@1.0.0:\n    resolution: {integrity: x}\n",
+	} {
+		plain, err := lockfile.Origins(name, []byte(text))
+		if err != nil || len(plain) != 1 || plain[0].Name != "own" {
+			t.Errorf("%s: %v, %v", name, plain, err)
+			continue
+		}
+		for _, other := range []string{"\ufeff" + text, strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n")} {
+			decoded, err := manifest.Decode([]byte(other))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := lockfile.Origins(name, decoded); err != nil || !slices.Equal(got, plain) {
+				t.Errorf("%s, as %.20q: %v, %v; want %v", name, other, got, err, plain)
+			}
 		}
 	}
 }

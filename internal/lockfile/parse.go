@@ -112,7 +112,7 @@ func parse(name string, data []byte, b *builder) (*Lockfile, error) {
 	sum := sha256.Sum256(data)
 	return &Lockfile{
 		Name: name, Digest: "sha256:" + hex.EncodeToString(sum[:]), Ecosystem: ecosystem,
-		Pins: b.pins, Requires: b.requires, Unpinned: b.unpinnables, Skipped: b.skipped,
+		Pins: b.pins, Requires: b.requires, Scripts: b.scripts, Unpinned: b.unpinnables, Skipped: b.skipped,
 	}, nil
 }
 
@@ -127,6 +127,7 @@ type builder struct {
 
 	unpinnables map[string][]policy.Unpinned
 	skipped     []Skipped
+	scripts     map[string]int
 
 	resolved bool         // unpinned releases are no error
 	unpinned []pkgref.Ref // those
@@ -186,6 +187,17 @@ func (b *builder) ref(line int, name, version string) (ref pkgref.Ref, is bool, 
 		return ref, false, nil //nolint:nilerr // nobody can ask a registry for it
 	}
 	return ref, false, b.unpinnable(line, name, "", hasNoVersion)
+}
+
+// noteScripts notes a release whose entry says that it runs something when it is installed, as npm or as pnpm writes it.
+func (b *builder) noteScripts(ref pkgref.Ref, entry *value) {
+	if _, noted := b.scripts[ref.Name]; noted || !entry.isTrue("hasInstallScript") && !entry.isTrue("requiresBuild") {
+		return
+	}
+	if b.scripts == nil {
+		b.scripts = map[string]int{}
+	}
+	b.scripts[ref.Name] = entry.line
 }
 
 // pin adds a release. One without a digest would let any file of the release in,

@@ -188,7 +188,7 @@ func (b *builder) pnpmPackage(key string, entry *value) error {
 		return err
 	}
 	b.requirePins(ref, entry) // of version 6; version 9 has snapshots
-	return b.pinIntegrity(line, ref, resolution)
+	return b.pinIntegrity(line, ref, entry, resolution)
 }
 
 // pnpmDirectory refuses the name of a directory of the project's own. One without a name is told: nobody can say which it has.

@@ -72,6 +72,30 @@ func (w *Wants) KeepBy(name, why string) {
 	}
 }
 
+// Builds notes a name whose package may run something when it is installed: the project says so.
+func (w *Wants) Builds(name, file string, line int) {
+	if folded, ok := w.fold(name); ok && len(w.builds) <= maxOwn {
+		if _, noted := w.builds[folded]; !noted {
+			w.builds[folded] = Place{file, line}
+		}
+	}
+}
+
+// MayBuild tells where Builds found a name, if it did.
+func (w *Wants) MayBuild(name string) (at Place, is bool) {
+	folded, _ := w.fold(name)
+	at, is = w.builds[folded]
+	return at, is
+}
+
+// Place is a line of a file; line 0 is not known.
+type Place struct {
+	File string
+	Line int
+}
+
+func (p Place) String() string { return LeftOut{File: p.File, Line: p.Line}.place() }
+
 // Elsewhere tells of another registry that some names come from, which are kept.
 func (w *Wants) Elsewhere(file string, line int, text, why string) {
 	w.elsewhereSeen = true

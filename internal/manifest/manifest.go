@@ -169,6 +169,7 @@ type Wants struct {
 	refers   []referred
 	unless   []conditional
 	defined  map[string]bool
+	builds   map[string]Place // folded: where it is said that a package may run something when it is installed
 
 	elsewhereSeen bool // Elsewhere was told something
 }
@@ -176,7 +177,7 @@ type Wants struct {
 // NewWants is for the files of a project. fold gives the name of a package as its registry has it, without extras, and false
 // for what is none.
 func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
-	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, named: map[string][]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}}
+	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, named: map[string][]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}, builds: map[string]Place{}}
 }
 
 // Include reads a file by a format, once. found is false where there is none.

@@ -69,3 +69,23 @@ func defaultLimits(t *testing.T) string {
 	}
 	return b.String()
 }
+
+// TestDocsSayWhatAQuotaAdmits: where a policy says nothing, a quota of as many CPU as a sandbox has is
+// one sandbox, and docs/operations.md says so with these numbers.
+func TestDocsSayWhatAQuotaAdmits(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{
+		fmt.Sprintf("these are %d CPU, %d GiB of memory and %d GiB of disk", defaultCPU, defaultMemory>>30, defaultDisk>>30),
+		fmt.Sprintf("a quota of %d CPU is one such sandbox", defaultCPU),
+		fmt.Sprintf("give five of them `--cpu %d --memory %dGiB --disk %dGiB`", 5*defaultCPU, 5*defaultMemory>>30, 5*defaultDisk>>30),
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("docs/operations.md doesn't say %q", want)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (n *inside) File(ctx context.Context, id string, f channel.File) (channel.F
 	defer s.clients.Use()()
 	f.User = s.info.Account.User(f.User)
 	s.inventory.AsRoot(f.User)
-	if err := checkFile(f); err != nil {
+	if err := CheckFile(f); err != nil {
 		return channel.FileInfo{}, err
 	}
 	t, err := transfers.Begin(ctx, n.cfg.Door, n.cfg.Log, id, f)
@@ -83,7 +83,7 @@ func (n *inside) OpenFile(ctx context.Context, id string, f channel.File) (*chan
 	}
 	f.User = s.info.Account.User(f.User)
 	s.inventory.AsRoot(f.User)
-	if err := checkFile(f); err != nil {
+	if err := CheckFile(f); err != nil {
 		return nil, info, err
 	}
 	t, err := transfers.Begin(ctx, n.cfg.Door, n.cfg.Log, id, f)
@@ -146,10 +146,11 @@ func refused(ctx context.Context, reply channel.Reply, err error) error {
 	}
 }
 
-// checkFile refuses what would not arrive as it is: a message carries text, and
+// CheckFile refuses what would not arrive as it is: a message carries text, and
 // what is none would name another file. U+FFFD stands in lists for bytes of a name that are no UTF-8,
-// and many clients write it for such bytes by themselves: nobody can tell which file is meant.
-func checkFile(f channel.File) error {
+// and many clients write it for such bytes by themselves: nobody can tell which file is meant. The error
+// is a fault.ErrInvalid.
+func CheckFile(f channel.File) error {
 	if !utf8.ValidString(f.User) {
 		return fault.Invalid("a user must be UTF-8, and %.200q is not", f.User)
 	}

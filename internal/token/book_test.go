@@ -102,10 +102,16 @@ func TestIssueRefuses(t *testing.T) {
 		"expired at":          {Name: "a", Expires: noon()},
 		"can't be negative":   {Name: "a", Quota: token.Quota{Sandboxes: -1}},
 		"can't be negative; ": {Name: "a", Quota: token.Quota{CPU: -1}},
+		"memory is 64 bytes":  {Name: "a", Quota: token.Quota{MemoryBytes: 64}},
+		"disk is 1048575":     {Name: "a", Quota: token.Quota{DiskBytes: 1<<20 - 1}},
+		"CPU is 0.009 cores":  {Name: "a", Quota: token.Quota{CPU: 0.009}},
 	} {
 		if _, secret, err := token.Issue(noon(), g); !errors.Is(err, fault.ErrInvalid) || !strings.Contains(err.Error(), want) || secret != "" {
 			t.Errorf("%+v: %v, want %q", g, err, want)
 		}
+	}
+	if _, _, err := token.Issue(noon(), token.Grant{Name: "a", Quota: token.Quota{CPU: 0.01, MemoryBytes: 1 << 20, DiskBytes: 1 << 20}}); err != nil {
+		t.Errorf("the least that a sandbox may have: %v", err)
 	}
 	b, _, _ := book(t)
 	issue(t, b, token.Grant{Name: "ci"})

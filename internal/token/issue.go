@@ -63,9 +63,27 @@ func (g Grant) check(now time.Time) error {
 	if !g.Expires.IsZero() && !g.Expires.After(now) {
 		return fault.Invalid("the token would have expired at %s already", g.Expires.Format(time.RFC3339))
 	}
-	q := g.Quota
+	return g.Quota.check()
+}
+
+// No policy can give a sandbox less: a quota below is a number whose unit was forgotten.
+const (
+	leastBytes = 1 << 20
+	leastCPU   = 0.01
+)
+
+// check refuses a quota under which no sandbox could be made.
+func (q Quota) check() error {
 	if q.Sandboxes < 0 || q.CPU < 0 || q.MemoryBytes < 0 || q.DiskBytes < 0 || q.CreatesPerMinute < 0 {
 		return fault.Invalid("a quota can't be negative; leave it out for none")
+	}
+	for name, bytes := range map[string]int64{"memory": q.MemoryBytes, "disk": q.DiskBytes} {
+		if bytes > 0 && bytes < leastBytes {
+			return fault.Invalid("the quota's %s is %d bytes, which is less than any sandbox has (1 MiB); it is a number of bytes, or on the command line one with a unit, such as 512MiB or 20GiB", name, bytes)
+		}
+	}
+	if q.CPU > 0 && q.CPU < leastCPU {
+		return fault.Invalid("the quota's CPU is %v cores, which is less than any sandbox has (%v)", q.CPU, leastCPU)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type Token struct {
 }
 
 // Quota bounds what the sandboxes of a token have together. A zero field is no
-// bound.
+// bound; one that is less than any sandbox has is refused when a token is made.
 type Quota struct {
 	Sandboxes        int     `json:"sandboxes,omitempty"`
 	CPU              float64 `json:"cpu,omitempty"` // cores

@@ -46,7 +46,7 @@ func Moment(t time.Time) string {
 }
 
 // Plural is a number with its noun.
-func Plural(n int, one, more string) string { return fmt.Sprintf("%d %s", n, Noun(n, one, more)) }
+func Plural(n int, one, more string) string { return excerpt.Count(n, one, more) }
 
 // Noun is the noun for so many.
 func Noun(n int, one, more string) string {

@@ -181,7 +181,7 @@ func verified(v *audit.Verdict, r Report, own bool) string {
 	case own:
 		key = "the key that was given"
 	}
-	text := fmt.Sprintf("%d records by %s", v.Records, key)
+	text := fmt.Sprintf("%s by %s", of(int(v.Records), "record"), key)
 	switch {
 	case v.Covered == 0:
 		text += ", and no log checkpoint covers any of them yet"

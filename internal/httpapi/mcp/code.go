@@ -25,14 +25,13 @@ func interpreters() map[string][]string {
 	}
 }
 
-// codeCommand is how code becomes a command: the one place that knows.
+// codeCommand is how code becomes a command: the one place that knows. No text is a program, too,
+// which does nothing.
 func codeCommand(language, code string) (argv []string, err error) {
 	before, known := interpreters()[language]
 	switch {
 	case !known:
 		return nil, failure(codeInvalid, fmt.Sprintf("there is no interpreter for %q", excerpt.Of(language, 32)), "write python, javascript or bash")
-	case code == "":
-		return nil, failure(codeInvalid, "code is empty", "")
 	case len(code) > maxArgument:
 		return nil, failure(codeTooLarge, fmt.Sprintf("code has %d bytes; it may have %d", len(code), maxArgument), "write it to a file (write_file) and run that (run_command)")
 	}

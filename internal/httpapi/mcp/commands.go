@@ -40,16 +40,13 @@ type runInput struct {
 // servers take one, and models write one.
 type commandLine []string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads either form. An empty text is one that a shell runs; null is neither form.
 func (c *commandLine) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) != nil {
+	var text *string
+	if json.Unmarshal(data, &text) != nil || text == nil {
 		return json.Unmarshal(data, (*[]string)(c))
 	}
-	*c = nil
-	if text != "" {
-		*c = commandLine{"sh", "-c", text}
-	}
+	*c = commandLine{"sh", "-c", *text}
 	return nil
 }
 

@@ -69,6 +69,47 @@ func TestACommandAsText(t *testing.T) {
 	}
 }
 
+// TestEmptyTexts: a text with nothing in it is a text. A program of none does nothing and ends well, a
+// variable is there, a file is empty; an option that is empty is one that was not given. Those that
+// name something, or tell a person why, are refused (TestWrongCalls).
+func TestEmptyTexts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := join(t, newServer(h, nil), nil)
+	for i, c := range []struct {
+		tool string
+		in   object
+		want []string
+	}{
+		{"run_code", object{"language": "python", "code": ""}, []string{"python3", "-c", ""}},
+		{"run_code", object{"language": "javascript", "code": ""}, []string{"node", "-e", ""}},
+		{"run_code", object{"language": "bash", "code": ""}, []string{"bash", "-c", ""}},
+		{"run_command", object{"command": ""}, []string{"sh", "-c", ""}},
+		{"run_command", object{"command": []string{"sh", ""}}, []string{"sh", ""}},
+		{"run_code", object{"language": "bash", "code": "", "dir": "", "sandbox": "", "env": object{"EMPTY": ""}}, []string{"bash", "-c", ""}},
+	} {
+		if out := p.must(c.tool, c.in); out["exit_code"] != 0.0 || out["stdout"] != "" || out["stderr"] != "" || out["error"] != nil {
+			t.Errorf("%s %v: %v", c.tool, c.in, out)
+		}
+		started := look(h, func() api.StartCommand { return h.commands[fmt.Sprintf("c%d", i+1)] })
+		if !slices.Equal(started.Argv, c.want) {
+			t.Errorf("%s %v ran %q, want %q", c.tool, c.in, started.Argv, c.want)
+		}
+		if _, there := started.Env["EMPTY"]; there != (c.in["env"] != nil) {
+			t.Errorf("%s %v has the environment %q", c.tool, c.in, started.Env)
+		}
+	}
+	for _, binary := range []bool{false, true} {
+		p.must("write_file", object{"path": "/empty", "content": "", "binary": binary})
+		if out := p.must("read_file", object{"path": "/empty", "sandbox": ""}); out["content"] != "" || out["size"] != 0.0 || out["binary"] != false {
+			t.Errorf("an empty file, written with binary %v, is read as %v", binary, out)
+		}
+	}
+	p.must("list_files", object{"path": ""})
+	p.must("create_sandbox", object{"task": ""})
+	p.must("why_blocked", object{"sandbox": ""})
+}
+
 // TestAResultIsSentOnce: a client that reads texts and one that reads structured results both get
 // the output, and neither gets it twice.
 func TestAResultIsSentOnce(t *testing.T) {

@@ -41,6 +41,7 @@ type packageJSON struct {
 	PNPM        struct {
 		Overrides  map[string]string         `json:"overrides"`
 		Extensions map[string]map[string]any `json:"packageExtensions"`
+		Built      []string                  `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
 	Manager  string                       `json:"packageManager"`
 	Catalog  map[string]string            `json:"catalog"` // bun's
@@ -109,6 +110,7 @@ func notePackage(w *manifest.Wants, m manifest.Text, document packageJSON) error
 			}
 		}
 	}
+	builds(w, m, "onlyBuiltDependencies", document.PNPM.Built)
 	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 		Overrides  map[string]string            `yaml:"overrides"`
 		Config     map[string]any               `yaml:"configDependencies"`
 		Extensions map[string]map[string]any    `yaml:"packageExtensions"`
+		Built      []string                     `yaml:"onlyBuiltDependencies"`
+		Builds     map[string]any               `yaml:"allowBuilds"`
 		Registry   any                          `yaml:"registry"`
 		Registries map[string]any               `yaml:"registries"`
 		Others     map[string]any               `yaml:",inline"`
@@ -41,25 +43,52 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	for _, key := range slices.Sorted(maps.Keys(document.Others)) {
 		noteKey(w, m, m.LineOf(key), key, document.Others[key])
 	}
+	builds(w, m, "onlyBuiltDependencies", document.Built)
+	allowedBuilds(w, m, document.Builds)
 	if err := catalogs(w, m, document.Catalog, document.Catalogs); err != nil {
 		return err
 	}
 	if err := overrides(w, m, document.Overrides); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(document.Config)) {
+	configured(w, m, document.Config)
+	if err := extensions(w, m, document.Extensions); err != nil {
+		return err
+	}
+	return members(w, m, document.Packages, w.Members)
+}
+
+// builds notes the packages that pnpm may run the scripts of, which the project lists since it would not otherwise.
+func builds(w *manifest.Wants, m manifest.Text, section string, names []string) {
+	for _, name := range names {
+		bare := name
+		if at := strings.LastIndexByte(name, '@'); at > 0 { // of one version
+			bare = name[:at]
+		}
+		w.Builds(bare, m.File, m.LineOf(section, name))
+	}
+}
+
+// allowedBuilds is builds of the newer setting, which also has those that may not.
+func allowedBuilds(w *manifest.Wants, m manifest.Text, all map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name] == true {
+			builds(w, m, "allowBuilds", []string{name})
+		}
+	}
+}
+
+// configured notes pnpm's plugins and hooks, which it gets from the registry.
+func configured(w *manifest.Wants, m manifest.Text, all map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		number := m.LineOf("configDependencies", name)
-		if table, _ := document.Config[name].(map[string]any); table["tarball"] != nil {
+		if table, _ := all[name].(map[string]any); table["tarball"] != nil {
 			w.LeaveOut(m.File, number, name, "it comes from an address, so its name is not allowed from the registry")
 			w.Keep(name)
 			continue
 		}
 		w.Add(name, m.File, number)
 	}
-	if err := extensions(w, m, document.Extensions); err != nil {
-		return err
-	}
-	return members(w, m, document.Packages, w.Members)
 }
 
 // overrides are pnpm's.

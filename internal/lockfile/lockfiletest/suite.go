@@ -57,8 +57,12 @@ func Faults(read Read, name string, ecosystem pkgref.Ecosystem, f Format) (fault
 	s.refuses("bytes that are no text", whole+"\xff")
 	s.refuses("a control character", whole+"\x00")
 	s.refuses("a byte order mark within", whole+"\ufeff")
-	s.mark = "\ufeff"
-	s.pins(f.Version, f.Hashes, f.Pinned)
+	for _, mark := range []string{"", "\ufeff"} { // as editors of some systems begin and end what they write
+		for _, end := range []string{"\n", "\r\n"} {
+			s.mark, s.end = mark, end
+			s.pins(f.Version, f.Hashes, f.Pinned)
+		}
+	}
 	return s.faults
 }
 
@@ -68,6 +72,7 @@ type suite struct {
 	ecosystem pkgref.Ecosystem
 	format    Format
 	mark      string // before the text
+	end       string // of its lines; "": as the sample has them
 	faults    []string
 }
 
@@ -76,7 +81,11 @@ func (s *suite) wrong(format string, args ...any) {
 }
 
 func (s *suite) sample(version, hashes string) string {
-	return s.mark + strings.NewReplacer("{version}", version, "{hashes}", hashes).Replace(s.format.Sample)
+	text := strings.NewReplacer("{version}", version, "{hashes}", hashes).Replace(s.format.Sample)
+	if s.end != "" {
+		text = strings.ReplaceAll(text, "\n", s.end)
+	}
+	return s.mark + text
 }
 
 // pins: the release is pinned to the digest, once, with the line where that is said, and
@@ -85,7 +94,7 @@ func (s *suite) pins(version, hashes, digest string) {
 	text := s.sample(version, hashes)
 	got, err := s.read(s.name, []byte(text))
 	if err != nil {
-		s.wrong("a whole lockfile is refused: %v", err)
+		s.wrong("a whole lockfile, begun with %q, its lines ended by %q, is refused: %v", s.mark, s.end, err)
 		return
 	}
 	if got.Ecosystem != s.ecosystem {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/turns"
 )
 
@@ -133,7 +134,7 @@ func (s *Shelf) check(owner string, about int64) error {
 	ofToken := owner != ""
 	switch most := max(s.room.Count*shareOf/shareIn, 1); {
 	case ofToken && count >= most:
-		return fmt.Errorf("%d sandboxes of the token are frozen, as many as one's may be of %d (freeze.max_count in the configuration)", count, s.room.Count)
+		return fmt.Errorf("the token has %s frozen, as many as one's may be of %d (freeze.max_count in the configuration)", excerpt.Count(count, "sandbox", "sandboxes"), s.room.Count)
 	case len(s.images) >= s.room.Count && (!ofToken || count > 0 || len(s.images) >= s.room.Count*shareIn/shareOf+1):
 		return fmt.Errorf("as many sandboxes are frozen as may be (%d, freeze.max_count in the configuration)", s.room.Count)
 	}

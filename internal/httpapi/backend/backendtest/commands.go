@@ -301,10 +301,13 @@ func (c *Commands) Send(_ context.Context, id string, kind channel.FrameType, pa
 	k.mu.Lock()
 	ended := k.exit != nil
 	k.mu.Unlock()
-	if ended {
+	if !ended {
+		err = k.take(kind, payload)
+	}
+	if ended || errors.Is(err, syscall.ESRCH) { // the process may be gone before its exit is told
 		return fault.New(fault.ErrConflict, "the command %s has ended", id)
 	}
-	return k.take(kind, payload)
+	return err
 }
 
 // take passes a frame to the process.
@@ -334,10 +337,11 @@ func (k *command) takeInput(payload []byte) error {
 		return nil
 	}
 	if len(payload) == 0 {
-		return k.input.Close()
+		_ = k.input.Close() // as below
+		return nil
 	}
-	_, err := k.input.Write(payload)
-	return err
+	_, _ = k.input.Write(payload) // as a guest does: input that nobody takes any more is thrown away
+	return nil
 }
 
 // Kill ends all commands, as the end of their sandbox does.

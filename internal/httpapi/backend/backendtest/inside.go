@@ -242,18 +242,24 @@ func (b *Boxes) Send(ctx context.Context, id, command string, kind channel.Frame
 	return box.Commands.Send(ctx, command, kind, payload)
 }
 
-// File implements backend.Sandboxes.
+// File implements backend.Sandboxes. A path is refused as by the real ones.
 func (b *Boxes) File(_ context.Context, id string, f channel.File) (channel.FileInfo, error) {
 	box, err := b.running(id)
+	if err == nil {
+		err = sandbox.CheckFile(f)
+	}
 	if err != nil {
 		return channel.FileInfo{}, err
 	}
 	return box.Files.Do(f)
 }
 
-// OpenFile implements backend.Sandboxes.
+// OpenFile implements backend.Sandboxes, as File does.
 func (b *Boxes) OpenFile(ctx context.Context, id string, f channel.File) (*channel.Conn, channel.FileInfo, error) {
 	box, err := b.running(id)
+	if err == nil {
+		err = sandbox.CheckFile(f)
+	}
 	if err != nil {
 		return nil, channel.FileInfo{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/engine"
+	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
@@ -145,7 +146,7 @@ func (l *Life) quota(o sandbox.Owner) error {
 		}
 	}
 	if most := o.Quota.Sandboxes; most > 0 && living >= most {
-		return fault.Exhausted(0, "the token has %d sandboxes, and its quota is %d", living, most)
+		return fault.Exhausted(0, "the token has %s, and its quota is %d", excerpt.Count(living, "sandbox", "sandboxes"), most)
 	}
 	made := 0
 	for _, r := range l.requests {

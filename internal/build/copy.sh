@@ -23,5 +23,6 @@ if [ "$pattern" = false ] && { [ -L "$from" ] || [ ! -d "$from" ]; }; then
 else
 	if [ ! -d "$dest" ]; then exit 78; fi
 	if [ ! -w "$dest" ]; then exit 77; fi
-	tar -C "$from" -cf - . | tar -C "$dest" --no-same-owner --no-overwrite-dir -xpf -
+	# What is in it alone: the directory there may be another's, whose mode tar would change meanwhile.
+	(cd -- "$from" && find . -mindepth 1 -maxdepth 1 -print0) | tar -C "$from" --null -T - -cf - | tar -C "$dest" --no-same-owner --no-overwrite-dir -xpf -
 fi

@@ -146,3 +146,36 @@ func TestLinksThatLeadToNoMemberAreNone(t *testing.T) {
 		t.Errorf("%q, %q", roots, lines)
 	}
 }
+
+// TestAProjectMayLieBehindALink: its files are read where its own name leads, from the start of the path, and no other directory's.
+func TestAProjectMayLieBehindALink(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	for dir, name := range map[string]string{"deep/a/real": "real", "deep/b": "beside", "b": "elsewhere"} {
+		put(t, filepath.Join(top, dir, "package.json"), `{"dependencies":{"`+name+`":"1"}}`)
+		put(t, filepath.Join(top, dir, "requirements", "dev.txt"), "part-of-"+name+"\n")
+	}
+	fine(t, os.Symlink("deep/a", filepath.Join(top, "link")))
+	fine(t, os.Symlink("link/real", filepath.Join(top, "project")))
+	for project, want := range map[string]string{"/project": "real", "/link/real/": "real", "/project/.": "real", "/link/../b": "beside", "/b": "elsewhere"} {
+		if roots, lines := rootsAndLines(t, top+project, false); roots != "part-of-"+want+" "+want && roots != want+" part-of-"+want || len(lines) > 0 {
+			t.Errorf("%s: %q, %q", project, roots, lines)
+		}
+	}
+}
+
+// TestAProjectIsADirectory: a policy for one that is not there would say that nothing is asked for.
+func TestAProjectIsADirectory(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	put(t, filepath.Join(top, "file"), "x")
+	fine(t, os.Symlink("gone", filepath.Join(top, "link")))
+	for project, want := range map[string]string{
+		"": "does not exist", top + "/none": "does not exist", top + "/link": "does not exist",
+		top + "/file": "is not a directory", "/dev/null": "is not a directory",
+	} {
+		if _, err := wantsOf(project, asksHere, false); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v", project, err)
+		}
+	}
+}

@@ -36,6 +36,9 @@ func (p projectWants) count() (n int) {
 func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
 	p.roots, p.ranges, p.pinned = map[pkgref.Ecosystem][]string{}, map[pkgref.Ecosystem]map[string]string{}, map[pkgref.Ecosystem][]pinnedEntry{}
 	files := projectFiles(project)
+	if err := files.check(); err != nil {
+		return p, err
+	}
 	for _, client := range all.Installers() {
 		reader, can := client.(installer.ManifestReader)
 		if !can {

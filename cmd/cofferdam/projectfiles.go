@@ -53,9 +53,22 @@ func mostOf(name string) int64 {
 	return maxPolicy
 }
 
-// at is where a name of the project is on the host.
+// at is where a name of the project is on the host. A ".." in the project's own path stays in it: it climbs from where a link has
+// led, as it does when the project itself is opened.
 func (p projectFiles) at(name string) string {
-	return filepath.Join(string(p), filepath.FromSlash(name))
+	return string(p) + "/" + filepath.FromSlash(name)
+}
+
+// check refuses what is no directory: each file of it would be one that is not there.
+func (p projectFiles) check() error {
+	kind, err := kindNamed(string(p))
+	switch {
+	case isOther(err) || err == nil && kind != hostpath.Dir:
+		return fault.Invalid("the project %s is not a directory", string(p))
+	case err != nil:
+		return fault.Invalid("the project %s %s", string(p), because(err))
+	}
+	return nil
 }
 
 // open opens a file or directory of the project. It is a *manifest.BehindLinkError where a link of the project's is on the way

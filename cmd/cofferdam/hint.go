@@ -148,7 +148,7 @@ func (r *runner) shellHints(s api.RunSummary) []string {
 		mounts = append(mounts, m.Destination)
 	}
 	workdir, install := r.flags.workdir, "INSTALL"
-	if found := plan.Installs(all.Installers(), r.argv, r.request.Workdir, mounts); len(found) > 0 {
+	if found, _ := plan.Installs(all.Installers(), r.argv, r.request.Workdir, mounts); len(found) > 0 {
 		install = ui.ShellLine(found[0].Argv)
 		if found[0].Dir != r.request.Workdir {
 			workdir = found[0].Dir

@@ -56,7 +56,7 @@ const (
 )
 
 // waysToName are all ways in which the command line takes a file's or a directory's path from a
-// person. text is what the file has. Those that write do so in the end.
+// person. Of the files of a project, TestALinkThatAnAgentCouldHavePutThereWithholdsNames has the ways. text is what the file has. Those that write do so in the end.
 func waysToName() []struct {
 	name, text string
 	dir        bool // it takes a directory's
@@ -108,10 +108,6 @@ func waysToName() []struct {
 			return edited(mcpInstallFlags{project: true}.edit(client, client.entry(testServer)))
 		}},
 		{"code", "x", false, func(path string) error { _, err := readDocument("code", path, 100); return err }},
-		{"a project's file", "x", false, func(path string) error {
-			_, err := inProject(filepath.Dir(path), filepath.Base(path))
-			return err
-		}},
 		{"what is copied", "x", false, func(path string) error { _, err := kindNamed(path); return err }},
 		{"a directory to be copied to", "", true, func(path string) error { return closed(rootNamed(path, false)) }},
 		{"a directory to be made", "", true, func(path string) error { return closed(rootNamed(path+"/made", true)) }},

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/lockfile"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 	"github.com/cofferdam-dev/cofferdam/internal/policy"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -40,7 +38,9 @@ where no other client has a lockfile beside it. A package of npm gets its range 
 lockfile has it in no version outside. A pre-release that a file names exactly, or a lockfile
 pins, gets an entry of its own. Names that come from a directory, a repository or an address of your own are not
 allowed from a registry: each is named with the line that asks for it, and so is what
-can't be read. If there are no roots, a comment has examples.
+can't be read. Nothing is read behind a link that leads out of the directory, or that an agent
+could have put there; names that may be of something there are not allowed. If there are no
+roots, a comment has examples.
 
 A lockfile beside them (package-lock.json, npm-shrinkwrap.json, pnpm-lock.yaml, uv.lock, poetry.lock,
 pdm.lock, Pipfile.lock, pylock.toml) says of names that they come from another registry, a
@@ -194,20 +194,4 @@ func starterPolicy(p projectWants) string {
 		return strings.Replace(starter, "allowed_packages:\n", "allowed_packages: {}\n", 1)
 	}
 	return strings.Replace(starter, "allowed_packages:\n", "allowed_packages:\n"+list.String(), 1)
-}
-
-// inProject reads one of a project's files; nil if it has none of that name.
-func inProject(project, name string) ([]byte, error) {
-	path := filepath.Join(project, name)
-	if _, err := kindNamed(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // no file, no error
-	}
-	most := int64(maxPolicy)
-	isLock := func(e pkgref.Ecosystem) bool {
-		return slices.ContainsFunc(e.Lockfiles(), func(l pkgref.Lockfile) bool { return l.Name == name })
-	}
-	if lockfile.SaysOrigins(name) || slices.ContainsFunc(pkgref.Ecosystems(), isLock) {
-		most = lockfile.MaxBytes
-	}
-	return readDocument("project's file", path, most)
 }

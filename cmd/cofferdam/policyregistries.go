@@ -4,13 +4,11 @@ import (
 	"context"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 
 	"github.com/cofferdam-dev/cofferdam/internal/config"
 	"github.com/cofferdam-dev/cofferdam/internal/daemon"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
@@ -75,7 +73,7 @@ func settingFiles() []string {
 // searchRegistries reads what names registries beside the manifests. A directory of such a name is none of these files.
 func searchRegistries(w *manifest.Wants, files projectFiles, namer installer.RegistryNamer) error {
 	for _, format := range namer.RegistryFiles() {
-		if dir := path.Dir(format.Name); !files.isFolder(dir) || files.isFolder(format.Name) {
+		if files.hasNoFolder(path.Dir(format.Name)) || files.isFolder(format.Name) {
 			continue
 		}
 		if _, err := w.Include(format, format.Name); err != nil {
@@ -88,9 +86,4 @@ func searchRegistries(w *manifest.Wants, files projectFiles, namer installer.Reg
 		}
 	}
 	return nil
-}
-
-func (p projectFiles) isFolder(name string) bool {
-	kind, err := kindNamed(filepath.Join(string(p), filepath.FromSlash(name)))
-	return err == nil && kind == hostpath.Dir
 }

@@ -2,16 +2,11 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"io"
-	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
-	"github.com/cofferdam-dev/cofferdam/internal/hostpath"
 	"github.com/cofferdam-dev/cofferdam/internal/installer"
 	"github.com/cofferdam-dev/cofferdam/internal/installer/all"
 	"github.com/cofferdam-dev/cofferdam/internal/manifest"
@@ -42,6 +37,9 @@ func (p projectWants) count() (n int) {
 func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants, err error) {
 	p.roots, p.ranges, p.pinned = map[pkgref.Ecosystem][]string{}, map[pkgref.Ecosystem]map[string]string{}, map[pkgref.Ecosystem][]pinnedEntry{}
 	files := projectFiles(project)
+	if err := files.check(); err != nil {
+		return p, err
+	}
 	for _, client := range all.Installers() {
 		reader, can := client.(installer.ManifestReader)
 		if !can {
@@ -70,8 +68,20 @@ func wantsOf(project string, asked askedHere, assumePublic bool) (p projectWants
 		p.noteScripts(client.Ecosystem(), w, scripts)
 		p.noteUntidy(files, client, w.Read())
 	}
-	p.leftOut = append(p.leftOut, notRead(files)...)
+	p.leftOut = eachOnce(append(p.leftOut, notRead(files)...))
 	return p, nil
+}
+
+// eachOnce leaves each line its first place: several clients say the same of a file.
+func eachOnce(all []manifest.LeftOut) (lines []manifest.LeftOut) {
+	told := map[manifest.LeftOut]bool{}
+	for _, l := range all {
+		if !told[l] {
+			lines = append(lines, l)
+		}
+		told[l] = true
+	}
+	return lines
 }
 
 // readParts reads what parts of a project ask for in files of their own. One that can't be read may name a registry.
@@ -81,7 +91,7 @@ func readParts(w *manifest.Wants, files projectFiles, client installer.Installer
 		return
 	}
 	for _, dir := range reader.PartFolders() {
-		entries, _, err := files.entries(dir)
+		entries, err := files.entries(dir)
 		if err != nil {
 			w.Withhold(dir, 0, "", "what is in it can't be read, and may name a registry: "+err.Error())
 		}
@@ -160,73 +170,6 @@ func notRead(files projectFiles) (all []manifest.LeftOut) {
 		}
 	}
 	return all
-}
-
-// projectFiles are those of a project's directory, as package manifest reads them.
-type projectFiles string
-
-// Read implements manifest.Files.
-func (p projectFiles) Read(name string) ([]byte, error) {
-	if name = path.Clean(name); name == ".." || strings.HasPrefix(name, "../") || path.IsAbs(name) {
-		return nil, fault.Invalid("%s lies outside of the project", name)
-	}
-	return inProject(string(p), filepath.FromSlash(name))
-}
-
-// mostNames is how many names of a directory are looked at.
-const mostNames = 20_000
-
-// Folders implements manifest.Files.
-func (p projectFiles) Folders(name string) (dirs, links []string, err error) {
-	entries, at, err := p.entries(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, e := range entries {
-		switch {
-		case e.IsDir():
-			dirs = append(dirs, e.Name())
-		case e.Type()&fs.ModeSymlink != 0:
-			if kind, err := kindNamed(filepath.Join(at, e.Name())); err == nil && kind == hostpath.Dir {
-				links = append(links, e.Name())
-			}
-		}
-	}
-	slices.Sort(dirs)
-	slices.Sort(links)
-	return dirs, links, nil
-}
-
-// entries are those of a directory of the project, sorted by name, and where it is; none where it is no directory.
-func (p projectFiles) entries(name string) (entries []fs.DirEntry, at string, err error) {
-	at = filepath.Join(string(p), filepath.FromSlash(name))
-	if kind, err := kindNamed(at); errors.Is(err, fs.ErrNotExist) || err == nil && kind != hostpath.Dir {
-		return nil, at, nil
-	}
-	dir, err := openNamed(at)
-	if err != nil {
-		return nil, at, fault.Invalid("the directory %s %s", at, because(err))
-	}
-	defer dir.Close()
-	root, err := dir.Root()
-	if err != nil {
-		return nil, at, err
-	}
-	defer root.Close() //nolint:errcheck // a directory handle
-	listed, err := root.Open(".")
-	if err != nil {
-		return nil, at, err
-	}
-	defer listed.Close()
-	entries, err = listed.ReadDir(mostNames + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, at, err
-	}
-	if len(entries) > mostNames { // a member that nobody sees is one whose name is taken for a registry's
-		return nil, at, fault.Invalid("the directory %s has more than %d names, of which files of the project may be any", at, mostNames)
-	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, at, nil
 }
 
 // packageName is a name as the registry has it, without extras.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ The new policy is tried in separate sandboxes, as "cofferdam plan" does it, and 
 until the plan is refused nothing; one under which the same install still fails is not
 suggested. Where the plan does not show that it goes through, that is said with the diff.
 It tries the COMMAND, in the mounts that you name, as the end of "cofferdam run"
-prints it, or the first eight installs of a shell's text (bash -c); without one, the packages are installed by name. --no-resolve tries nothing.
+prints it, or the first eight installs of a shell's text (bash -c), and names those behind them; without one, the packages are installed by name. --no-resolve tries nothing.
 Read the diff before you agree: an agent chose these names. --write changes the file, if
 it is still the one that the run had: it shows the diff and asks. Where nobody can be
 asked, --digest names the new policy that somebody has read, as it was printed with the
@@ -88,7 +89,7 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	for i := range request.Mounts {
 		request.Mounts[i].ReadWrite = false
 	}
-	of, err := installsIn(args, request)
+	of, rest, err := installsIn(args, request)
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,9 @@ func (f *suggestFlags) suggest(cmd *cobra.Command, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if line := f.untried(rest); line != "" {
+		last.open = slices.Insert(last.open, 0, line)
 	}
 	return f.offer(s, last, args)
 }

@@ -131,7 +131,7 @@ func (r *runner) installWords() []string {
 	if len(request.Mounts) == 0 {
 		return nil
 	}
-	if _, err := installsIn(r.argv, request); err != nil || strings.ContainsFunc(strings.Join(r.argv, ""), unicode.IsControl) {
+	if _, _, err := installsIn(r.argv, request); err != nil || strings.ContainsFunc(strings.Join(r.argv, ""), unicode.IsControl) {
 		return nil
 	}
 	var words []string

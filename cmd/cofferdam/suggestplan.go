@@ -31,31 +31,55 @@ type projectInstall struct {
 }
 
 // installsIn are the installs that a command is, or that a text has which it hands to a shell, each with where it starts: all of
-// them are tried, as many as plan.Installs gives. The shell's other commands are not run, so that a later install is tried without their effects.
-func installsIn(argv []string, request api.CreateSandbox) ([]projectInstall, error) {
+// them are tried but rest, which are more than one suggestion tries. The shell's other commands are not run, so that a later install is
+// tried without their effects.
+func installsIn(argv []string, request api.CreateSandbox) (tried, rest []projectInstall, err error) {
 	if len(argv) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	_, err := plan.Of(all.Installers(), argv, projectOf(request))
-	if err == nil {
-		return []projectInstall{{argv, request}}, nil
+	if _, err = plan.Of(all.Installers(), argv, projectOf(request)); err == nil {
+		return []projectInstall{{argv, request}}, nil, nil
 	}
 	var mounts []string
 	for _, m := range request.Mounts {
 		mounts = append(mounts, m.Destination)
 	}
-	var found []projectInstall
-	for _, in := range plan.Installs(all.Installers(), argv, request.Workdir, mounts) {
+	some, more := plan.Installs(all.Installers(), argv, request.Workdir, mounts)
+	if len(some) == 0 {
+		return nil, nil, err
+	}
+	return startingAt(request, some), startingAt(request, more), nil
+}
+
+// startingAt are installs with the sandboxes in which each is tried.
+func startingAt(request api.CreateSandbox, installs []plan.Install) (all []projectInstall) {
+	for _, in := range installs {
 		one := request
 		one.Workdir = in.Dir
 		own := slices.Clone(in.Argv)
 		own[0] = path.Base(own[0]) // the client of a virtual environment, which the trial's sandbox need not have
-		found = append(found, projectInstall{own, one})
+		all = append(all, projectInstall{own, one})
 	}
-	if len(found) == 0 {
-		return nil, err
+	return all
+}
+
+// untried is a sentence about installs that are more than one suggestion tries, with the command that tries the first of them; none: "".
+func (f *suggestFlags) untried(rest []projectInstall) string {
+	if len(rest) == 0 {
+		return ""
 	}
-	return found, nil
+	words := []string{"cofferdam", "policy", "suggest", "--run", f.run}
+	for _, m := range f.mounts {
+		words = append(words, "--mount", m)
+	}
+	if dir := rest[0].request.Workdir; dir != "" {
+		words = append(words, "--workdir", dir)
+	}
+	which, them := ui.ShellWords(rest[0].argv), "try it by itself"
+	if more := len(rest) - 1; more > 0 {
+		which, them = fmt.Sprintf("%s and %d more behind it", which, more), "try each by itself"
+	}
+	return fmt.Sprintf("%s: not tried, since one suggestion tries %d installs; %s: %s", which, plan.MaxInstalls, them, ui.ShellLine(append(append(words, "--"), rest[0].argv...)))
 }
 
 // suggestion asks for a run's suggestion and has it tried: what the run asked for is planned under it, and

@@ -65,20 +65,38 @@ func TestASuggestionWithoutATrialIsToldAsOne(t *testing.T) {
 func TestInstallsOfAShellAreAllTried(t *testing.T) {
 	t.Parallel()
 	request := api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}}
-	found, err := installsIn([]string{"bash", "-c", "uv sync && .venv/bin/pip install -r a.txt; cd web && npm ci && make test"}, request)
+	found, rest, err := installsIn([]string{"bash", "-c", "uv sync && .venv/bin/pip install -r a.txt; cd web && npm ci && make test"}, request)
 	var got []string
 	for _, i := range found {
 		got = append(got, i.request.Workdir+": "+strings.Join(i.argv, " "))
 	}
-	if diff := cmp.Diff([]string{"/w: uv sync", "/w: pip install -r a.txt", "/w/web: npm ci"}, got); diff != "" || err != nil {
-		t.Errorf("%v%s", err, diff)
+	if diff := cmp.Diff([]string{"/w: uv sync", "/w: pip install -r a.txt", "/w/web: npm ci"}, got); diff != "" || err != nil || rest != nil {
+		t.Errorf("%v%s, %v", err, diff, rest)
 	}
-	if found, err := installsIn([]string{"npm", "ci"}, request); err != nil || len(found) != 1 || found[0].request.Workdir != "/w" {
+	if found, _, err := installsIn([]string{"npm", "ci"}, request); err != nil || len(found) != 1 || found[0].request.Workdir != "/w" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	for _, argv := range [][]string{{"bash", "-c", "make test"}, {"make"}, {"npm", "ci", "x"}} {
-		if found, err := installsIn(argv, request); err == nil || found != nil {
+		if found, _, err := installsIn(argv, request); err == nil || found != nil {
 			t.Errorf("%q: %+v", argv, found)
+		}
+	}
+}
+
+// TestInstallsThatAreNotTriedAreNamed, with a command that tries them: of a text with more than eight nobody is left to think that all
+// were tried. The control is one with eight.
+func TestInstallsThatAreNotTriedAreNamed(t *testing.T) {
+	t.Parallel()
+	f := suggestFlags{run: "r1", mounts: []string{".:/w"}}
+	text := strings.Repeat("pip install a; ", 8)
+	for name, c := range map[string]struct{ text, want string }{
+		"eight": {text, ""},
+		"nine":  {text + "cd web && npm ci", "npm ci: not tried, since one suggestion tries 8 installs; try it by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w/web -- npm ci"},
+		"ten":   {text + "uv sync; npm ci", "uv sync and 1 more behind it: not tried, since one suggestion tries 8 installs; try each by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w -- uv sync"},
+	} {
+		of, rest, err := installsIn([]string{"bash", "-c", c.text}, api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}})
+		if got := f.untried(rest); err != nil || len(of) != 8 || got != c.want {
+			t.Errorf("%s: %d, %v: %q", name, len(of), err, got)
 		}
 	}
 }

@@ -16,7 +16,6 @@ func decideNothing() map[string]string {
 		"policy.go loadPolicy":          "policy check says what is in it",
 		"policyexplain.go loadPolicy":   "policy explain says what it would decide",
 		"policyimport.go readDocument":  "what comes of it is written for a person to read",
-		"policyinit.go readDocument":    "what comes of it is written for a person to read",
 		"projectimport.go readDocument": "what comes of it is a cofferdam.yaml, which a person has to allow",
 		"call.go readDocument":          "code that runs apart, whoever wrote it",
 	}

@@ -158,6 +158,7 @@ func followed() map[string]string {
 	return map[string]string{
 		"cmd/cofferdam/applyleads.go":   "what the person's settings lead to is brought over by name alone: to follow less would name less",
 		"cmd/cofferdam/applyoutside.go": "the same",
+		"cmd/cofferdam/projectfiles.go": "whether something is there, which is not read: to follow less would take it for absent",
 		"internal/engine":               "places of Cofferdam's own; a source that somebody asked for has an identity",
 		"internal/engine/microvm":       "places of Cofferdam's own",
 		"internal/engine/mounts":        "places of Cofferdam's own",

@@ -405,3 +405,44 @@ func variables(first, count int) build.Step {
 	}
 	return s
 }
+
+// TestRootsFilesInAHome: root of a sandbox may not write where only the user may, so the user opens the directory for as long, and
+// closes it again. A build in which one of that goes wrong fails.
+func TestRootsFilesInAHome(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails  string // the mode that can't be set
+		status build.Status
+		want   []string
+	}{
+		"it goes well":       {"", build.Ready, []string{"unpack root", "o+w ", "unpack root", "o-w "}},
+		"it can't be opened": {"o+w", build.Failed, []string{"unpack root", "o+w "}},
+		"it stays open":      {"o-w", build.Failed, []string{"unpack root", "o+w ", "unpack root", "o-w "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			var got []string
+			s.answer = func(did sandbox.Command) (channel.Exit, string) {
+				switch {
+				case did.Argv[0] != "chmod":
+					if got = append(got, "unpack "+did.User); len(got) == 1 {
+						return channel.Exit{Code: 77}, ""
+					}
+				case did.Argv[3] != "/home/user/to":
+					t.Errorf("changed is %s", did.Argv[3])
+				default:
+					if got = append(got, did.Argv[1]+" "+did.User); did.Argv[1] == c.fails {
+						return channel.Exit{Code: 1}, ""
+					}
+				}
+				return channel.Exit{}, ""
+			}
+			s.brought("a tar")
+			b, log := s.make(build.Recipe{Base: "debian", Steps: []build.Step{{Type: "COPY", Args: []string{"dir", "to", "root"}, Hash: hash}}})
+			if b.Status != c.status || !slices.Equal(got, c.want) {
+				t.Errorf("%s after %q, want %s after %q\n%s", b.Status, got, c.status, c.want, log)
+			}
+		})
+	}
+}

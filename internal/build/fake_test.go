@@ -3,10 +3,12 @@ package build_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +118,7 @@ func (s *shop) Start(_ context.Context, _ string, c sandbox.Command) (keeper.Com
 		return keeper.Command{}, fault.New(fault.ErrForbidden, "the policy forbids it")
 	}
 	s.commands = append(s.commands, c)
-	return keeper.Command{ID: c.Argv[len(c.Argv)-1]}, nil
+	return keeper.Command{ID: fmt.Sprintf("%s#%d", c.Argv[len(c.Argv)-1], len(s.commands)-1)}, nil
 }
 
 // Elevated implements build.Sandboxes.
@@ -136,7 +138,10 @@ func (s *shop) Elevated(_ context.Context, _ string, e sandbox.Elevated) (channe
 // Attach implements build.Sandboxes.
 func (s *shop) Attach(_ context.Context, _, command string, _ int64) (net.Conn, error) {
 	s.mu.Lock()
-	i := slices.IndexFunc(s.commands, func(c sandbox.Command) bool { return c.Argv[len(c.Argv)-1] == command })
+	i, err := strconv.Atoi(command[strings.LastIndexByte(command, '#')+1:])
+	if err != nil {
+		s.t.Error(err)
+	}
 	c, answer := s.commands[i], s.answer
 	s.mu.Unlock()
 	near, far := net.Pipe()

@@ -43,7 +43,7 @@ func (j *job) copy(ctx context.Context, t task) error {
 }
 
 // place unpacks what was brought, as the user whose files these are to be. Where only
-// root may write they are root's.
+// root may write they are root's, unless somebody was named.
 func (j *job) place(ctx context.Context, t task) error {
 	c := t.copy
 	dir := c.dest
@@ -60,8 +60,12 @@ func (j *job) place(ctx context.Context, t task) error {
 		}
 		exit, p, err = j.unpack(ctx, t, c.user)
 	}
-	if err == nil && exit.Code == notHis && c.user == "" { // its directory is root's
+	switch {
+	case err != nil || exit.Code != notHis:
+	case c.user == "": // its directory is root's
 		exit, p, err = j.unpack(ctx, t, "root")
+	case c.user == "root": // its directory is the user's
+		exit, p, err = j.unpackAmong(ctx, t)
 	}
 	switch {
 	case err != nil:
@@ -72,12 +76,32 @@ func (j *job) place(ctx context.Context, t task) error {
 	return p.failure(exit)
 }
 
+// unpackAmong unpacks root's files in a directory of the user's, where root of a sandbox, who has no capabilities, may not write: the
+// user opens it to others for as long. A build whose directory stays open fails, and goes with its sandbox.
+func (j *job) unpackAmong(ctx context.Context, t task) (exit channel.Exit, p *process, err error) {
+	into := path.Clean(t.copy.dest)
+	info, err := j.b.cfg.Sandboxes.File(ctx, j.box, channel.File{Op: channel.FileStat, Path: into, User: j.as("")})
+	if err != nil || info.Kind != channel.KindDir && info.Leads != channel.KindDir {
+		into = path.Dir(into)
+	}
+	if exit, p, err = j.start(ctx, t, "", "chmod", "o+w", "--", into); err != nil || exit.Code != 0 {
+		return exit, p, err
+	}
+	exit, p, err = j.unpack(ctx, t, "root")
+	if err != nil || exit.Code != 0 {
+		return exit, p, err
+	}
+	return j.start(ctx, t, "", "chmod", "o-w", "--", into)
+}
+
 func (j *job) unpack(ctx context.Context, t task, user string) (channel.Exit, *process, error) {
 	c := t.copy
-	p, err := j.begin(ctx, t.number, sandbox.Command{
-		Argv:   []string{"/bin/bash", "-c", copyScript, "copy", uploadPlace, c.source, fmt.Sprint(c.pattern), c.dest, c.mode},
-		Judged: t.title, Dir: "/", User: j.as(user), Timeout: longestStep,
-	})
+	return j.start(ctx, t, user, "/bin/bash", "-c", copyScript, "copy", uploadPlace, c.source, fmt.Sprint(c.pattern), c.dest, c.mode)
+}
+
+// start runs a command of a copy to its end.
+func (j *job) start(ctx context.Context, t task, user string, argv ...string) (channel.Exit, *process, error) {
+	p, err := j.begin(ctx, t.number, sandbox.Command{Argv: argv, Judged: t.title, Dir: "/", User: j.as(user), Timeout: longestStep})
 	if err != nil {
 		return channel.Exit{}, nil, err
 	}
@@ -86,9 +110,12 @@ func (j *job) unpack(ctx context.Context, t task, user string) (channel.Exit, *p
 }
 
 // makeDir makes a directory, and those above it, for a user. Where only root may write
-// root makes it, and gives it away.
+// root makes it, and gives it away; where only the user may write, it is the user's.
 func (j *job) makeDir(ctx context.Context, dir, user string) error {
 	err := j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.as(user)})
+	if errors.Is(err, fault.ErrForbidden) && user == "root" {
+		err = j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: j.as("")})
+	}
 	if errors.Is(err, fault.ErrForbidden) && user == "" {
 		err = j.file(ctx, channel.File{Op: channel.FileMkdir, Path: dir, User: "root", Give: true})
 	}

@@ -50,7 +50,8 @@ func (t trees) each(id string, do func(key string, in plan.Install, started sand
 	}
 	mounts := slices.Concat(s.Info().WritableMounts, s.Info().ReadOnlyMounts)
 	for _, c := range commands {
-		for n, in := range plan.Installs(all.Installers(), c.Argv, c.Dir, mounts) {
+		some, _ := plan.Installs(all.Installers(), c.Argv, c.Dir, mounts)
+		for n, in := range some {
 			if !do(installKey(c.ID, n), in, c) {
 				return
 			}

@@ -36,12 +36,17 @@ func (w *Wants) AllMembers(m Text, patterns []string) ([]string, error) {
 	return w.lead(m, patterns, leading{skips: func(string) bool { return false }})
 }
 
+// Below are the directories at and below that of a manifest, as go has it, which passes over links.
+func (w *Wants) Below(m Text) ([]string, error) {
+	return w.lead(m, []string{"**"}, leading{skips: skipped, unlinked: true})
+}
+
 func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 	if len(patterns) > mostPatterns {
 		return nil, fmt.Errorf("its workspace has more than %d patterns", mostPatterns)
 	}
 	from := path.Dir(m.File)
-	l.files, l.been = w.files, map[step]bool{}
+	l.w, l.been = w, map[step]bool{}
 	total, negated := 0, []string(nil)
 	for i, written := range patterns {
 		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
@@ -174,7 +179,8 @@ type step struct {
 
 // leading follows patterns.
 type leading struct {
-	files     Files
+	w         *Wants
+	unlinked  bool                   // links are passed over
 	skips     func(name string) bool // where it does not look
 	takesBack bool                   // a later pattern can take back one behind !
 	been      map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
@@ -227,7 +233,7 @@ func (l *leading) lead(dir string, parts []string) error {
 			return err
 		}
 	}
-	dirs, links, err := l.files.Folders(dir)
+	dirs, links, err := l.list(dir)
 	if err != nil {
 		return err
 	}
@@ -247,6 +253,18 @@ func (l *leading) lead(dir string, parts []string) error {
 		}
 	}
 	return nil
+}
+
+// list gives the directories in one, and the links to such; none behind a link that is not followed, which is noted.
+func (l *leading) list(dir string) (dirs, links []string, err error) {
+	dirs, links, err = l.w.files.Folders(dir)
+	if l.w.isBehind(err) {
+		return nil, nil, nil
+	}
+	if l.unlinked {
+		links = nil
+	}
+	return dirs, links, err
 }
 
 // fits tells whether a pattern leads to a directory. What fits the parts after a ** first need not be given up for a later

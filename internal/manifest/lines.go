@@ -57,7 +57,10 @@ type Sign func(line string) (found string)
 // Search withholds all names for each line of a file that has a sign by which a client asks another registry, and for a file that can't
 // be read. Comments behind # that are a line of their own are not looked at; lines that a backslash joins are one. Without such a file there is nothing to withhold.
 func (w *Wants) Search(file string, sign Sign) {
-	data, err := w.files.Read(file)
+	data, behind, err := w.fetch(file)
+	if behind {
+		return
+	}
 	if err != nil {
 		w.Withhold(file, 0, "", "it can't be read, and may name a registry: "+err.Error())
 		return

@@ -21,9 +21,11 @@ import (
 
 // Files are a project's, by their names in it, with slashes. "." is the project itself.
 type Files interface {
-	// Read gives what is in a file, as it is; nil without an error where there is none.
+	// Read gives what is in a file, as it is; nil without an error where there is none. It is a *BehindLinkError where a link
+	// is on the way that is not followed.
 	Read(name string) ([]byte, error)
-	// Folders are the names of the directories in one, and of the links to directories. None where there is no such directory.
+	// Folders are the names of the directories in one, and of the links to directories, also of those that are not followed.
+	// None where there is no such directory; a *BehindLinkError as of Read.
 	Folders(name string) (dirs, links []string, err error)
 }
 
@@ -180,7 +182,7 @@ func NewWants(files Files, fold func(name string) (string, bool)) *Wants {
 	return &Wants{files: files, fold: fold, asked: map[string]bool{}, ranges: map[string]string{}, named: map[string][]string{}, told: map[LeftOut]bool{}, own: map[string]string{}, included: map[string]bool{}, missing: map[string]bool{}, there: map[string]bool{}, has: map[string]bool{}, defined: map[string]bool{}, builds: map[string]Place{}}
 }
 
-// Include reads a file by a format, once. found is false where there is none.
+// Include reads a file by a format, once. found is false where there is none; of one behind a link that is not followed nothing is read.
 func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	if w.included[f.Name+"\x00"+file] {
 		return true, nil
@@ -191,7 +193,10 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	if w.missing[file] {
 		return false, nil
 	}
-	data, err := w.files.Read(file)
+	data, behind, err := w.fetch(file)
+	if err == nil && behind {
+		return true, nil
+	}
 	if err == nil && data == nil {
 		if w.missing[file] = true; len(w.missing) > maxMissing {
 			err = fmt.Errorf("the project names more than %d files that are not there", maxMissing)
@@ -214,44 +219,29 @@ func (w *Wants) Include(f Format, file string) (found bool, err error) {
 	return true, nil
 }
 
-// Has tells whether the project has a file.
+// Has tells whether the project has a file that can be read.
 func (w *Wants) Has(file string) bool {
 	is, looked := w.has[file]
 	if !looked { // as often as a manifest names it
-		data, err := w.files.Read(file)
+		data, _, err := w.fetch(file)
 		is = err == nil && data != nil
 		w.has[file] = is
 	}
 	return is
 }
 
-// HasAny tells whether the project has one of some files, for each of which it is looked once. One that can't be read is there.
+// HasAny tells whether the project has one of some files, for each of which it is looked once. One that can't be read is there, and so is
+// one behind a link.
 func (w *Wants) HasAny(files ...string) bool {
 	return slices.ContainsFunc(files, func(file string) bool {
 		is, known := w.there[file]
 		if !known {
-			data, err := w.Look(file)
-			is = err != nil || data != nil
+			data, behind, err := w.look(file)
+			is = err != nil || behind || data != nil
 			w.there[file] = is
 		}
 		return is
 	})
-}
-
-// Look gives a file's text without noting that it was read; nil where there is none.
-func (w *Wants) Look(file string) ([]byte, error) {
-	if w.looks++; w.looks > maxLooks {
-		return nil, fmt.Errorf("the project includes more than %d files", maxLooks)
-	}
-	data, err := w.files.Read(file)
-	if err != nil || data == nil {
-		return nil, err
-	}
-	text, err := Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s can't be read: %w", file, err)
-	}
-	return text, nil
 }
 
 // Add notes a root that may have any version.

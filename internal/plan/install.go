@@ -20,16 +20,15 @@ type Install struct {
 	Rewrite installer.Rewrite
 }
 
-// maxInstalls bounds what is looked for in one command.
-const maxInstalls = 8
+// MaxInstalls bounds what is tried of one command: each install takes a sandbox of its own, and more than once.
+const MaxInstalls = 8
 
 // Installs finds the installs of known clients in a command that starts in dir, of which mounts (the
 // directories of the sandbox on which the host's lie) are shown to another sandbox,
-// too. Whatever a shell would work out first (variables, patterns, other commands'
+// too. rest are those beyond MaxInstalls, which nobody is to try with them. Whatever a shell would work out first (variables, patterns, other commands'
 // output) is not understood, and such a command is passed over: what is found is tried
 // in a sandbox of its own, and counts only as far as the gateway shows it.
-func Installs(known []installer.Installer, argv []string, dir string, mounts []string) []Install {
-	var found []Install
+func Installs(known []installer.Installer, argv []string, dir string, mounts []string) (found, rest []Install) {
 	for _, c := range commands(argv, dir) {
 		own := slices.Clone(c.argv)
 		if strings.Contains(own[0], "/") { // of a virtual environment that only this sandbox has
@@ -37,11 +36,12 @@ func Installs(known []installer.Installer, argv []string, dir string, mounts []s
 		}
 		project := projectAt(c.dir, mounts)
 		rewrite, err := Of(known, own, project)
-		if err == nil && len(found) < maxInstalls {
+		if err == nil {
 			found = append(found, Install{Argv: c.argv, Dir: c.dir, Shown: project.Top != "", Rewrite: rewrite})
 		}
 	}
-	return found
+	most := min(len(found), MaxInstalls)
+	return found[:most:most], found[most:]
 }
 
 // projectAt is the mount that covers a directory.

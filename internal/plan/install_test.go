@@ -60,17 +60,18 @@ func TestInstallsAreFoundInCommands(t *testing.T) {
 		{nil, ""},
 	} {
 		var got []string
-		for _, i := range plan.Installs(all.Installers(), c.argv, "/w", []string{"/job"}) {
+		found, _ := plan.Installs(all.Installers(), c.argv, "/w", []string{"/job"})
+		for _, i := range found {
 			got = append(got, i.Dir+": "+strings.Join(i.Argv, " "))
 		}
 		if text := strings.Join(got, "; "); text != c.want {
 			t.Errorf("in %q is %q, not %q", c.argv, text, c.want)
 		}
 	}
-	if found := plan.Installs(all.Installers(), []string{"sh", "-c", strings.Repeat("pip install a;", 100)}, "/", nil); len(found) != 8 {
-		t.Errorf("%d installs are taken of one text", len(found))
+	if found, rest := plan.Installs(all.Installers(), []string{"sh", "-c", strings.Repeat("pip install a;", 100)}, "/", nil); len(found) != 8 || len(rest) != 92 {
+		t.Errorf("%d installs are taken of one text, and %d not", len(found), len(rest))
 	}
-	job := plan.Installs(all.Installers(), []string{"sh", "-c", "cd /job/deep && npm ci"}, "/w", []string{"/job", "/"})
+	job, _ := plan.Installs(all.Installers(), []string{"sh", "-c", "cd /job/deep && npm ci"}, "/w", []string{"/job", "/"})
 	if len(job) != 1 || !strings.Contains(job[0].Rewrite.Argv[2], "top=/job here=deep") {
 		t.Errorf("the project of the mount is not copied: %+v", job)
 	}

@@ -2,7 +2,7 @@
 // installed; the SDK's own variables say where the daemon is, OTHER_KEY is another
 // client's. Each line that it prints is a thing that worked.
 import assert from 'node:assert/strict'
-import { mkdtempSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,11 +18,17 @@ const raises = async (pattern, promise) => {
 const context = mkdtempSync(join(tmpdir(), 'build'))
 mkdirSync(join(context, 'folder'))
 writeFileSync(join(context, 'folder', 'test.txt'), 'This is a test file.')
+symlinkSync('test.txt', join(context, 'link'))
+writeFileSync(join(context, 'test.txt'), 'Behind a link.')
 const name = 'js-' + Date.now().toString(36)
 const lines = []
 const template = Template({ fileContextPath: context })
   .fromBaseImage()
   .copy('folder/*.txt', 'folder', { forceUpload: true })
+  .copy('link', 'resolved', { resolveSymlinks: true, gzip: true })
+  .copy('link', 'link', { resolveSymlinks: false, gzip: false })
+  .copy('folder', 'rooted', { user: 'root' })
+  .copy('folder/test.txt', '/home/user/mine.txt', { user: 'root', mode: 0o640 })
   .setEnvs({ ENV_1: 'value1', ENV_2: 'value2' })
   .runCmd('cat folder/test.txt')
   .makeDir('some/dir')
@@ -39,6 +45,8 @@ ok('build')
 const box = await Sandbox.create(name)
 assert.equal((await box.commands.run('pwd; echo $ENV_1 $ENV_2; cat ~/folder/test.txt; ls ~/some /usr/local/by-root')).stdout, '/app\nvalue1 value2\nThis is a test file./usr/local/by-root\n\n/home/user/some:\ndir\n')
 assert.match((await box.commands.run('python3 -c "import iniconfig, urllib.request as u; print(u.urlopen(\'http://127.0.0.1:8124\').status)"')).stdout, /^200$/m)
+assert.equal((await box.commands.run('cd; readlink resolved || cat resolved; readlink link')).stdout, 'Behind a link.test.txt\n')
+assert.equal((await box.commands.run("cd; stat -c '%U:%G %a' rooted/test.txt mine.txt rooted .")).stdout, 'root:root 644\nroot:root 640\nuser:user 755\n' + 'user:user 755\n')
 await box.kill()
 ok('sandbox')
 

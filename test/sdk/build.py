@@ -33,6 +33,7 @@ def fails(template, name, *says, step=None):
 
 context = tempfile.mkdtemp()
 os.makedirs(os.path.join(context, "folder", "deep"))
+os.symlink("run.sh", os.path.join(context, "link"))
 for name, text in {"folder/a.txt": "one", "folder/b.txt": "two", "folder/deep/c.txt": "three", "run.sh": "#!/bin/sh\necho run\n"}.items():
     with open(os.path.join(context, name), "w") as f:
         f.write(text)
@@ -45,6 +46,9 @@ template = (
     .copy("folder/*.txt", "flat")
     .copy("folder", "/srv/whole")
     .copy("run.sh", "/usr/local/bin/hello", user="root", mode=0o755)
+    .copy("folder", "/home/user/rooted", user="root")
+    .copy("link", "/home/user/resolved", resolve_symlinks=True, gzip=True)
+    .copy("link", "/home/user/link", resolve_symlinks=False, gzip=False)
     .set_envs({"GREETING": "good day", "N": "1"})
     .set_envs({"WHOLE": "$GREETING from ${HOME}, $N$", "N": "2"})
     .run_cmd("echo $GREETING > greeting && id -un > who && pwd > where")
@@ -71,6 +75,7 @@ for ref in (NAME, NAME + ":v1", built.template_id):
     assert box.commands.run("cat whoever /root-was-here; test -d made/below && ! test -e where").stdout.split() == ["user", "root"]
     assert box.commands.run("hello; echo $GREETING; echo $WHOLE").stdout == "run\ngood day\ngood day from /home/user, 1$\n"
     assert box.commands.run("stat -c '%U %a' /usr/local/bin/hello flat/a.txt").stdout == "root 755\nuser 644\n"
+    assert box.commands.run("cd; stat -c '%U %a' rooted rooted/a.txt rooted/deep/c.txt; test ! -h resolved && tail -n 1 resolved; readlink link").stdout == "user 755\nroot 644\nroot 644\necho run\nrun.sh\n"
     assert box.commands.run("python3 -c 'import iniconfig; print(iniconfig.__name__)'").stdout == "iniconfig\n"
     said = box.commands.run("python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8123/greeting').read())\"").stdout
     assert "good day" in said, said

@@ -177,7 +177,7 @@ func (d *daemon) enroll(t *testing.T, policies map[string]string) {
 func TestDaemon(t *testing.T) {
 	d := startDaemon(t)
 	latest := python(t, "latest")
-	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 9, latest, "real.py") })
+	t.Run("what only real sandboxes do", func(t *testing.T) { run(t, d.env, 11, latest, "real.py") })
 	for _, version := range pythonVersions() {
 		t.Run("python "+version, func(t *testing.T) { run(t, d.env, 12, python(t, version), "data.py") })
 	}

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 
-const { Sandbox } = createRequire(process.env.SDK_DIR + '/')('e2b')
+const { Sandbox, SandboxNotFoundError, TimeoutError } = createRequire(process.env.SDK_DIR + '/')('e2b')
 const ok = (name) => console.log('ok ' + name)
 
 let box = await Sandbox.create({ metadata: { policy: 'list' }, envs: { GIVEN: 'word' }, timeoutMs: 600_000 })
@@ -22,6 +22,13 @@ const beganAnew = async (cut) => {
 let cut = await box.commands.run('sleep 1000', { background: true })
 assert.equal(await box.pause({ keepMemory: false }), true)
 assert.equal((await Sandbox.getInfo(box.sandboxId)).state, 'paused')
+// The errors of this SDK for what is paused or gone, by which programs connect or make another.
+const notRunning = async () => {
+  for (const call of [() => box.commands.run('true'), () => box.files.read('kept'), () => box.files.list('.')]) {
+    await assert.rejects(call, (err) => (err instanceof TimeoutError || err instanceof SandboxNotFoundError) && /was not found|not running/.test(err.message))
+  }
+}
+await notRunning()
 box = await box.connect({ timeoutMs: 600_000 })
 await beganAnew(cut)
 ok('a pause of files')
@@ -44,4 +51,5 @@ if (process.env.CLI) {
   ok('sandbox logs')
 }
 await box.kill()
+await notRunning()
 ok('killed')

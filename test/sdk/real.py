@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from e2b import CommandExitException, Sandbox, SandboxException
+from e2b import CommandExitException, Sandbox, SandboxException, SandboxNotRunningException
 
 
 def ok(name):
@@ -158,6 +158,37 @@ assert result.exit_code == 0, result
 assert box.commands.run("python3 -c 'import iniconfig'").exit_code == 0
 ok("after the answer the same process installs it")
 box.kill()
+
+# A snapshot of files begins anew on them; what was in memory stays where it was.
+box = Sandbox.create(metadata={"policy": "list"}, timeout=600)
+box.commands.run("echo kept >kept; echo memory >/tmp/here; sleep 1000 &")
+for mode, there in (("filesystem", "none"), ("full", "memory")):
+    snap = box.create_snapshot(mode=mode)
+    copy = Sandbox.create(snap.snapshot_id, metadata={"policy": "list"}, timeout=600)
+    assert copy.commands.run("cat kept; cat /tmp/here 2>/dev/null || echo none").stdout == f"kept\n{there}\n", mode
+    copy.kill()
+    assert Sandbox.delete_snapshot(snap.snapshot_id)
+assert box.commands.run("cat /tmp/here").stdout == "memory\n"
+ok("a snapshot of files, and one with memory")
+
+
+# What is paused or gone tells programs just that, by the exception after which they connect or make another.
+def not_running(what):
+    for call in (lambda: box.commands.run("true"), lambda: box.files.read("kept"), lambda: box.files.write("new", "x"), lambda: box.files.list(".")):
+        try:
+            got = call()
+        except SandboxNotRunningException:
+            continue
+        raise AssertionError(f"{what}: {got}")
+
+
+assert box.pause()
+not_running("it is paused")
+box.connect(timeout=600)
+assert box.commands.run("cat kept; ls").stdout == "kept\nkept\n"
+box.kill()
+not_running("it is gone")
+ok("what is not running says so")
 
 # The newest SDK's HTTP library has threads of its own, beside which an interpreter
 # was seen to abort when it ended after all had worked.

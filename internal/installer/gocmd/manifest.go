@@ -74,7 +74,7 @@ func readModule(w *manifest.Wants, m manifest.Text) error {
 // readNested reads the modules below the one at the project's top, where no workspace says which are worked on: each is installed by
 // itself, in its directory, and their names are the project's. Directories that go passes over are passed over.
 func readNested(w *manifest.Wants, m manifest.Text) {
-	dirs, err := w.Members(m, []string{"**"})
+	dirs, err := w.Below(m)
 	if err != nil {
 		w.LeaveOut(m.File, 0, "", "modules in its directories are not read, since there are too many directories: give each with --project")
 		return

@@ -96,7 +96,9 @@ func readPyproject(w *manifest.Wants, m manifest.Text) error {
 	p.project()
 	p.groups()
 	p.build()
-	p.poetry()
+	if err := p.poetry(); err != nil {
+		return err
+	}
 	p.flit()
 	if err := p.dynamic(); err != nil {
 		return err
@@ -333,19 +335,32 @@ type poetryTable struct {
 	Plugins map[string]any `toml:"requires-plugins"`
 }
 
-func (p pyprojectReader) poetry() {
+func (p pyprojectReader) poetry() error {
 	table := p.document.Tool.Poetry
-	p.named("tool.poetry.requires-plugins", table.Plugins)
 	p.w.Keep(table.Name)
-	p.named("tool.poetry.dependencies", table.Dependencies)
-	p.named("tool.poetry.dev-dependencies", table.Development)
-	for _, name := range slices.Sorted(maps.Keys(table.Group)) {
-		p.named("tool.poetry.group."+name, table.Group[name].Dependencies)
+	for _, one := range []struct {
+		section string
+		names   map[string]any
+	}{
+		{"tool.poetry.requires-plugins", table.Plugins},
+		{"tool.poetry.dependencies", table.Dependencies},
+		{"tool.poetry.dev-dependencies", table.Development},
+	} {
+		if err := p.named(one.section, one.names); err != nil {
+			return err
+		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(table.Group)) {
+		if err := p.named("tool.poetry.group."+name, table.Group[name].Dependencies); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// named adds packages of a table by name, as Poetry and Pipenv write them.
-func (p pyprojectReader) named(section string, table map[string]any) {
+// named adds packages of a table by name, as Poetry and Pipenv write them, and reads the directories among them, whose own
+// requirements these ask for.
+func (p pyprojectReader) named(section string, table map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		if name == "python" {
 			continue
@@ -354,10 +369,14 @@ func (p pyprojectReader) named(section string, table map[string]any) {
 		if why := ofSource(table[name]); why != "" {
 			p.w.Keep(name)
 			p.w.LeaveOut(p.m.File, number, name, why)
+			if err := p.readFolders(table[name]); err != nil {
+				return err
+			}
 			continue
 		}
 		p.w.Add(name+extrasOf(table[name]), p.m.File, number)
 	}
+	return nil
 }
 
 // extrasOf are those of an entry: "[a,b]".

@@ -24,7 +24,9 @@ func pipfileFormat() manifest.Format {
 			if !is || slices.Contains([]string{"requires", "scripts", "pipenv"}, section) {
 				continue
 			}
-			pyprojectReader{w: w, m: m}.named(fmt.Sprintf("[%s]", section), table)
+			if err := (pyprojectReader{w: w, m: m}).named(fmt.Sprintf("[%s]", section), table); err != nil {
+				return err
+			}
 		}
 		return nil
 	}}

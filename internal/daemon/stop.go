@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,7 +16,11 @@ import (
 // can't be ended does not keep the daemon: the next one sweeps it away.
 func (d *Daemon) requestStop(force bool) error {
 	if n := d.sandboxes.Count(); n > 0 && !force {
-		return fault.New(fault.ErrConflict, "%d sandboxes live; end them first, or force the stop", n)
+		living := "a sandbox lives; end it"
+		if n > 1 {
+			living = fmt.Sprintf("%d sandboxes live; end them", n)
+		}
+		return fault.New(fault.ErrConflict, "%s first, or force the stop", living)
 	}
 	var err error
 	if force {

@@ -48,7 +48,7 @@ that you may, except answer approvals.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Name = args[0]
-			if err := tokenBounds(&req, expires, memory, disk); err != nil {
+			if err := tokenBounds(cmd, &req, expires, memory, disk); err != nil {
 				return err
 			}
 			made, err := askFor(cmd, (*client.Client).MakeToken, req)
@@ -80,8 +80,21 @@ that you may, except answer approvals.`,
 	return cmd
 }
 
+// bounding refuses a bound that is 0, which would be as none.
+func bounding(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+			return usage(cmd, "--%s is 0, which would bound nothing; give a number above 0, or leave it out for no bound", name)
+		}
+	}
+	return nil
+}
+
 // tokenBounds reads how long a token holds, and what its sandboxes may take together.
-func tokenBounds(req *api.MakeToken, expires time.Duration, memory, disk string) (err error) {
+func tokenBounds(cmd *cobra.Command, req *api.MakeToken, expires time.Duration, memory, disk string) (err error) {
+	if err := bounding(cmd, "sandboxes", "cpu", "creates-per-minute"); err != nil {
+		return err
+	}
 	if req.ExpiresSeconds, err = wholeSeconds(expires); err != nil {
 		return err
 	}
@@ -176,11 +189,11 @@ func quotaText(q api.Quota) string {
 		set  bool
 		text string
 	}{
-		{q.Sandboxes > 0, fmt.Sprintf("%d sandboxes", q.Sandboxes)},
+		{q.Sandboxes > 0, ui.Plural(q.Sandboxes, "sandbox", "sandboxes")},
 		{q.CPU > 0, fmt.Sprintf("%g cores", q.CPU)},
 		{q.MemoryBytes > 0, ui.Size(q.MemoryBytes) + " memory"},
 		{q.DiskBytes > 0, ui.Size(q.DiskBytes) + " disk"},
-		{q.CreatesPerMinute > 0, fmt.Sprintf("%d creates a minute", q.CreatesPerMinute)},
+		{q.CreatesPerMinute > 0, ui.Plural(q.CreatesPerMinute, "create", "creates") + " a minute"},
 	} {
 		if part.set {
 			parts = append(parts, part.text)

@@ -65,25 +65,32 @@ func (p placed) Error() string { return p.text }
 
 func (p placed) Unwrap() error { return p.error }
 
-// keyAt is the key which, or whose value, begins at a place of the file; "": none does.
-func (p places) keyAt(line, column int) string { return keyBelow(p.root, "", line, column) }
+// keyAt is the key whose value begins at a place of the file, or, of names, the key that does itself; "": none does. A
+// map in a block begins where the first of its keys does.
+func (p places) keyAt(line, column int, names bool) string {
+	return keyBelow(p.root, "", func(name, value *yaml.Node) bool {
+		n := value
+		if names {
+			n = name
+		}
+		return n != nil && n.Line == line && n.Column == column
+	})
+}
 
-func keyBelow(n *yaml.Node, path string, line, column int) string {
-	here := func(n *yaml.Node) bool { return n.Line == line && n.Column == column }
+// keyBelow is the first key of which is says so, by the node of its name (nil in a list) and by that of its value.
+func keyBelow(n *yaml.Node, path string, is func(name, value *yaml.Node) bool) string {
 	for i := 0; n != nil && i < len(n.Content); i++ {
 		key, value := fmt.Sprintf("%s[%d]", path, i), n.Content[i]
+		var name *yaml.Node
 		if n.Kind == yaml.MappingNode {
-			key = strings.TrimPrefix(path+"."+value.Value, ".")
-			if here(value) {
-				return key
-			}
 			i++
-			value = n.Content[i]
+			name, value = value, n.Content[i]
+			key = strings.TrimPrefix(path+"."+name.Value, ".")
 		}
-		if here(value) {
+		if is(name, value) {
 			return key
 		}
-		if found := keyBelow(value, key, line, column); found != "" {
+		if found := keyBelow(value, key, is); found != "" {
 			return found
 		}
 	}
@@ -135,35 +142,56 @@ func typeBelow(t reflect.Type, step string) reflect.Type {
 	return nil
 }
 
-// zero is the first number in the file that is 0, and would count as one that is not there: nothing is bounded where
-// somebody meant that there be nothing. "": there is none.
-func (p places) zero() string { return zeroBelow(p.root, reflect.TypeFor[Config](), "") }
+// zero is the first number that the file gives and that is 0 in c, as which it was read: it would count as one that is
+// not there, and bound nothing where somebody meant that there be nothing. "": there is none.
+func (p places) zero(c Config) string { return zeroBelow(p.root, reflect.ValueOf(c), "") }
 
 // everyPort is the number whose 0 says something.
 var everyPort = regexp.MustCompile(`^network\.hosts\[[0-9]+\]\.port$`)
 
-func zeroBelow(n *yaml.Node, t reflect.Type, path string) string {
+// zeroBelow goes by what was read: a 0 has many spellings, and may stand elsewhere in the file under another name.
+func zeroBelow(n *yaml.Node, v reflect.Value, path string) string {
 	switch {
-	case n == nil || t == nil || everyPort.MatchString(path):
-		return ""
-	case t.Kind() == reflect.Int || t.Kind() == reflect.Float64:
-		if v, err := strconv.ParseFloat(n.Value, 64); n.Kind == yaml.ScalarNode && err == nil && v == 0 {
+	case n == nil:
+	case n.Kind == yaml.AliasNode:
+		return zeroBelow(n.Alias, v, path)
+	case v.CanFloat() && v.Float() == 0, v.CanInt() && v.Int() == 0:
+		if n.ShortTag() != "!!null" && !everyPort.MatchString(path) {
 			return path
 		}
-		return ""
-	}
-	for i := range n.Content {
-		step, key := strconv.Itoa(i), fmt.Sprintf("%s[%d]", path, i)
-		if n.Kind == yaml.MappingNode {
-			if i%2 == 0 {
-				continue
+	case v.Kind() == reflect.Slice:
+		for i := range min(len(n.Content), v.Len()) {
+			if found := zeroBelow(n.Content[i], v.Index(i), fmt.Sprintf("%s[%d]", path, i)); found != "" {
+				return found
 			}
-			step = n.Content[i-1].Value
-			key = strings.TrimPrefix(path+"."+step, ".")
 		}
-		if found := zeroBelow(n.Content[i], typeBelow(t, step), key); found != "" {
-			return found
+	case v.Kind() == reflect.Struct:
+		for f, below := range v.Fields() {
+			name := f.Tag.Get("yaml")
+			if found := zeroBelow(givenBelow(n, name), below, strings.TrimPrefix(path+"."+name, ".")); found != "" {
+				return found
+			}
 		}
 	}
 	return ""
+}
+
+// givenBelow is the value of a key, also of one that is merged in; nil: it is not given.
+func givenBelow(n *yaml.Node, name string) *yaml.Node {
+	if below := childOf(n, name); below != nil {
+		return below
+	}
+	merged := childOf(n, "<<")
+	switch {
+	case merged == nil:
+		return nil
+	case merged.Kind != yaml.SequenceNode:
+		return givenBelow(merged, name)
+	}
+	for _, one := range merged.Content {
+		if below := givenBelow(one, name); below != nil {
+			return below
+		}
+	}
+	return nil
 }

@@ -20,6 +20,9 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 		"a: 1\n":                                     `line 1, column 1: there is no key "a"; there are default_template, idle_timeout,`,
 		"listen: { listn: x }\n":                     `line 1, column 11: there is no key "listen.listn"; there are address, tls, domain,`,
 		"pool: [ { size: 1 }, { siz: 1 } ]\n":        `line 1, column 24: there is no key "pool[1].siz"; there are template, policy, size, wire`,
+		"listen:\n  listn: x\n":                      `line 2, column 3: there is no key "listen.listn"; there are address, tls, domain,`,
+		"network:\n  hosts:\n  - nme: x\n":           `line 3, column 5: there is no key "network.hosts[0].nme"; there are name, address,`,
+		"'.': 1\n'.': 2\n":                           `line 2, column 1: the key "." is on line 1 already`,
 		"gateway_uid: many\n":                        "line 1, column 14: gateway_uid: `many` is no whole number",
 		"upstreams: 3\n":                             "line 1, column 12: upstreams: `3` is no list",
 		"listen: [ 1 ]\n":                            "line 1, column 9: listen is no mapping of keys",
@@ -45,12 +48,17 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 		"listen: { address: ':1', tls: auto, names: [ a.b, 'c.d:2' ] }\n": `line 1, column 51: listen.names[1] is "c.d:2"; write it without a port`,
 		"listen: { address: '127.0.0.1:1', burst: -1 }\n":                 "line 1, column 42: listen.burst is -1; it must be a number above 0",
 		// a zero would be as if nothing were there
-		"overcommit: { memory: 0 }\n":                        "line 1, column 23: overcommit.memory is 0, which would be as if it were not there",
-		"overcommit: { owner: 0.0 }\n":                       "overcommit.owner is 0,",
-		"listen: { requests_per_second: 0 }\n":               "listen.requests_per_second is 0,",
-		"processes: { stage: { cpu_weight: 0 } }\n":          "processes.stage.cpu_weight is 0,",
-		"freeze: { max_count: 0 }\n":                         "freeze.max_count is 0,",
-		"log: { level: info }\n---\npool: [ { size: 1 } ]\n": "has more than one document",
+		"overcommit: { memory: 0 }\n":               "line 1, column 23: overcommit.memory is 0, which would be as if it were not there",
+		"overcommit: { owner: 0.0 }\n":              "overcommit.owner is 0,",
+		"listen: { requests_per_second: 0 }\n":      "listen.requests_per_second is 0,",
+		"processes: { stage: { cpu_weight: 0 } }\n": "processes.stage.cpu_weight is 0,",
+		"freeze: { max_count: 0 }\n":                "freeze.max_count is 0,",
+		"freeze: { max_count: 0x0 }\n":              "line 1, column 22: freeze.max_count is 0,",
+		"overcommit: { memory: 0o0 }\n":             "overcommit.memory is 0,",
+		"network: { hosts: [ { name: x.example, private: true, port: &z 0 } ] }\novercommit: { memory: *z }\n": "overcommit.memory is 0,",
+		"processes: { stage: { <<: { tasks: 0 } } }\n":                                                         "processes.stage.tasks is 0,",
+		"processes: { stage: { <<: [ { memory: 1GiB }, { tasks: 0 } ] } }\n":                                   "processes.stage.tasks is 0,",
+		"log: { level: info }\n---\npool: [ { size: 1 } ]\n":                                                   "has more than one document",
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -68,7 +76,7 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "# nothing\n", "network: { hosts: [ { name: x.example, private: true, port: 0 } ] }\n", "telemetry: { traces: { file: /x, sample: 0 } }\n", "log: { level: info }\n...\n"} {
+	for _, text := range []string{"", "# nothing\n", "network: { hosts: [ { name: x.example, private: true, port: 0 } ] }\n", "telemetry: { traces: { file: /x, sample: 0 } }\n", "log: { level: info }\n...\n", "freeze: { max_count: }\nprocesses: { stage: { <<: { tasks: 0 }, tasks: 64 } }\n"} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

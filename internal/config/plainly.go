@@ -39,21 +39,28 @@ func (p places) plain(one *yaml.LoadError) string {
 			return said + text
 		}
 	}
-	key := p.keyAt(one.Mark.Line, one.Mark.Column)
-	switch name := steps(key); {
+	unknown := strings.HasPrefix(text, "there is no key ")
+	key := p.keyAt(one.Mark.Line, one.Mark.Column, unknown)
+	switch {
 	case key == "":
 		return where + text
-	case strings.HasPrefix(text, "there is no key "):
+	case unknown:
 		if known := keysAt(key); len(known) > 0 {
 			return fmt.Sprintf("%sthere is no key %q; there are %s", where, key, strings.Join(known, ", "))
 		}
 		return where + text
-	case strings.HasPrefix(text, name[len(name)-1]) || strings.HasPrefix(text, "the key "):
+	case saysKey(text, key) || strings.HasPrefix(text, "the key "):
 		return where + text
 	case strings.HasPrefix(text, "is ") || strings.HasPrefix(text, "it is "):
 		return where + key + " " + strings.TrimPrefix(text, "it ")
 	}
 	return where + key + ": " + text
+}
+
+// saysKey tells whether a sentence begins with the last name of a key.
+func saysKey(text, key string) bool {
+	names := steps(key) // none of a key such as "."
+	return len(names) > 0 && strings.HasPrefix(text, names[len(names)-1])
 }
 
 // at is a place, as sentences begin with it.

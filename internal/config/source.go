@@ -88,7 +88,7 @@ func (p Paths) Load() (Config, Source, error) {
 	if err := dec.Decode(new(yaml.Node)); len(file.Data) > 0 && !errors.Is(err, io.EOF) {
 		return Config{}, Source{}, fault.Invalid("the configuration file %s has more than one document, and only the first would count; keep one", path)
 	}
-	if zero := at.zero(); zero != "" {
+	if zero := at.zero(c); zero != "" {
 		return Config{}, Source{}, fault.Invalid("the configuration file %s is wrong: %s", path, at.place(zero+" is 0, which would be as if it were not there; leave it out for its default, or give a number above 0"))
 	}
 	if err := c.keptWell(path, file.Mode); err != nil {

@@ -105,7 +105,7 @@ type Upstream struct {
 	Token  string `yaml:"token"`   // a bearer token, in place of credentials in the URL
 	CAFile string `yaml:"ca_file"` // certificates in PEM that its certificate may come from, beside the system's
 	Proxy  string `yaml:"proxy"`   // URL of the proxy for it, in which credentials may stand
-	// Address ("host:port") is dialled instead of what the index's name resolves to.
+	// Address ("ip:port") is dialled instead of what the index's name resolves to.
 	Address string `yaml:"address"`
 	// Log is the verifier ("name+hash+key", or a name that go knows the key of) of
 	// the checksum database.
@@ -162,7 +162,7 @@ func (c Config) check(trees []hostpath.Tree) error {
 	if _, err := c.ToolSet(secret.NewBroker(declared, time.Now), nil); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool), checkImages(c.Images)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {
@@ -181,6 +181,16 @@ func (c Config) check(trees []hostpath.Tree) error {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)
 	}
 	return c.checkMachines()
+}
+
+// checkImages: an image or a template without a name would stand for nothing.
+func checkImages(images map[string]string) error {
+	for image, template := range images {
+		if image == "" || template == "" {
+			return fmt.Errorf("images has the template %q for the image %q; give both a name", template, image)
+		}
+	}
+	return nil
 }
 
 // checkMachines wants what machines are made with by absolute paths.

@@ -39,6 +39,8 @@ func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
 		"# one\npool:\n- size: 1\n- size: 2000\n":                         "line 4, column 9: pool[1].size is 2000; it must be",
 		"freeze: { max_count: -1 }\nsnapshots: { max_count: -2 }\n":       "line 1, column 22: freeze.max_count is -1; it must be a number above 0; line 2, column 25: snapshots.max_count is -2",
 		"upstreams: [ { ecosystem: python } ]\n":                          "line 1, column 14: upstreams[0].index is missing",
+		"images: { '': debian }\n":                                        `line 1, column 9: images has the template "debian" for the image ""; give both a name`,
+		"images: { a: }\n":                                                `images has the template "" for the image "a"; give both a name`,
 		"gateway_uid: -4\n":                                               "line 1, column 14: gateway_uid is -4",
 		"docker: { host: 'tcp://192.0.2.1:1' }\n":                         "line 1, column 17: docker.host is",
 		"audit: { publish: { url: x } }\n":                                "line 1, column 26: audit.publish.url is no http",

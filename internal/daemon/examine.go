@@ -75,6 +75,9 @@ func examineUpstreams(paths config.Paths, cfg config.Config) (found []Finding) {
 			continue
 		}
 		up, err := configured(u, hostEnvironment(paths))
+		if err == nil {
+			err = up.CheckDialled()
+		}
 		if err != nil {
 			found = append(found, Finding{Name: "upstreams", Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] can't be used", i)})
 			continue

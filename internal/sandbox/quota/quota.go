@@ -258,7 +258,7 @@ func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
 	const sorry = "the token's sandboxes have %s, and with this one they would have %s; its quota is %s"
 	switch {
 	case q.Sandboxes > 0 && sandboxes > 0 && count+sandboxes > q.Sandboxes:
-		return fault.Exhausted(0, "the token has %d sandboxes, and its quota is %d; destroy one first", count, q.Sandboxes)
+		return fault.Exhausted(0, "the token has %s, and its quota is %d; destroy one first", sandboxesOf(count), q.Sandboxes)
 	case q.CPU > 0 && has.CPU+s.CPU > q.CPU+1e-9: // sums of decimal fractions
 		return fault.Exhausted(0, sorry, cores(has.CPU), cores(has.CPU+s.CPU), cores(q.CPU))
 	case q.MemoryBytes > 0 && has.MemoryBytes+s.MemoryBytes > q.MemoryBytes:
@@ -270,6 +270,13 @@ func (b *Book) fits(s Share, q token.Quota, sandboxes int) error {
 			size(has.LockBytes, "lockfiles"), size(has.LockBytes+s.LockBytes, "lockfiles"), size(MaxLockBytes, "lockfiles"))
 	}
 	return nil
+}
+
+func sandboxesOf(n int) string {
+	if n == 1 {
+		return "1 sandbox"
+	}
+	return fmt.Sprintf("%d sandboxes", n)
 }
 
 func cores(n float64) string { return fmt.Sprintf("%.4g CPU", n) }
@@ -292,7 +299,7 @@ func (b *Book) begin(token string, perMinute int, now time.Time) error {
 	at.at = now
 	if at.level < 1-1e-9 {
 		wait := time.Duration(math.Ceil((1 - at.level) * float64(each)))
-		return fault.Exhausted(wait, "the token may begin %d sandboxes a minute, and has; the next in %s", perMinute, wait.Round(time.Millisecond))
+		return fault.Exhausted(wait, "the token may begin %s a minute, and has; the next in %s", sandboxesOf(perMinute), wait.Round(time.Millisecond))
 	}
 	at.level--
 	return nil

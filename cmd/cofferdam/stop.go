@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cofferdam-dev/cofferdam/client"
 	"github.com/cofferdam-dev/cofferdam/internal/config"
-	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/keeper"
 )
 
@@ -65,14 +66,16 @@ func stop(ctx context.Context, force bool) error {
 }
 
 // stopLeft is stop where no daemon runs. Sandboxes outlive a daemon that was killed, or that systemd has stopped;
-// with force one is started, which takes them over, and ends them and itself. A keeper that does not answer
-// is one that may have sandboxes.
+// with force one is started, which takes them over, and ends them and itself. Where nobody listens at the keeper's
+// socket there are none; of any other error it is one that may have some.
 func stopLeft(ctx context.Context, paths config.Paths, force bool) error {
 	left, err := keeper.Dial(paths.KeeperSocket()).List(ctx)
 	switch {
-	case errors.Is(err, fault.ErrUnavailable) && !keeper.Unanswered(err) || err == nil && len(left) == 0:
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED), err == nil && len(left) == 0:
 		_, err = fmt.Fprintln(os.Stderr, "cofferdam: no daemon is running")
 		return err
+	case !force && err != nil:
+		return fmt.Errorf("no daemon is running, and whether sandboxes outlived one can't be told (cofferdam stop --force ends them): %w", err)
 	case !force:
 		return errors.New("no daemon is running, and sandboxes that outlived one are (cofferdam list shows them, cofferdam stop --force ends them)")
 	}

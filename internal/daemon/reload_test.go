@@ -53,7 +53,11 @@ func TestReloadIsOnRecordBeforeItCounts(t *testing.T) {
 		}
 	}
 	wrong, records.fail = nil, nil
-	now.Pool = []config.Pool{{Template: "none", Size: 1}} // no start would take it
+	now.DefaultTemplate = "none" // no start would take it
+	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `default_template is "none"`) {
+		t.Errorf("a default template that there is not: %v", err)
+	}
+	now.DefaultTemplate, now.Pool = "", []config.Pool{{Template: "none", Size: 1}}
 	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `pool[0].template is "none", and there is no such template; known are auto, `) || d.settings.get().IdleTimeout != was.IdleTimeout {
 		t.Errorf("a template that there is not: %v", err)
 	}

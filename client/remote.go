@@ -45,10 +45,10 @@ type Remote struct {
 func Open(r Remote) (*Client, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
-		return nil, fmt.Errorf("invalid daemon address %q: write https://HOST:PORT", redact(r.URL))
+		return nil, fmt.Errorf("invalid daemon address: it is https://HOST:PORT, without a user, a path or a query")
 	}
 	if r.Token == "" {
-		return nil, fmt.Errorf("the daemon at %s takes only callers with a token: give one, or set %s", u.Host, EnvToken)
+		return nil, fmt.Errorf("the daemon at %s takes only callers with a token, which cofferdam token create makes on its host: give one, or set %s", u.Host, EnvToken)
 	}
 	if strings.ContainsFunc(r.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, errors.New("the token has characters that no token has")

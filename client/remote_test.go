@@ -75,7 +75,7 @@ func TestAddresses(t *testing.T) {
 		"http://127.0.0.1.example":          "in the clear",
 		"http://localhost.example":          "in the clear",
 		"ftp://127.0.0.1":                   "has to begin with https://",
-		"127.0.0.1:7433":                    "invalid daemon address",
+		"127.0.0.1:7433":                    "invalid daemon address: it is https://HOST:PORT, without",
 		"https://user:pw@sandboxes.example": "invalid daemon address",
 		"https://sandboxes.example/path":    "invalid daemon address",
 		"":                                  "invalid daemon address",

@@ -54,6 +54,9 @@ A date is like 2026-11-01, 2026-11-01T12:00:00Z, or 90d for so many days ago.`,
 
 // parseBefore reads a date, a number of days, or a record's number.
 func parseBefore(text string, now time.Time) (api.SealAudit, error) {
+	if text == "" {
+		return api.SealAudit{}, fault.Invalid("--before is missing: it says which records are old enough, such as 90d")
+	}
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
 		return api.SealAudit{BeforeRecord: n}, nil
 	}

@@ -65,6 +65,11 @@ otherwise.`,
 			if err := onThisHost(cmd.Context(), "serve"); err != nil {
 				return err
 			}
+			for _, name := range []string{"listen", "domain"} { // of a variable that is not set
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+					return usage(cmd, "--%s is empty; give it a value, or leave it out", name)
+				}
+			}
 			if flags.check {
 				return flags.examine(cmd.Context())
 			}
@@ -116,14 +121,14 @@ func (f serveFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, _, err := f.config(paths)
+	cfg, from, err := f.config(paths)
 	if err != nil {
 		return err
 	}
 	usualModes()
 	leaveNoCore()
 	if !f.background {
-		if err := f.mayServe(ctx, cfg, paths); err != nil {
+		if err := f.mayServe(ctx, cfg, from, paths); err != nil {
 			return err
 		}
 		if err := takeOver(ctx, paths); err != nil {
@@ -155,10 +160,10 @@ func (f serveFlags) serve(ctx context.Context) error {
 
 // mayServe refuses, before the daemon that runs is asked to end, what the new one could
 // not serve.
-func (f serveFlags) mayServe(ctx context.Context, cfg config.Config, paths config.Paths) error {
+func (f serveFlags) mayServe(ctx context.Context, cfg config.Config, from config.Source, paths config.Paths) error {
 	for _, found := range daemon.Examine(paths, cfg) {
 		if !found.Passing {
-			return found.Err
+			return from.Place(found.Err)
 		}
 	}
 	if !f.acceptRollback {

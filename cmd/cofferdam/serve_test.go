@@ -26,13 +26,13 @@ func TestAPortThatIsTakenIsFoundBeforeTheDaemonIsAskedToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Config{Listen: config.Listen{Address: l.Addr().String()}}
-	if err := (serveFlags{}).mayServe(t.Context(), cfg, paths); err == nil || !strings.Contains(err.Error(), "another program listens on "+cfg.Listen.Address) {
+	if err := (serveFlags{}).mayServe(t.Context(), cfg, config.Source{}, paths); err == nil || !strings.Contains(err.Error(), "another program listens on "+cfg.Listen.Address) {
 		t.Errorf("a taken port: %v", err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := (serveFlags{}).mayServe(t.Context(), cfg, paths); err != nil {
+	if err := (serveFlags{}).mayServe(t.Context(), cfg, config.Source{}, paths); err != nil {
 		t.Errorf("a free port: %v", err)
 	}
 }
@@ -53,16 +53,16 @@ func TestAnotherLogIsFoundBeforeTheDaemonIsAskedToEnd(t *testing.T) {
 	if err := errors.Join(err, os.WriteFile(paths.AuditSeen(), append(note, '\n'), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := (serveFlags{}).mayServe(t.Context(), config.Config{}, paths); err != nil {
+	if err := (serveFlags{}).mayServe(t.Context(), config.Config{}, config.Source{}, paths); err != nil {
 		t.Fatalf("the log as it was left: %v", err)
 	}
 	if err := os.RemoveAll(paths.Audit()); err != nil {
 		t.Fatal(err)
 	}
-	if err := (serveFlags{}).mayServe(t.Context(), config.Config{}, paths); err == nil || !strings.Contains(err.Error(), "rolled back") {
+	if err := (serveFlags{}).mayServe(t.Context(), config.Config{}, config.Source{}, paths); err == nil || !strings.Contains(err.Error(), "rolled back") {
 		t.Errorf("no log, where there was one: %v", err)
 	}
-	if err := (serveFlags{acceptRollback: true}).mayServe(t.Context(), config.Config{}, paths); err != nil {
+	if err := (serveFlags{acceptRollback: true}).mayServe(t.Context(), config.Config{}, config.Source{}, paths); err != nil {
 		t.Errorf("accepted: %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestFilesThatAreNoCertificateAreFound(t *testing.T) {
 	}
 	cfg := config.Config{Listen: config.Listen{Address: "127.0.0.1:0"}}
 	cfg.Listen.TLS.CertFile, cfg.Listen.TLS.KeyFile = cert, key
-	err := (serveFlags{}).mayServe(t.Context(), cfg, config.Paths{State: dir, Runtime: dir})
+	err := (serveFlags{}).mayServe(t.Context(), cfg, config.Source{}, config.Paths{State: dir, Runtime: dir})
 	if err == nil || !strings.Contains(err.Error(), "listen.tls") {
 		t.Errorf("files that are no certificate: %v", err)
 	}

@@ -29,12 +29,16 @@ func (f serveFlags) examine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, _, err := f.config(paths)
-	report := doctor.Report{Checks: []doctor.Check{verdictOf("configuration", err, "%s is right", paths.File())}}
+	cfg, from, err := f.config(paths)
+	found := from.Path + " is right"
+	if from.SHA256 == "" {
+		found = "there is no " + from.Path + ": every key has its default"
+	}
+	report := doctor.Report{Checks: []doctor.Check{verdictOf("configuration", err, "%s", found)}}
 	if err == nil {
 		report.Checks = append(report.Checks, checkListen(ctx, cfg.Listen, paths))
 		report.Checks = append(report.Checks, checkPolicies(paths)...)
-		report.Checks = append(report.Checks, checkInstallation(paths, cfg)...)
+		report.Checks = append(report.Checks, checkInstallation(paths, cfg, from)...)
 		host, err := examine(ctx)
 		if err != nil {
 			return err
@@ -53,14 +57,14 @@ func verdictOf(name string, err error, format string, args ...any) doctor.Check 
 }
 
 // checkInstallation is what a daemon looks at before it starts.
-func checkInstallation(paths config.Paths, cfg config.Config) []doctor.Check {
+func checkInstallation(paths config.Paths, cfg config.Config, from config.Source) []doctor.Check {
 	var checks []doctor.Check
 	for _, found := range daemon.Examine(paths, cfg) {
 		status := doctor.Fail
 		if found.Passing {
 			status = doctor.Warn
 		}
-		checks = append(checks, doctor.Check{Name: found.Name, Status: status, Sentence: found.Err.Error()})
+		checks = append(checks, doctor.Check{Name: found.Name, Status: status, Sentence: from.Place(found.Err).Error()})
 	}
 	if err := intactLog(paths, cfg); err != nil {
 		checks = append(checks, verdictOf("audit log", err, ""))

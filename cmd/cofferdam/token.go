@@ -48,7 +48,7 @@ that you may, except answer approvals.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Name = args[0]
-			if err := tokenBounds(&req, expires, memory, disk); err != nil {
+			if err := tokenBounds(cmd, &req, expires, memory, disk); err != nil {
 				return err
 			}
 			made, err := askFor(cmd, (*client.Client).MakeToken, req)
@@ -80,8 +80,28 @@ that you may, except answer approvals.`,
 	return cmd
 }
 
+// bounding refuses a bound that is 0, or that is empty as a variable is that is not set: either would be as none.
+func bounding(cmd *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		f := cmd.Flags().Lookup(name)
+		if !f.Changed {
+			continue
+		}
+		switch f.Value.String() {
+		case "0", "-0":
+			return usage(cmd, "--%s is 0, which would bound nothing; give a number above 0, or leave it out for no bound", name)
+		case "": // of a time it is 0, too
+			return usage(cmd, "--%s is empty or 0, which would bound nothing; give it a value, or leave it out for no bound", name)
+		}
+	}
+	return nil
+}
+
 // tokenBounds reads how long a token holds, and what its sandboxes may take together.
-func tokenBounds(req *api.MakeToken, expires time.Duration, memory, disk string) (err error) {
+func tokenBounds(cmd *cobra.Command, req *api.MakeToken, expires time.Duration, memory, disk string) (err error) {
+	if err := bounding(cmd, "expires", "sandboxes", "cpu", "memory", "disk", "creates-per-minute"); err != nil {
+		return err
+	}
 	if req.ExpiresSeconds, err = wholeSeconds(expires); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 
@@ -19,24 +20,24 @@ func newWhy() *cobra.Command {
 	var filter client.RefusalFilter
 	var asJSON, all bool
 	cmd := &cobra.Command{
-		Use:     "why [flags] [REQUEST]",
+		Use:     "why [flags] [REQUEST|RUN|SANDBOX]",
 		Short:   "Say what a run was refused, and why",
 		GroupID: groupReview,
 		Long: `Says which packages, names and commands a run was refused, by which rule, and which
 lines of a policy would allow them. It tells what may be why something failed, and how
 much else was refused; --all and --json have that, too, behind the causes.
 The run may be long over; without --run, --sandbox and REQUEST it is the last one.
-REQUEST is the id in a refusal ("request cvfkyk4n"), or one of the approval queue. A
-file that may have been tampered with comes first, as ALARM.`,
-		Example: "  cofferdam why\n  cofferdam why cvfkyk4n\n  cofferdam why --run nightly-42 --json",
+REQUEST is the id in a refusal ("request cvfkyk4n"), or one of the approval queue; what
+is none is taken for a run, and then for a sandbox. A file that may have been tampered
+with comes first, as ALARM.`,
+		Example: "  cofferdam why\n  cofferdam why cvfkyk4n\n  cofferdam why nightly-42 --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) == 0 && filter == client.RefusalFilter{}
 			if len(args) == 1 {
 				filter.Request = args[0]
 			}
-			filter.Causes = filter.Request == ""
-			refused, err := askFor(cmd, (*client.Client).Refusals, filter)
+			refused, err := refusalsOf(cmd, &filter)
 			if err != nil {
 				return err
 			}
@@ -52,6 +53,23 @@ file that may have been tampered with comes first, as ALARM.`,
 	register(cmd, "run", completeRuns)
 	register(cmd, "sandbox", completeSandboxes)
 	return cmd
+}
+
+// refusalsOf asks for what was refused. An id under which nothing was may be that of a run or of a sandbox, if the filter
+// names neither; the filter is of what was found then.
+func refusalsOf(cmd *cobra.Command, filter *client.RefusalFilter) (api.Refusals, error) {
+	filter.Causes = filter.Request == ""
+	refused, err := askFor(cmd, (*client.Client).Refusals, *filter)
+	if client.StatusOf(err) != http.StatusNotFound || filter.Request == "" || filter.Run != "" || filter.Sandbox != "" {
+		return refused, err
+	}
+	for _, other := range []client.RefusalFilter{{Run: filter.Request, Causes: true}, {Sandbox: filter.Request, Causes: true}} {
+		if refused, again := askFor(cmd, (*client.Client).Refusals, other); client.StatusOf(again) != http.StatusNotFound {
+			*filter = other
+			return refused, again
+		}
+	}
+	return refused, fmt.Errorf("%w, and there is no run or sandbox of that name on record", err)
 }
 
 // tellWhy writes refusals as they are told inside, those that may be why something failed alone

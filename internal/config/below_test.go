@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestBelow: a domain is all that a listener needs.
 func TestBelow(t *testing.T) {
@@ -30,6 +33,11 @@ func TestBelow(t *testing.T) {
 			t.Errorf("%q: %+v", domain, got)
 		}
 	}
+	for _, domain := range []string{"box.example:http", "box.example:65536", "box.example:"} { // nobody has named an address
+		if _, err := (Listen{}).Below(domain); err == nil || !strings.Contains(err.Error(), "the domain is \""+domain+"\"; its port must be a number") {
+			t.Errorf("%s: %v", domain, err)
+		}
+	}
 	for tls, refused := range map[bool]bool{true: true, false: false} { // below a name of one part no certificate is taken
 		l := Listen{Address: "127.0.0.1:8443", TLS: TLS{Auto: tls}, Domain: "localhost"}
 		if err := l.Check(); (err != nil) != refused || (l.ClientDomain() == "") == tls {
@@ -37,7 +45,7 @@ func TestBelow(t *testing.T) {
 		}
 	}
 	written := Listen{Address: "127.0.0.1:8443", TLS: TLS{Auto: true}, Domain: "box.example:8443"}
-	if err := written.Check(); err == nil || err.Error() != `: write "box.example:8443" without a port: clients are told that of listen.address` {
+	if err := written.Check(); err == nil || err.Error() != `.domain is "box.example:8443"; write it without a port: clients are told that of listen.address` {
 		t.Error(err)
 	}
 }

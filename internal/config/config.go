@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -106,7 +105,7 @@ type Upstream struct {
 	Token  string `yaml:"token"`   // a bearer token, in place of credentials in the URL
 	CAFile string `yaml:"ca_file"` // certificates in PEM that its certificate may come from, beside the system's
 	Proxy  string `yaml:"proxy"`   // URL of the proxy for it, in which credentials may stand
-	// Address ("host:port") is dialled instead of what the index's name resolves to.
+	// Address ("ip:port") is dialled instead of what the index's name resolves to.
 	Address string `yaml:"address"`
 	// Log is the verifier ("name+hash+key", or a name that go knows the key of) of
 	// the checksum database.
@@ -163,7 +162,7 @@ func (c Config) check(trees []hostpath.Tree) error {
 	if _, err := c.ToolSet(secret.NewBroker(declared, time.Now), nil); err != nil {
 		return err
 	}
-	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool)); err != nil {
+	if err := errors.Join(c.Approvals.check(), c.Freeze.check(), c.Snapshots.check(), c.Overcommit.check(), c.Processes.check(), checkPools(c.Pool), checkImages(c.Images)); err != nil {
 		return err
 	}
 	if err := c.Audit.check(); err != nil {
@@ -182,6 +181,16 @@ func (c Config) check(trees []hostpath.Tree) error {
 		return fmt.Errorf("gateway_uid is %d; it must be a user id above 0", c.GatewayUID)
 	}
 	return c.checkMachines()
+}
+
+// checkImages: an image or a template without a name would stand for nothing.
+func checkImages(images map[string]string) error {
+	for image, template := range images {
+		if image == "" || template == "" {
+			return fmt.Errorf("images has the template %q for the image %q; give both a name", template, image)
+		}
+	}
+	return nil
 }
 
 // checkMachines wants what machines are made with by absolute paths.
@@ -207,27 +216,4 @@ func (c Config) withDefaults() Config {
 	c.Freeze, c.Snapshots = c.Freeze.withDefaults(), c.Snapshots.withDefaults()
 	c.Listen, c.Processes = c.Listen.withDefaults(), c.Processes.withDefaults()
 	return c
-}
-
-// Plainly says what the YAML decoder found without the names of Go's types.
-func Plainly(err error) string {
-	text := err.Error()
-	for _, r := range []struct{ from, to string }{
-		{`^yaml: `, ""},
-		{`unmarshal errors:\s*`, ""},
-		{`construct errors:\s*`, ""},
-		{`field (\S+) not found in type \S+`, `there is no key "$1"`},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \*?u?int\d*\b`, "$1 is no whole number"},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \*?float\d*\b`, "$1 is no number"},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \*?bool\b`, "$1 is neither true nor false"},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \*?string\b`, "$1 is no text"},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \[\]\S+`, "$1 is no list"},
-		{`cannot (?:unmarshal|construct) !!\w+( \x60[^\x60]*\x60)? into \S+`, "$1 is no mapping of keys"},
-		{`(line \d+:)  +`, "$1 "},
-		{`(line \d+:) is `, "$1 it is "},
-		{`\s*\n\s*`, "; "},
-	} {
-		text = regexp.MustCompile(r.from).ReplaceAllString(text, r.to)
-	}
-	return strings.TrimSpace(text)
 }

@@ -37,32 +37,3 @@ func TestAConfigurationWithCredentialsIsItsOwners(t *testing.T) {
 		}
 	}
 }
-
-// TestWrongConfigurationsAreToldPlainly: with line, and without the names of types.
-func TestWrongConfigurationsAreToldPlainly(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"a: 1\n":                           `line 1: there is no key "a"`,
-		"listen: { listn: x }\n":           `line 1: there is no key "listn"`,
-		"gateway_uid: many\n":              "is no whole number",
-		"upstreams: 3\n":                   "is no list",
-		"listen: [ 1 ]\n":                  "is no mapping of keys",
-		"default_template: { a: b }\n":     "is no text",
-		"pool: [ { size: much } ]\nb: 2\n": "is no whole number",
-	} {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Load(path)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", text, err)
-			continue
-		}
-		for _, internal := range []string{"config.", "!!", "unmarshal", "construct", "struct"} {
-			if strings.Contains(strings.ReplaceAll(err.Error(), path, ""), internal) {
-				t.Errorf("%q: %v", text, err)
-			}
-		}
-	}
-}

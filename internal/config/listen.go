@@ -99,7 +99,7 @@ func (l Listen) Check() error {
 	if err != nil {
 		return fmt.Errorf(".address is %q; it must be host:port, such as 127.0.0.1:7433", l.Address)
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+	if !portNumber(port) {
 		return fmt.Errorf(".address is %q; its port must be a number up to 65535", l.Address)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && host != "" {
@@ -109,22 +109,45 @@ func (l Listen) Check() error {
 		return fmt.Errorf(".address is %q, which other machines may reach, and tokens would go over the network in plain text: "+
 			"set listen.tls to auto or to a certificate's files, or listen on 127.0.0.1", l.Address)
 	}
-	for _, name := range append([]string{l.Domain}, l.Names...) {
-		if bare, _, err := net.SplitHostPort(name); err == nil && hostName(bare) {
-			return fmt.Errorf(": write %q without a port: clients are told that of listen.address", name)
-		}
-		if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" && name != l.Domain {
-			continue // clients may know it by an address
-		}
-		if name != "" && !hostName(name) {
-			return fmt.Errorf(": %q is no host name", name)
-		}
+	if err := l.checkNames(); err != nil {
+		return err
 	}
 	if l.TLS.Wanted() && l.Domain != "" && !strings.Contains(l.Domain, ".") {
 		return fmt.Errorf(".domain is %q, which has one part; %s%s", l.Domain, onePart, l.Domain)
 	}
-	if l.MaxConnections < 0 || l.RequestsPerSecond < 0 || l.Burst < 0 {
-		return errors.New(": max_connections, requests_per_second and burst can't be negative")
+	for key, n := range map[string]float64{"max_connections": float64(l.MaxConnections), "requests_per_second": l.RequestsPerSecond, "burst": float64(l.Burst)} {
+		if n < 0 {
+			return fmt.Errorf(".%s is %v; it must be a number above 0", key, n)
+		}
+	}
+	return nil
+}
+
+// portNumber admits a port in its one spelling.
+func portNumber(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && strconv.FormatUint(n, 10) == port
+}
+
+// checkNames finds what a certificate, or a URL, can't have for a name.
+func (l Listen) checkNames() error {
+	for i, name := range append([]string{l.Domain}, l.Names...) {
+		key := ".domain"
+		if i > 0 {
+			key = fmt.Sprintf(".names[%d]", i-1)
+		}
+		if bare, _, err := net.SplitHostPort(name); err == nil && hostName(bare) {
+			return fmt.Errorf("%s is %q; write it without a port: clients are told that of listen.address", key, name)
+		}
+		if ip, err := netip.ParseAddr(name); err == nil && ip.Zone() == "" && i > 0 {
+			continue // clients may know it by an address
+		}
+		if bare, star := strings.CutPrefix(name, "*."); star && i == 0 && hostName(bare) {
+			return fmt.Errorf("%s is %q; write %s, which stands for all names below it", key, name, bare)
+		}
+		if name != "" && !hostName(name) {
+			return fmt.Errorf("%s is %q, which is no host name: that has two parts or more of lower-case letters, digits and dashes, with dots between them, and the last is no number", key, name)
+		}
 	}
 	return nil
 }
@@ -191,6 +214,9 @@ func (l Listen) Below(domain string) (Listen, error) {
 		var err error
 		if name, port, err = net.SplitHostPort(domain); err != nil {
 			return l, fault.Invalid("the domain is %q; it is NAME or NAME:PORT, such as sandbox.localhost:7433", domain)
+		}
+		if !portNumber(port) {
+			return l, fault.Invalid("the domain is %q; its port must be a number up to 65535, as in sandbox.localhost:7433", domain)
 		}
 	}
 	l.Domain = strings.ToLower(strings.TrimSuffix(name, "."))

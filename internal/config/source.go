@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -24,6 +26,23 @@ const mostConfig = 16 << 20
 type Source struct {
 	Path   string
 	SHA256 string // in hexadecimal; "": there is no file
+
+	places places
+}
+
+// Place says of an error about a setting that was found later than by Load where that is in the file. Any other
+// error stays as it is.
+func (s Source) Place(err error) error {
+	const begin = "the configuration is wrong: "
+	told, wrong := strings.CutPrefix(err.Error(), begin)
+	text := s.places.place(told)
+	switch {
+	case text == told:
+		return err
+	case wrong:
+		text = fmt.Sprintf("the configuration file %s is wrong: %s", s.Path, text)
+	}
+	return placed{error: err, text: text}
 }
 
 // File is the configuration file: the one that somebody has named, else config.yaml in the state
@@ -60,19 +79,25 @@ func (p Paths) Load() (Config, Source, error) {
 	if err != nil && (!missing || p.Config != "") {
 		return Config{}, Source{}, err
 	}
-	c := Config{}
+	c, at := Config{}, placesOf(file.Data)
 	dec := yaml.NewDecoder(bytes.NewReader(file.Data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, Source{}, fault.Invalid("the configuration file %s is wrong: %s", path, Plainly(err))
+		return Config{}, Source{}, fault.Invalid("the configuration file %s is wrong: %s", path, at.plainly(err))
+	}
+	if err := dec.Decode(new(yaml.Node)); len(file.Data) > 0 && !errors.Is(err, io.EOF) {
+		return Config{}, Source{}, fault.Invalid("the configuration file %s has more than one document, and only the first would count; keep one", path)
+	}
+	if zero := at.zero(c); zero != "" {
+		return Config{}, Source{}, fault.Invalid("the configuration file %s is wrong: %s", path, at.place(zero+" is 0, which would be as if it were not there; leave it out for its default, or give a number above 0"))
 	}
 	if err := c.keptWell(path, file.Mode); err != nil {
 		return Config{}, Source{}, err
 	}
 	if err := c.check(trees); err != nil {
-		return Config{}, Source{}, fault.Wrap(fault.ErrInvalid, err, "the configuration file %s is wrong", path)
+		return Config{}, Source{}, fault.Wrap(fault.ErrInvalid, at.placeAll(err), "the configuration file %s is wrong", path)
 	}
-	from := Source{Path: path}
+	from := Source{Path: path, places: at}
 	if !missing {
 		sum := sha256.Sum256(file.Data)
 		from.SHA256 = hex.EncodeToString(sum[:])

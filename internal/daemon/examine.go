@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/audit"
 	"github.com/cofferdam-dev/cofferdam/internal/authority"
@@ -31,19 +33,15 @@ type Finding struct {
 // Examine looks for what a daemon would refuse, or warn of. It changes nothing. New
 // begins with it, and `serve --check` is it: so they can't differ in what it looks at.
 func Examine(paths config.Paths, cfg config.Config) []Finding {
-	var found []Finding
+	found := examineSettings(paths, cfg)
 	note := func(name string, err error) {
 		if err != nil {
 			found = append(found, Finding{Name: name, Err: err})
 		}
 	}
-	_, err := hooksOf(cfg.Approvals, written.OrAnywhere(paths.Written()))
-	note("webhooks", err)
-	note("programs", CheckHostPrograms(paths, cfg))
-	note("default template", knownTemplate("default_template", cfg.DefaultTemplate))
 	if err := paths.CheckKept(); err != nil { // what is in them is not looked at then
 		note("kept files", err)
-		return slices.Concat(found, examineUpstreams(paths, cfg))
+		return found
 	}
 	if _, err := e2b.ReadKey(paths.AccessKey()); !errors.Is(err, fs.ErrNotExist) && cfg.Listen.Wanted() {
 		note("access key", err)
@@ -51,7 +49,22 @@ func Examine(paths config.Paths, cfg config.Config) []Finding {
 	note("audit key", audit.CheckKey(paths.Audit(), cmp.Or(cfg.Audit.KeyFile, paths.AuditKey())))
 	note("certificate authority", authority.Check(paths.Authority()))
 	note("clock", clock.Check(paths.Clock()))
-	return slices.Concat(found, examineUpstreams(paths, cfg), examinePools(paths, cfg))
+	return slices.Concat(found, examinePools(paths, cfg))
+}
+
+// examineSettings finds what is wrong with the settings alone, whatever else the state directory has.
+func examineSettings(paths config.Paths, cfg config.Config) (found []Finding) {
+	_, hooks := hooksOf(cfg.Approvals, written.OrAnywhere(paths.Written()))
+	for _, f := range []Finding{
+		{Name: "webhooks", Err: hooks},
+		{Name: "programs", Err: CheckHostPrograms(paths, cfg)},
+		{Name: "default template", Err: knownTemplate("default_template", cfg.DefaultTemplate)},
+	} {
+		if f.Err != nil {
+			found = append(found, f)
+		}
+	}
+	return slices.Concat(found, examineUpstreams(paths, cfg))
 }
 
 // examineUpstreams: an entry that can't be used is wrong; one without a checksum
@@ -62,6 +75,9 @@ func examineUpstreams(paths config.Paths, cfg config.Config) (found []Finding) {
 			continue
 		}
 		up, err := configured(u, hostEnvironment(paths))
+		if err == nil {
+			err = up.CheckDialled()
+		}
 		if err != nil {
 			found = append(found, Finding{Name: "upstreams", Err: fault.Wrap(fault.ErrInvalid, err, "upstreams[%d] can't be used", i)})
 			continue
@@ -84,7 +100,7 @@ func knownTemplate(key, name string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return fault.Invalid("the configuration is wrong: %s is %.60q, and there is no such template; known are %v", key, name, names)
+	return fault.Invalid("the configuration is wrong: %s is %.60q, and there is no such template; known are %s", key, name, strings.Join(names, ", "))
 }
 
 // examinePools: a template that there can't be is wrong, a policy that there is not yet
@@ -117,11 +133,16 @@ func examinePools(paths config.Paths, cfg config.Config) (found []Finding) {
 
 // examine refuses what can't be served.
 func (d *Daemon) examine(context.Context) error {
-	for _, f := range Examine(d.opts.Paths, d.opts.Config) {
+	return heed(d.opts.Log, Examine(d.opts.Paths, d.opts.Config))
+}
+
+// heed gives the first finding that can't pass, and writes the others to the log.
+func heed(log *slog.Logger, found []Finding) error {
+	for _, f := range found {
 		if !f.Passing {
 			return f.Err
 		}
-		d.opts.Log.Warn("the configuration asks for something that is missing", "what", f.Name, "err", f.Err)
+		log.Warn("the configuration asks for something that is missing", "what", f.Name, "err", f.Err)
 	}
 	return nil
 }

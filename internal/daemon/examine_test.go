@@ -82,6 +82,14 @@ func TestWhatNewReadsIsFound(t *testing.T) {
 			t.Helper()
 			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", CAFile: "/there/is/none"}}
 		}, want: "upstreams[0]"},
+		"an upstream's address that is none": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
+			t.Helper()
+			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", Address: "here"}}
+		}, want: `upstreams[0] can't be used: the upstream's address "here" is not an IP address and a port`},
+		"an upstream's proxy of another kind": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
+			t.Helper()
+			cfg.Upstreams = []config.Upstream{{Ecosystem: "python", Index: "https://index.example/simple/", Proxy: "ftp://me:pass-word@there"}}
+		}, want: "upstreams[0] can't be used: the upstream's proxy is not an http or https URL"},
 		"a checksum database without a key": {make: func(t *testing.T, _ config.Paths, cfg *config.Config) {
 			t.Helper()
 			cfg.Upstreams = []config.Upstream{{Ecosystem: "go", Index: "https://proxy.example", Log: "sums.example+00000000+AAAA"}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,16 @@ func TestReloadIsOnRecordBeforeItCounts(t *testing.T) {
 			t.Errorf("%+v: %v, and it counts", c, err)
 		}
 	}
-	wrong, records.fail, records.got, records.had = nil, nil, nil, nil
+	wrong, records.fail = nil, nil
+	now.DefaultTemplate = "none" // no start would take it
+	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `default_template is "none"`) {
+		t.Errorf("a default template that there is not: %v", err)
+	}
+	now.DefaultTemplate, now.Pool = "", []config.Pool{{Template: "none", Size: 1}}
+	if _, err := reload(t.Context(), d, "ann"); err == nil || !strings.Contains(err.Error(), `pool[0].template is "none", and there is no such template; known are auto, `) || d.settings.get().IdleTimeout != was.IdleTimeout {
+		t.Errorf("a template that there is not: %v", err)
+	}
+	now.Pool, records.got, records.had = nil, nil, nil
 	for range 2 {
 		if _, err := reload(t.Context(), d, "ann"); err != nil {
 			t.Fatal(err)

@@ -59,9 +59,9 @@ func TestParse(t *testing.T) {
 func TestBadSettings(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"template: debian\ntemplat: dev\n":    `cofferdam.yaml is wrong: line 2: there is no key "templat"`,
+		"template: debian\ntemplat: dev\n":    `cofferdam.yaml is wrong: line 2, column 1: there is no key "templat"`,
 		"template: a\ntemplate: b\n":          `line 2`,
-		"timeout: soon\n":                     `line 1: "soon" is not a duration such as 90s or 5m`,
+		"timeout: soon\n":                     `line 1, column 10: "soon" is not a duration such as 90s or 5m`,
 		"mounts: here\n":                      `line 1`,
 		"workspace: move\n":                   `cofferdam.yaml: workspace is "move"; it can be copy, or be left out`,
 		"environment: { A=B: c }\n":           `environment: "A=B" is no variable`,

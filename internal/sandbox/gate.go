@@ -71,7 +71,7 @@ func (g *gate) room() error {
 		return fault.Wrap(fault.ErrUnavailable, err, "the free space of the daemon's disk is not known")
 	}
 	if free := int64(on.Bavail) * on.Bsize; free < g.reserve {
-		return fault.Exhausted(30*time.Second, "the daemon's disk has less free space than must stay free (%d MiB)", g.reserve>>20)
+		return fault.Exhausted(30*time.Second, "the daemon's disk has less free space than must stay free (%d MiB); end or remove something, or have its host's operator free some: cofferdam doctor there says which disk it is", g.reserve>>20)
 	}
 	used, most, err := descriptors()
 	if err != nil {

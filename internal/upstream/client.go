@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -122,10 +121,8 @@ func New(cfg Config, o Options) (*Client, error) {
 		o.Resolver = net.DefaultResolver
 	}
 	h := &hosts{resolver: o.Resolver, scheme: base.Scheme, index: hostPort(base), learnt: map[string]bool{}}
-	if cfg.Address != "" {
-		if h.pinned, err = netip.ParseAddrPort(cfg.Address); err != nil {
-			return nil, fault.Invalid("the upstream's address %q is not an IP address and a port", cfg.Address)
-		}
+	if h.pinned, err = cfg.pinned(); err != nil {
+		return nil, err
 	}
 	for _, host := range cfg.FileHosts {
 		if err := h.learn(context.Background(), host, false); err != nil {

@@ -15,8 +15,12 @@
 package upstream
 
 import (
+	"errors"
 	"net/http"
+	"net/netip"
+	"net/url"
 
+	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/pkgref"
 )
 
@@ -45,6 +49,37 @@ type Config struct {
 	// FileHosts are the learnt hosts ("host" or "host:port"), kept between starts.
 	FileHosts []string `json:"file_hosts,omitempty"`
 	Source    string   `json:"source,omitempty"` // where it was found, for `doctor`
+}
+
+// CheckDialled finds an address or a proxy that no client can dial, as New does.
+func (c Config) CheckDialled() error {
+	_, address := c.pinned()
+	_, proxy := c.proxy()
+	return errors.Join(address, proxy)
+}
+
+// pinned is Address; the zero value: there is none.
+func (c Config) pinned() (netip.AddrPort, error) {
+	if c.Address == "" {
+		return netip.AddrPort{}, nil
+	}
+	at, err := netip.ParseAddrPort(c.Address)
+	if err != nil {
+		return at, fault.Invalid("the upstream's address %q is not an IP address and a port", c.Address)
+	}
+	return at, nil
+}
+
+// proxy is Proxy; nil: there is none. Its error does not show it: it may hold a password.
+func (c Config) proxy() (*url.URL, error) {
+	if c.Proxy == "" {
+		return nil, nil //nolint:nilnil // no proxy is none
+	}
+	u, err := url.Parse(c.Proxy)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return nil, fault.Invalid("the upstream's proxy is not an http or https URL")
+	}
+	return u, nil
 }
 
 // authorize adds the credentials to a request to the index's own host.

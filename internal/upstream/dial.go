@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"syscall"
 	"time"
@@ -136,11 +135,11 @@ func transport(cfg Config, d *dialer, conns int) (*http.Transport, error) {
 		}
 		t.TLSClientConfig.RootCAs = roots
 	}
-	if cfg.Proxy != "" {
-		u, err := url.Parse(cfg.Proxy)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-			return nil, fault.Invalid("the upstream's proxy is not an http or https URL")
-		}
+	u, err := cfg.proxy()
+	if err != nil {
+		return nil, err
+	}
+	if u != nil {
 		d.proxy = hostPort(u)
 		t.Proxy = http.ProxyURL(u)
 	}

@@ -37,6 +37,7 @@ func TestBounds(t *testing.T) {
 		words []string
 	}{
 		"sandboxes": {token.Quota{Sandboxes: 3}, 3, []string{"3 sandboxes", "quota is 3"}},
+		"one":       {token.Quota{Sandboxes: 1}, 1, []string{"has 1 sandbox,", "quota is 1"}},
 		"cpu":       {token.Quota{CPU: 0.3}, 3, []string{"0.3 CPU", "0.4 CPU"}},
 		"memory":    {token.Quota{MemoryBytes: 5<<30 + 1}, 5, []string{"5120 MiB of memory", "6144"}},
 		"disk":      {token.Quota{DiskBytes: 8 << 30}, 4, []string{"8192 MiB of disk", "10240"}},

@@ -63,7 +63,7 @@ func (s *Store) spare(about int64) error {
 	}
 	if free := int64(on.Bavail) * on.Bsize; free-about < s.room.Reserve {
 		s.log.Warn("there is no room for a snapshot", "path", s.dir, "free_mib", free>>20, "reserve_mib", s.room.Reserve>>20)
-		return fault.Exhausted(0, "the disk has less free space than must stay free (%d MiB, snapshots.reserve in the configuration)", s.room.Reserve>>20)
+		return fault.Exhausted(0, "the disk has less free space than must stay free (%d MiB, snapshots.reserve in the configuration); remove a snapshot, or have the host's operator free some: cofferdam doctor there says which disk it is", s.room.Reserve>>20)
 	}
 	return nil
 }

@@ -265,10 +265,10 @@ func TestWrongCalls(t *testing.T) {
 	}{
 		{"run_command", after, "unknown_sandbox: "},
 		{"run_command", object{"command": []string{}}, "invalid_argument: "},
-		{"run_command", object{"command": 1}, "validating"},
+		{"run_command", object{"command": 1}, "invalid_argument: "},
 		{"run_command", object{"command": ""}, "invalid_argument: "},
 		{"run_command", object{"command": "x " + long}, "too_large: "},
-		{"run_command", object{"command": []string{"ls"}, "comand": 1}, "validating"},
+		{"run_command", object{"command": []string{"ls"}, "comand": 1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": -1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": 999999}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "dir": "tmp"}, "invalid_argument: "},

@@ -109,7 +109,7 @@ func (f projectImportFlags) importProject(file string) error {
 	}
 	switch {
 	case f.write:
-		stderr.Say("wrote %d files into %s; read them, and then: cofferdam project allow", len(edits), dir)
+		stderr.Say("wrote %s into %s; read %s, and then: cofferdam project allow", ui.Plural(len(edits), "file", "files"), dir, ui.Noun(len(edits), "it", "them"))
 	case there >= 0:
 		stderr.Say("nothing was written; %s is there already and stays as it is", edits[there].path)
 	default:

@@ -176,11 +176,11 @@ func quotaText(q api.Quota) string {
 		set  bool
 		text string
 	}{
-		{q.Sandboxes > 0, fmt.Sprintf("%d sandboxes", q.Sandboxes)},
+		{q.Sandboxes > 0, ui.Plural(q.Sandboxes, "sandbox", "sandboxes")},
 		{q.CPU > 0, fmt.Sprintf("%g cores", q.CPU)},
 		{q.MemoryBytes > 0, ui.Size(q.MemoryBytes) + " memory"},
 		{q.DiskBytes > 0, ui.Size(q.DiskBytes) + " disk"},
-		{q.CreatesPerMinute > 0, fmt.Sprintf("%d creates a minute", q.CreatesPerMinute)},
+		{q.CreatesPerMinute > 0, ui.Plural(q.CreatesPerMinute, "create", "creates") + " a minute"},
 	} {
 		if part.set {
 			parts = append(parts, part.text)

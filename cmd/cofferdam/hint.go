@@ -17,10 +17,15 @@ import (
 )
 
 // mountHints tells of each argument that names something on the host which the
-// sandbox does not see: the likeliest reason for a command to fail.
-func mountHints(argv []string, mounts []api.Mount) []string {
+// sandbox does not see: the likeliest reason for a command to fail. Where nothing was refused, which is another
+// reason, the files count, too, that the command reads without a word.
+func mountHints(argv []string, mounts []api.Mount, refused bool) []string {
 	var hints []string
-	for _, arg := range argv {
+	named := argv
+	if !refused {
+		named = slices.Concat(argv, readUnasked(argv))
+	}
+	for _, arg := range named {
 		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
 			arg = value
 		}
@@ -37,6 +42,31 @@ func mountHints(argv []string, mounts []api.Mount) []string {
 		}
 	}
 	return hints[:min(len(hints), 1)]
+}
+
+// readUnasked are the files that a command reads of the directory in which it starts though no word of it names
+// them: a project's client does nothing without one.
+func readUnasked(argv []string) []string {
+	if len(argv) == 0 {
+		return nil
+	}
+	switch filepath.Base(argv[0]) {
+	case "npm", "pnpm", "npx":
+		return []string{"package.json"}
+	case "uv":
+		if !slices.Contains(argv, "pip") {
+			return []string{"pyproject.toml"}
+		}
+	case "go":
+		return []string{"go.mod", "go.work"}
+	case "make":
+		return []string{"Makefile", "makefile", "GNUmakefile"}
+	case "pip", "pip3":
+		if slices.Contains(argv, ".") {
+			return []string{"pyproject.toml", "setup.py"}
+		}
+	}
+	return nil
 }
 
 // onHostOnly returns the host path that an argument names, if it names one

@@ -107,10 +107,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	if err != nil {
 		return allOrNone(ids, err)
 	}
-	if err := f.unshown(cmd); err != nil {
-		return err
-	}
-	edits, err := f.edits(expanded(requests))
+	edits, err := f.editsOfShown(cmd, requests)
 	if err != nil {
 		return err
 	}
@@ -180,13 +177,22 @@ func (f *answerFlags) unshown(cmd *cobra.Command) error {
 	if f.state == approval.Denied || !f.yes && ui.CanAsk() {
 		return nil
 	}
-	for _, id := range f.bare {
-		if approval.IsGroup(id) {
-			return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
-		}
-		return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+	if len(f.bare) == 0 {
+		return nil
 	}
-	return nil
+	id := f.bare[0]
+	if approval.IsGroup(id) {
+		return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
+	}
+	return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+}
+
+// editsOfShown are the changes of files, once it is known that all requests were looked at.
+func (f *answerFlags) editsOfShown(cmd *cobra.Command, requests []approval.Request) ([]fileEdit, error) {
+	if err := f.unshown(cmd); err != nil {
+		return nil, err
+	}
+	return f.edits(expanded(requests))
 }
 
 // allOrNone says of several requests of which one can't be answered that none was.

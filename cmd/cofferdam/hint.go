@@ -47,23 +47,13 @@ func mountHints(argv []string, mounts []api.Mount, refused bool) []string {
 // readUnasked are the files that a command reads of the directory in which it starts though no word of it names
 // them: a project's client does nothing without one.
 func readUnasked(argv []string) []string {
-	if len(argv) == 0 {
-		return nil
-	}
-	switch filepath.Base(argv[0]) {
-	case "npm", "pnpm", "npx":
-		return []string{"package.json"}
-	case "uv":
-		if !slices.Contains(argv, "pip") {
-			return []string{"pyproject.toml"}
-		}
-	case "go":
-		return []string{"go.mod", "go.work"}
-	case "make":
+	program := installer.Program(argv)
+	if program == "make" {
 		return []string{"Makefile", "makefile", "GNUmakefile"}
-	case "pip", "pip3":
-		if slices.Contains(argv, ".") {
-			return []string{"pyproject.toml", "setup.py"}
+	}
+	for _, i := range all.Installers() {
+		if reader, ok := i.(installer.ProjectReader); ok && i.Name() == program {
+			return reader.ReadsUnasked(argv)
 		}
 	}
 	return nil

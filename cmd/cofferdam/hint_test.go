@@ -86,9 +86,9 @@ func TestAProjectsFileIsMissedByItsClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, file := range map[string]string{
-		"npm install": "package.json", "npm ci": "package.json", "pnpm install --frozen-lockfile": "package.json", "npx vitest": "package.json",
+		"npm install": "package.json", "npm ci": "package.json", "pnpm install --frozen-lockfile": "package.json",
 		"uv sync --frozen": "pyproject.toml", "uv run main": "pyproject.toml", "go build ./...": "go.mod", "go test": "go.mod", "make": "Makefile",
-		"/usr/bin/make all": "Makefile", "pip install .": "pyproject.toml", "pip install -e .": "setup.py",
+		"make all": "Makefile", "pip install .": "pyproject.toml", "pip install -e .": "setup.py",
 	} {
 		argv := strings.Fields(command)
 		if got := mountHints(argv, nil, false); len(got) > 0 {

@@ -141,9 +141,11 @@ func (f mcpInstallFlags) checkFiles(probe *cobra.Command) error {
 			if path == "" {
 				continue
 			}
-			if _, err := os.Stat(path); err != nil {
+			at, err := openNamed(path)
+			if err != nil {
 				return fault.Invalid("--%s: the file %s %s", flag, path, because(err))
 			}
+			at.Close()
 			full, err := filepath.Abs(path)
 			if err != nil {
 				return fmt.Errorf("find %s: %w", path, err)

@@ -27,10 +27,11 @@ func (s *Server) fitting(next sdk.MethodHandler) sdk.MethodHandler {
 		if !ok || s.takes[params.Name] == nil {
 			return next(ctx, method, req)
 		}
-		if err := misfit(params.Name, s.takes[params.Name], params.Arguments); err != nil {
-			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}}, nil
+		wrong := misfit(params.Name, s.takes[params.Name], params.Arguments)
+		if wrong == nil {
+			return next(ctx, method, req)
 		}
-		return next(ctx, method, req)
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: wrong.Error()}}}, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,10 @@ import (
 
 // maxName bounds an argument's name in a sentence.
 const maxName = 64
+
+// maxWhole bounds a whole number: the library reads it as a float64 before it is an int, and past this two numbers
+// are one, or none that an int can have.
+const maxWhole = 1<<53 - 1
 
 // fitting answers a call whose arguments are not those of its tool, in words that a model can act on: the
 // library, which looks behind it once more, names a place in the schema.
@@ -38,7 +43,9 @@ func (s *Server) fitting(next sdk.MethodHandler) sdk.MethodHandler {
 // misfit is the first thing that is wrong with a tool's arguments, or nil.
 func misfit(tool string, schema *jsonschema.Schema, raw json.RawMessage) error {
 	given := map[string]any{}
-	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber() // else one that no float64 has makes the whole object unreadable
+	if len(raw) > 0 && decoder.Decode(&given) != nil {
 		return failure(codeInvalid, "the arguments are no JSON object", takenBy(tool, schema))
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -92,8 +99,9 @@ func fits(schema *jsonschema.Schema, value any) bool {
 		return schema.Type == "string"
 	case bool:
 		return schema.Type == "boolean"
-	case float64:
-		return schema.Type == "integer" && v == math.Trunc(v)
+	case json.Number:
+		f, err := v.Float64()
+		return err == nil && schema.Type == "integer" && f == math.Trunc(f) && math.Abs(f) <= maxWhole
 	case []any:
 		return schema.Type == "array" && !slices.ContainsFunc(v, func(one any) bool { return !fits(schema.Items, one) })
 	case map[string]any:
@@ -135,8 +143,12 @@ func valueInWords(schema *jsonschema.Schema, value any) string {
 		return "a text"
 	case bool:
 		return "true or false"
-	case float64:
-		return "the number " + strconv.FormatFloat(v, 'g', -1, 64)
+	case json.Number:
+		f, err := v.Float64()
+		if err != nil || inside("integer") && math.Abs(f) > maxWhole {
+			return "a number that is too large"
+		}
+		return "the number " + strconv.FormatFloat(f, 'g', -1, 64)
 	case []any:
 		if inside("array") {
 			return "a list with another entry"

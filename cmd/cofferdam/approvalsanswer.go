@@ -105,9 +105,9 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	}
 	requests, err := addressed(c, short, ids)
 	if err != nil {
-		return err
+		return allOrNone(ids, err)
 	}
-	edits, err := f.edits(expanded(requests))
+	edits, err := f.editsOfShown(cmd, requests)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	}
 	answered, err := f.answer(cmd.Context(), c, requests)
 	if err != nil {
-		return err
+		return allOrNone(ids, err)
 	}
 	failed := writeAnswered(edits)
 	failed = errors.Join(f.tell(answered, edits, failed == nil), failed)
@@ -145,8 +145,7 @@ func writeAnswered(edits []fileEdit) error {
 	return nil
 }
 
-// readRevisions notes the revisions that the ids name. An approval of what is not shown here
-// needs one of each request: whoever wrote the command has looked at something, or nobody has.
+// readRevisions notes the revisions that the ids name, and which name none.
 func (f *answerFlags) readRevisions(cmd *cobra.Command, ids []string) error {
 	f.named = map[string]uint64{}
 	if f.revision > 0 && len(ids) != 1 {
@@ -163,17 +162,45 @@ func (f *answerFlags) readRevisions(cmd *cobra.Command, ids []string) error {
 			}
 			revision = f.revision
 		}
-		switch {
-		case revision > 0:
+		if revision > 0 {
 			f.named[id] = revision
-		case f.state == approval.Denied || !f.yes && ui.CanAsk():
-		case approval.IsGroup(id):
-			return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
-		default:
-			return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+		} else {
+			f.bare = append(f.bare, id)
 		}
 	}
 	return nil
+}
+
+// unshown refuses an approval of what is not shown here, unless each request has its revision: whoever wrote the
+// command has looked at something, or nobody has. By then all ids are known to be of requests.
+func (f *answerFlags) unshown(cmd *cobra.Command) error {
+	if f.state == approval.Denied || !f.yes && ui.CanAsk() {
+		return nil
+	}
+	if len(f.bare) == 0 {
+		return nil
+	}
+	id := f.bare[0]
+	if approval.IsGroup(id) {
+		return usage(cmd, "nothing is shown here (no terminal, or --yes), so name each request of %s at the revision that you looked at: cofferdam approvals list --group %s prints them as ID@REVISION", id, id)
+	}
+	return usage(cmd, "nothing is shown here (no terminal, or --yes), so name the revision that you looked at, as %s@REVISION: cofferdam approvals show %s prints it", id, id)
+}
+
+// editsOfShown are the changes of files, once it is known that all requests were looked at.
+func (f *answerFlags) editsOfShown(cmd *cobra.Command, requests []approval.Request) ([]fileEdit, error) {
+	if err := f.unshown(cmd); err != nil {
+		return nil, err
+	}
+	return f.edits(expanded(requests))
+}
+
+// allOrNone says of several requests of which one can't be answered that none was.
+func allOrNone(ids []string, err error) error {
+	if len(ids) < 2 {
+		return err
+	}
+	return fmt.Errorf("%w; none of the %d was answered", err, len(ids))
 }
 
 // current tells whether the requests are at the revisions that were named.

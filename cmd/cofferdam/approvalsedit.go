@@ -36,6 +36,7 @@ type answerFlags struct {
 
 	lasts time.Duration     // of expires
 	named map[string]uint64 // by id, the revisions that were given
+	bare  []string          // ids that were given without one
 }
 
 // theRunsPolicy is --add-to-policy without a file: no file has this name.

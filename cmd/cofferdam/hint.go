@@ -17,10 +17,15 @@ import (
 )
 
 // mountHints tells of each argument that names something on the host which the
-// sandbox does not see: the likeliest reason for a command to fail.
-func mountHints(argv []string, mounts []api.Mount) []string {
+// sandbox does not see: the likeliest reason for a command to fail. Where nothing was refused, which is another
+// reason, the files count, too, that the command reads without a word.
+func mountHints(argv []string, mounts []api.Mount, refused bool) []string {
 	var hints []string
-	for _, arg := range argv {
+	named := argv
+	if !refused {
+		named = slices.Concat(argv, readUnasked(argv))
+	}
+	for _, arg := range named {
 		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "-") {
 			arg = value
 		}
@@ -37,6 +42,21 @@ func mountHints(argv []string, mounts []api.Mount) []string {
 		}
 	}
 	return hints[:min(len(hints), 1)]
+}
+
+// readUnasked are the files that a command reads of the directory in which it starts though no word of it names
+// them: a project's client does nothing without one.
+func readUnasked(argv []string) []string {
+	program := installer.Program(argv)
+	if program == "make" {
+		return []string{"Makefile", "makefile", "GNUmakefile"}
+	}
+	for _, i := range all.Installers() {
+		if reader, ok := i.(installer.ProjectReader); ok && i.Name() == program {
+			return reader.ReadsUnasked(argv)
+		}
+	}
+	return nil
 }
 
 // onHostOnly returns the host path that an argument names, if it names one

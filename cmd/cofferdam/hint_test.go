@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -73,5 +74,61 @@ func TestAnInstallThatIsGoneIsTold(t *testing.T) {
 	shown, err := exec.CommandContext(t.Context(), "sh", "-c", "pip() { printf '%s\\n' \"$@\"; }; sh() { eval \"${2% && *}\"; }; "+line).Output()
 	if err != nil || string(shown) != "install\nit's>=2\na b\n" {
 		t.Errorf("a shell reads %q, %v of %s", shown, err, line)
+	}
+}
+
+// TestAProjectsFileIsMissedByItsClient: the client of a project that was started without a mount fails with the name of
+// its own file, which the command does not name; a mount that shows it, or a directory without it, needs no word.
+func TestAProjectsFileIsMissedByItsClient(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, file := range map[string]string{
+		"npm install": "package.json", "npm ci": "package.json", "pnpm install --frozen-lockfile": "package.json",
+		"uv sync --frozen": "pyproject.toml", "uv run main": "pyproject.toml", "go build ./...": "go.mod", "go test": "go.mod", "make": "Makefile",
+		"make all": "Makefile", "pip install .": "pyproject.toml", "pip install -e .": "setup.py",
+	} {
+		argv := strings.Fields(command)
+		if got := mountHints(argv, nil, false); len(got) > 0 {
+			t.Errorf("%s without %s: %q", command, file, got)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := mountHints(argv, nil, false); len(got) != 1 || !strings.HasPrefix(got[0], file+" is on the host") || !strings.Contains(got[0], "--mount .:/workspace:rw") {
+			t.Errorf("%s: %q", command, got)
+		}
+		if got := mountHints(argv, []api.Mount{{Source: here, Destination: "/workspace"}}, false); len(got) > 0 {
+			t.Errorf("%s with a mount: %q", command, got)
+		}
+		if got := mountHints(argv, nil, true); len(got) > 0 {
+			t.Errorf("%s that was refused something: %q", command, got)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("pyproject.toml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"pip install six", "uv pip install six", "python3 -V"} {
+		if got := mountHints(strings.Fields(command), nil, false); len(got) > 0 {
+			t.Errorf("%s: %q", command, got)
+		}
+	}
+}
+
+// TestASuggestionThatWasNotTriedSaysHowToTryIt: with the run that it is of.
+func TestASuggestionThatWasNotTriedSaysHowToTryIt(t *testing.T) {
+	t.Parallel()
+	for run, want := range map[string]string{
+		"run-1": "cofferdam policy suggest --run run-1 --mount .:/workspace -- npm install",
+		"":      "cofferdam policy suggest --mount .:/workspace -- npm install",
+	} {
+		if got := notTried(run); !strings.HasSuffix(got, want) {
+			t.Errorf("%q: %q", run, got)
+		}
 	}
 }

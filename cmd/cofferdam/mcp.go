@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -77,11 +78,18 @@ func serveAgent(cmd *cobra.Command, flags runFlags, approvalURL string) error {
 		},
 		Sandbox: request, ApprovalURL: approvalURL, Installers: all.Installers(), Version: version,
 	})
+	if ui.IsTerminal(os.Stdin) {
+		ui.NewStderr(os.Stderr).Say("this speaks the Model Context Protocol with the program that starts it, and not with a person; to have an agent start it: cofferdam mcp install CLIENT (Ctrl-C ends it)")
+	}
 	// A client that is killed leaves a broken pipe, after which there is still work.
 	ctx, stop := interrupted(cmd.Context())
 	defer stop()
 	if err := server.Run(ctx, &sdk.StdioTransport{}); err != nil && ctx.Err() == nil && !errors.Is(err, sdk.ErrConnectionClosed) {
-		return &exitError{code: exitOurs, err: fmt.Errorf("speak with the client: %w", err)}
+		doing := "speak with the client"
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+			doing = "the client on stdin does not speak the Model Context Protocol"
+		}
+		return &exitError{code: exitOurs, err: fmt.Errorf("%s: %w", doing, err)}
 	}
 	return nil
 }

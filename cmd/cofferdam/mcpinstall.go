@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,8 +44,8 @@ copilot or qwen. It shows the difference and asks; all else in the file stays as
 and a file that can't be read is left alone. What is there under the name "cofferdam" is
 replaced.
 
-What follows -- are flags of "cofferdam mcp", such as a policy. Give paths in them in full,
-unless the client starts in your project. With --url the client speaks to a daemon over
+What follows -- are flags of "cofferdam mcp", such as a policy. Without --project, name its
+files in full: the client may start in any directory. With --url the client speaks to a daemon over
 the network; it takes the token from a variable, and none is written to a file.
 
 Exit code 1: it was not written, because nobody agreed.`,
@@ -121,8 +122,40 @@ func (f mcpInstallFlags) server(client mcpClient, flags []string) (mcpServer, er
 	if rest := probe.Flags().Args(); len(rest) > 0 {
 		return mcpServer{}, fault.Invalid("what follows -- is for cofferdam mcp, which takes flags only: %q is none", rest[0])
 	}
+	if err := f.checkFiles(probe); err != nil {
+		return mcpServer{}, err
+	}
 	command, err := ownCommand()
 	return mcpServer{command: command, args: append([]string{"mcp"}, flags...)}, err
+}
+
+// checkFiles looks whether the files that flags of `cofferdam mcp` name are there, wherever the client starts it. The
+// source of a mount may well be from there: the project in which the client is.
+func (f mcpInstallFlags) checkFiles(probe *cobra.Command) error {
+	for _, flag := range []string{"policy", "lockfile", "token-file", "ca"} {
+		paths, err := probe.Flags().GetStringArray(flag)
+		if err != nil {
+			paths = []string{probe.Flags().Lookup(flag).Value.String()}
+		}
+		for _, path := range paths {
+			if path == "" {
+				continue
+			}
+			at, err := openNamed(path)
+			if err != nil {
+				return fault.Invalid("--%s: the file %s %s", flag, path, because(err))
+			}
+			at.Close()
+			full, err := filepath.Abs(path)
+			if err != nil {
+				return fmt.Errorf("find %s: %w", path, err)
+			}
+			if !f.project && full != path {
+				return fault.Invalid("--%s %s is a path from here, and the client may start in any directory: write %s, or give --project before -- for this directory's configuration", flag, path, full)
+			}
+		}
+	}
+	return nil
 }
 
 // ownCommand is how a client starts this program: by its name, if that finds it.

@@ -40,7 +40,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		}
 	}
 	if exit != nil && exit.Code != 0 {
-		hints := mountHints(r.argv, r.request.Mounts)
+		hints := mountHints(r.argv, r.request.Mounts, len(summary.Refused) > 0)
 		if exit.Code == exitNotFound {
 			hints = append(r.templateHints(ctx), hints...)
 		}

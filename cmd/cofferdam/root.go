@@ -70,7 +70,39 @@ step says so every 15 seconds, on the standard error.`,
 		cmd.SetContext(withRemote(cmd.Context(), remoteOf(cmd)))
 	}
 	strict(root)
+	strictHelp(root)
 	return root
+}
+
+// strictHelp has `cofferdam help WORD` refuse a word as the command would be refused that it is asked about: cobra
+// prints the help of the nearest group above, with success.
+func strictHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, help := range root.Commands() {
+		if help.Name() != "help" {
+			continue
+		}
+		help.RunE = func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if len(rest) > 0 && (err != nil || cmd.HasSubCommands()) {
+				return usage(cmd, "there is no command %q%s", rest[0], instead(cmd, rest[0]))
+			}
+			return cmd.Help()
+		}
+		root.RemoveCommand(help) // it is added when the program is run
+	}
+}
+
+// inGroups are the commands of other groups that have exactly this name, with their group's: people leave that out.
+func inGroups(cmd *cobra.Command, typed string) (found []string) {
+	for _, group := range cmd.Root().Commands() {
+		for _, sub := range group.Commands() {
+			if group != cmd && !group.Hidden && !sub.Hidden && sub.Name() == typed {
+				found = append(found, group.Name()+" "+typed)
+			}
+		}
+	}
+	return found
 }
 
 // strict makes every wrong word an error of one sentence and exit code 2. Left
@@ -138,9 +170,12 @@ func miscounted(args cobra.PositionalArgs, cmd *cobra.Command, given []string, e
 	return "an argument is missing"
 }
 
-// instead is what the person may have meant: the nearest commands, of which several may be as near. Where none
-// is, those of a group are named.
+// instead is what the person may have meant: of the program's own words a command of that name in a group, else the
+// nearest commands, of which several may be as near. Where none is, those of a group are named.
 func instead(cmd *cobra.Command, typed string) string {
+	if found := inGroups(cmd, typed); len(found) > 0 && !cmd.HasParent() {
+		return "; did you mean " + strings.Join(found, " or ") + "?"
+	}
 	var names, near []string
 	best := mostApart(typed)
 	for _, sub := range cmd.Commands() {

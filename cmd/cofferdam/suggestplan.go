@@ -137,7 +137,7 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 		}
 	}
 	if len(installs) == 0 {
-		t.open = []string{"it was not tried, since no install of it is known: name the command that the run had"}
+		t.open = []string{notTried(run)}
 	}
 	for _, install := range installs {
 		argv := install.argv
@@ -157,6 +157,15 @@ func tryUnder(ctx context.Context, c *client.Client, run string, s api.Suggestio
 		}
 	}
 	return t
+}
+
+// notTried says how a suggestion is tried that has no package's name to try: by the install of the run's project.
+func notTried(run string) string {
+	words := "cofferdam policy suggest"
+	if run != "" {
+		words += " --run " + ui.Quoted(run)
+	}
+	return "it was not tried, since nothing here says by which install; to have it tried, name that and the run's mounts, as in: " + words + " --mount .:/workspace -- npm install"
 }
 
 // refusedIn are sentences about what a plan was refused, and about what nothing is known of: that may be refused as

@@ -326,3 +326,15 @@ func TestAMissingTemplateIsOffered(t *testing.T) {
 		t.Errorf("where nobody is asked:\n%s", screen)
 	}
 }
+
+// TestAPersonIsToldWhoSpeaksMCP: somebody who starts the server by hand would wait for words of it, and get an error
+// for the first line that is typed.
+func TestAPersonIsToldWhoSpeaksMCP(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, nil)
+	p.cmd.Args = []string{"cofferdam", "mcp"}
+	p.starts()
+	p.sees("cofferdam mcp install CLIENT", 1)
+	p.types("help\n")
+	p.sees("does not speak the Model Context Protocol", 1)
+}

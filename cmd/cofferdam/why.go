@@ -102,7 +102,7 @@ func tellWhy(refused api.Refusals, last, all, asJSON bool) error {
 		text += fmt.Sprintf("Refused beside that, and less sure to be why something failed: %d; cofferdam why --run %s --all\n", rest, ui.Quoted(refused.Run))
 	}
 	if slices.ContainsFunc(told, func(r refusal.Refusal) bool { return policy.AreEntries(r.Suggest) }) {
-		text += fmt.Sprintf("An entry lets in that package, and not yet what it requires; one that is tried, with all of that: cofferdam policy suggest --run %s\n", ui.Quoted(refused.Run))
+		text += fmt.Sprintf("An entry lets in that package, and not yet what it requires; one that is tried, with all of that: cofferdam policy suggest --run %s (where the run installed what a project names, with --mount .:/workspace -- INSTALL behind it)\n", ui.Quoted(refused.Run))
 	}
 	_, err := fmt.Print(ui.PrintableText(text))
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -112,6 +113,48 @@ func TestNearestCommand(t *testing.T) {
 		}
 		if got := instead(cmd, typed); strings.Contains(got, "did you mean") {
 			t.Errorf("%s %s: %q", group, typed, got)
+		}
+	}
+}
+
+// TestACommandIsFoundInItsGroup: somebody who leaves the group out is told where the command is, for each command of
+// each group whose name is none of the program's own.
+func TestACommandIsFoundInItsGroup(t *testing.T) {
+	t.Parallel()
+	root := newRoot()
+	looked := 0
+	for _, group := range root.Commands() {
+		for _, sub := range group.Commands() {
+			if group.Hidden || sub.Hidden || subcommand(root, sub.Name()) != nil {
+				continue
+			}
+			looked++
+			if told := instead(root, sub.Name()); !strings.HasPrefix(told, "; did you mean ") || !strings.Contains(told, group.Name()+" "+sub.Name()) {
+				t.Errorf("%s: %q", sub.Name(), told)
+			}
+		}
+	}
+	if looked < 20 {
+		t.Errorf("INCONCLUSIVE: %d commands of groups", looked)
+	}
+}
+
+// TestHelpOfNoCommand: is refused as the command is, and no other command's help is printed in its place.
+func TestHelpOfNoCommand(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"help rnu":         `there is no command "rnu"; did you mean run?`,
+		"help policy inti": `there is no command "inti"; did you mean init?`,
+		"help suggest":     "did you mean policy suggest?",
+	} {
+		wantRefused(t, line, want)
+	}
+	for _, line := range []string{"help", "help run", "help policy init", "help exit-codes"} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(line))
+		root.SetOut(io.Discard)
+		if err := root.Execute(); err != nil {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

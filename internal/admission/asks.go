@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/approval"
 	"github.com/cofferdam-dev/cofferdam/internal/masking"
@@ -66,6 +67,9 @@ func requires(e policy.Edge) string {
 	text := e.Parent.Name + " " + e.Parent.Version + " requires " + e.Name
 	if e.Specifier != "" {
 		text += " " + masking.Sealed(e.Specifier, 200)
+	}
+	if extra, _, _ := strings.Cut(e.Unasked, ","); extra != "" {
+		text += " for its extra " + masking.Sealed(extra, 40)
 	}
 	return text
 }

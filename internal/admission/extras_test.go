@@ -122,7 +122,8 @@ func TestAnExtraIsGivenUp(t *testing.T) {
 }
 
 // TestTheRootOfAnExtra: what a command asked for has the extras of its word; where no
-// command said so, the package whose extra it is.
+// command said so, the package whose extra it is. What a command named itself is a root, though another's
+// extra has it, too.
 func TestTheRootOfAnExtra(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]Roots{
@@ -135,6 +136,8 @@ func TestTheRootOfAnExtra(t *testing.T) {
 			Required: []policy.Wanted{{Package: python("ipywidgets", "1.0"), Through: []pkgref.Ref{python("rich", ""), python("rich", "")}}},
 			Asking:   []policy.Wanted{{Package: python("rich", ""), WithDependencies: true, Extras: []string{"jupyter"}}},
 		},
+		"uv add ipywidgets":              {Roots: []Root{{Package: python("ipywidgets", "1.0"), Asked: "ipywidgets"}}},
+		"pip install rich ipywidgets>=1": {Roots: []Root{{Package: python("ipywidgets", "1.0"), Asked: "ipywidgets>=1"}}},
 	} {
 		g := newGrove(t, "allowed_packages: { python: [ { name: rich, with_dependencies: true } ] }", Limits{})
 		_, err := g.Command(t.Context(), "sb1", "c1", strings.Fields(command))

@@ -155,6 +155,30 @@ func TestAPlanIsWeighed(t *testing.T) {
 	}
 }
 
+// TestAPlanTellsExtrasApart: a release's extra that nothing asks for does not say that the release requires what it
+// brings. It explains what nothing else does, as an extra; what is on the allowlist by itself it does not explain.
+func TestAPlanTellsExtrasApart(t *testing.T) {
+	h := planHouse(t, "packages: { default: deny }\nallowed_packages: { python: [ { name: requests, with_dependencies: true }, { name: pytest, with_dependencies: true } ] }\n")
+	for i, name := range []string{"requests", "idna", "pytest", "numpy"} {
+		h.shows(t, indexOf(name, fmt.Sprint("d", i), wheel(name, "1.0")))
+	}
+	must(t, h.Edges(t.Context(), "sb1", python("requests", "1.0"), []door.Requirement{{Name: "idna"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("idna", "1.0"), []door.Requirement{{Name: "pytest", Under: "all"}}))
+	must(t, h.Edges(t.Context(), "sb1", python("pytest", "1.0"), []door.Requirement{{Name: "numpy", Specifier: ">=1", Under: "dev,test"}, {Name: "idna", Under: "dev"}}))
+	out, err := h.Plan(t.Context(), "run1", []planning.Choice{choice("requests", "1.0"), choice("idna", "1.0"), choice("pytest", "1.0"), choice("numpy", "1.0")})
+	must(t, err)
+	want := map[string]string{"requests": "", "idna": "requests 1.0 requires idna", "pytest": "", "numpy": "pytest 1.0 requires numpy >=1 for its extra dev"}
+	for _, r := range out.Releases {
+		var by []string
+		for _, w := range r.WantedBy {
+			by = append(by, w.Text(r.Package))
+		}
+		if got := strings.Join(by, "; "); got != want[r.Package.Name] {
+			t.Errorf("%s: %q, want %q", r.Package.Name, got, want[r.Package.Name])
+		}
+	}
+}
+
 // TestAPlanAdmitsNothingLater: neither in another sandbox of the run, nor in a
 // page that is remembered.
 func TestAPlanAdmitsNothingLater(t *testing.T) {

@@ -117,7 +117,7 @@ func (s *rootsSearch) find(refused []Line) Roots {
 		if p.File != "" { // of a page the last version says nothing of what was wanted
 			ref.Version = p.Version
 		}
-		if len(tops) == 0 {
+		if len(tops) == 0 || s.named(ref.Project()) {
 			out.Roots = s.root(out.Roots, ref)
 			continue
 		}
@@ -132,6 +132,12 @@ func (s *rootsSearch) find(refused []Line) Roots {
 		}
 	}
 	return out
+}
+
+// named tells of a refused project that only extras bring which nothing is known to ask for that a command named it: then
+// that is why it was wanted. Most releases have an extra for their own tests, with half of what is popular in it.
+func (s *rootsSearch) named(project pkgref.Ref) bool {
+	return len(s.extras[project]) > 0 && s.wordFor(project) != ""
 }
 
 // ruleDefault is policy's rule of what no list names.

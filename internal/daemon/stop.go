@@ -3,21 +3,25 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cofferdam-dev/cofferdam/internal/errand"
-	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/fault"
 	"github.com/cofferdam-dev/cofferdam/internal/sandbox"
+	"github.com/cofferdam-dev/cofferdam/internal/ui"
 )
+
+// stillLive refuses to end a daemon that has so many sandboxes.
+func stillLive(n int) error {
+	return fault.New(fault.ErrConflict, "%d %s; end %s first, or force the stop", n, ui.Noun(n, "sandbox lives", "sandboxes live"), ui.Noun(n, "it", "them"))
+}
 
 // requestStop ends the daemon, and with force its sandboxes first. A sandbox that
 // can't be ended does not keep the daemon: the next one sweeps it away.
 func (d *Daemon) requestStop(force bool) error {
 	if n := d.sandboxes.Count(); n > 0 && !force {
-		return fault.New(fault.ErrConflict, "%s; end what runs first, or force the stop", excerpt.Count(n, "sandbox lives", "sandboxes live"))
+		return stillLive(n)
 	}
 	var err error
 	if force {

@@ -108,7 +108,8 @@ func (s runRoutes) runOfRequest(r *http.Request, request string) (run, sandbox s
 }
 
 // lastBegun is the record with which the caller's last sandbox began that has a field
-// ("sandbox", or none) with a value. Who made a plan since asks about the run before.
+// ("sandbox", or none) with a value. Where none is named, one of a plan is passed over: whoever made a plan since
+// asks about the run before.
 func (s runRoutes) lastBegun(r *http.Request, field, value string) (audit.Record, error) {
 	outcomes := []audit.Outcome{audit.Started, audit.Restored}
 	where := map[string][]string{"kind": {string(audit.KindSandbox)}, "outcome": {string(audit.Started), string(audit.Restored)}}
@@ -116,7 +117,10 @@ func (s runRoutes) lastBegun(r *http.Request, field, value string) (audit.Record
 		where[field] = []string{value}
 	}
 	return s.newest(r, index.Filter{Where: where}, audit.Filter{Kinds: []audit.Kind{audit.KindSandbox}, Outcomes: outcomes}, func(rec audit.Record) bool {
-		return rec.Detail["plan"] == "" && (field == "" || rec.Sandbox == value)
+		if field == "" {
+			return rec.Detail["plan"] == ""
+		}
+		return rec.Sandbox == value
 	})
 }
 

@@ -58,6 +58,13 @@ type Keeper interface {
 	KeepHint(argv []string, line string, writable []string) string
 }
 
+// ProjectReader is the optional ability of an installer whose client reads a file of the directory in which it starts
+// though no word of the command names it.
+type ProjectReader interface {
+	// ReadsUnasked names such files for a command of the client, of which it needs one; none if it may do without.
+	ReadsUnasked(argv []string) []string
+}
+
 // Pinner is the optional ability of an installer whose lockfile has a line for each
 // release, so that one can be put in without resolving anything.
 type Pinner interface {

@@ -50,6 +50,15 @@ def frame(kind: int, payload: bytes) -> bytes:
     return _HEADER.pack(kind, len(payload)) + payload
 
 
+def octets(content: bytes | bytearray | memoryview | str) -> bytes:
+    """What is sent of a caller's content. Anything else is none: ``bytes(5)`` are five zero bytes."""
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise TypeError(f"content is a str or bytes, and this is {type(content).__name__}")
+
+
 def input_frames(data: bytes) -> Iterator[bytes]:
     """Input as frames, with its end."""
     for begin in range(0, len(data), MAX_PAYLOAD):

@@ -24,6 +24,10 @@ def command(packages: Sequence[str], ecosystem: str, *, planned: bool = False) -
     if not packages:
         raise CofferdamError("name a package to install")
     for one in packages:
+        if not isinstance(one, str):
+            raise TypeError(
+                f"a package is a text, and this is {type(one).__name__}: give each by itself, or a list as *packages"
+            )
         if not one.strip() or one.startswith("-") or any(c in one for c in "\0\n\r"):
             raise CofferdamError(f"{one[:80]!r} is no package: write a name, with a version where it matters")
     return clients[ecosystem] + list(packages)

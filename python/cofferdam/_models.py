@@ -392,7 +392,10 @@ class ApprovalFile:
 
 @dataclass(frozen=True)
 class Vulnerability:
-    """A known vulnerability: ``severity`` is unknown, low, medium, high or critical; ``fixed_in`` is "" if no fix is known."""
+    """A known vulnerability.
+
+    ``severity`` is unknown, low, medium, high or critical; ``fixed_in`` is "" if no fix is known.
+    """
 
     id: str
     severity: str

@@ -99,7 +99,9 @@ def test_decode() -> None:
     assert decode(Approval, approval).expires is None
     assert decode(Approval, approval).evidence.vulnerabilities is None
     known = {"known": [{"id": "CVE-1", "severity": "high", "fixed_in": "2.0"}], "imported": "2026-11-26T10:00:00Z"}
-    told = decode(Approval, approval | {"evidence": {"vulnerabilities": known, "license": "MIT"}}).evidence.vulnerabilities
+    told = decode(
+        Approval, approval | {"evidence": {"vulnerabilities": known, "license": "MIT"}}
+    ).evidence.vulnerabilities
     assert told is not None and told.known[0].fixed_in == "2.0" and told.known[0].aliases == [] and told.more == 0
 
 
@@ -374,6 +376,9 @@ def test_packages_are_no_options(package: str) -> None:
 
 def test_installs() -> None:
     assert _installs.command(["requests==2.32.0"], "python")[-1] == "requests==2.32.0"
+    for one in (["requests"], ("requests", "six"), 5, None):
+        with pytest.raises(TypeError, match=r"give each by itself, or a list as \*packages"):
+            _installs.command([one], "python")  # type: ignore[list-item]
     for packages, ecosystem in (([], "python"), (["x"], "perl")):
         with pytest.raises(CofferdamError):
             _installs.command(packages, ecosystem)

@@ -116,10 +116,21 @@ def test_a_cover_that_has_another_name_in_the_tree(tmp_path: Path, bound: bool) 
     identity = {"type": "dir", "inode": known.st_ino, "device": known.st_dev}
     line = {"path": str(project), "id": identity, "covered": ".venv"}
     (state / "written").write_text(json.dumps(line) + "\n")
-    code = "from cofferdam import _find\ntry:\n    print(_find.binary())\nexcept Exception as e:\n    print('refused:', e)"
+    code = (
+        "from cofferdam import _find\ntry:\n    print(_find.binary())\nexcept Exception as e:\n    print('refused:', e)"
+    )
     said = subprocess.run(
-        ["unshare", "-m", "sh", "-c", '$1 && exec "$2" -c "$3"', "sh"]
-        + [f"mount --bind {project}/.venv {project}/again" if bound else "true", sys.executable, code],
+        [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            '$1 && exec "$2" -c "$3"',
+            "sh",
+            f"mount --bind {project}/.venv {project}/again" if bound else "true",
+            sys.executable,
+            code,
+        ],
         capture_output=True,
         text=True,
         check=False,

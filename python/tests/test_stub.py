@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -20,6 +21,7 @@ from cofferdam import (
     AsyncClient,
     AsyncSandbox,
     Client,
+    CofferdamError,
     CommandResult,
     Conflict,
     ConnectionLost,
@@ -228,6 +230,21 @@ def test_text_that_is_none_is_not_sent(stub: Stub) -> None:
     ):
         with pytest.raises(InvalidRequest, match="no UTF-8"):
             do()
+    assert not [h for h in heads if h.split()[0] != "GET"]
+
+
+def test_what_is_no_content_is_not_sent(stub: Stub) -> None:
+    client, _, heads = stub
+    sandbox: Any = box(client)
+    for none in (5, ["a"], {"a": 1}, None, 1.5):
+        with pytest.raises(TypeError, match="content is a str or bytes, and this is"):
+            sandbox.files.write("x", none)
+        if none is not None:
+            with pytest.raises(TypeError, match="content is a str or bytes"):
+                sandbox.run(["cat"], input=none)
+    for count in (0, -1):
+        with pytest.raises(CofferdamError, match="1 or more"):
+            sandbox.fork(count)
     assert not [h for h in heads if h.split()[0] != "GET"]
 
 

@@ -52,7 +52,8 @@ func (l *Ledger) RequirePage(project pkgref.Ref, digest string, reqs []door.Inde
 	return l.spread(project)
 }
 
-// Requirements are those of a release, as far as they are known.
+// Requirements are those of a release, as far as they are known. Of these, Under is left in those alone that only an
+// extra brings for which nothing here has asked.
 func (l *Ledger) Requirements(release pkgref.Ref) []door.Requirement {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +61,13 @@ func (l *Ledger) Requirements(release pkgref.Ref) []door.Requirement {
 	if r == nil {
 		return nil
 	}
-	return r.of(release.Version)
+	all := slices.Clone(r.of(release.Version))
+	for i, q := range all {
+		if l.counts(release.Project(), q) {
+			all[i].Under = ""
+		}
+	}
+	return all
 }
 
 // many tells that requirements of many releases came at once, of a page or a

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/internal/admission/claims"
 	"github.com/cofferdam-dev/cofferdam/internal/admission/ledger"
@@ -58,10 +59,11 @@ type Weighed struct {
 }
 
 // Wanted is a release of the same plan that requires another, by metadata that
-// the gateway verified in this run.
+// the gateway verified in this run. Extra is that of Parent which alone brings it, where nothing is known to ask
+// for that; "": Parent always requires it.
 type Wanted struct {
-	Parent    pkgref.Ref
-	Specifier string
+	Parent           pkgref.Ref
+	Specifier, Extra string
 }
 
 // Plan is a plan's result.
@@ -260,7 +262,8 @@ func (f shownFile) known() evidence.Evidence {
 	return e
 }
 
-// join says who of the plan's releases requires which others.
+// join says who of the plan's releases requires which others. An extra that nothing is known to ask for tells
+// why a release is there only where nothing else does: most releases have one for their own tests.
 func (w *weighing) join(releases []Weighed) {
 	place := map[pkgref.Ref]int{}
 	for i, r := range releases {
@@ -270,6 +273,7 @@ func (w *weighing) join(releases []Weighed) {
 		project   pkgref.Ref
 		specifier string
 	}
+	spare := make([][]Wanted, len(releases)) // who wants each one by an extra
 	meet := map[requirement][]pkgref.Ref{}
 	for _, parent := range releases {
 		for _, q := range w.run.Requirements(parent.Package) {
@@ -282,10 +286,19 @@ func (w *weighing) join(releases []Weighed) {
 			}
 			for _, child := range children {
 				wants := &releases[place[child]].WantedBy
-				if wanted := (Wanted{parent.Package, q.Specifier}); project != parent.Package.Project() && len(*wants) < maxWantedBy && !slices.Contains(*wants, wanted) {
+				extra, _, _ := strings.Cut(q.Under, ",")
+				if extra != "" {
+					wants = &spare[place[child]]
+				}
+				if wanted := (Wanted{parent.Package, q.Specifier, extra}); project != parent.Package.Project() && len(*wants) < maxWantedBy && !slices.Contains(*wants, wanted) {
 					*wants = append(*wants, wanted)
 				}
 			}
+		}
+	}
+	for i := range releases {
+		if len(releases[i].WantedBy) == 0 && releases[i].Verdict.ResolvedBy != policy.ByAllowlist {
+			releases[i].WantedBy = spare[i]
 		}
 	}
 }
@@ -327,11 +340,14 @@ func (w *weighing) readOnly() []pkgref.Ref {
 	return out
 }
 
-// Text is "rich 13.7.1 requires pygments >=2.13".
+// Text is "rich 13.7.1 requires pygments >=2.13", with "for its extra jupyter" behind it where that brings it.
 func (w Wanted) Text(child pkgref.Ref) string {
 	text := w.Parent.Name + " " + w.Parent.Version + " requires " + child.Name
 	if w.Specifier != "" {
 		text += " " + masking.Cut(w.Specifier, 100)
+	}
+	if w.Extra != "" {
+		text += " for its extra " + masking.Cut(w.Extra, 40)
 	}
 	return text
 }

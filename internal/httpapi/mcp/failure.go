@@ -19,6 +19,7 @@ const (
 	codeUnknownCommand = "unknown_command"
 	codeNotFound       = "not_found"
 	codeRefused        = "refused_by_policy"
+	codePermission     = "permission_denied"
 	codeConflict       = "wrong_state"
 	codeTooLarge       = "too_large"
 	codeTooMany        = "too_many"
@@ -49,6 +50,14 @@ func (p *problem) Error() string {
 // refusedThen is what to do after a refusal.
 const refusedThen = "do not retry the same thing; call why_blocked for the rule, then request_approval or choose something that the policy allows (explain_policy)"
 
+// missingThen is what to do where all that was refused is what a registry does not have, or did not give: no
+// policy decides about that, and no person can approve it.
+const missingThen = "it is the registry that has no such thing, or did not answer: check the name and the version; no approval helps"
+
+// permissionThen is what to do where a file may not be read or written: by the rights of the user inside, or, as the
+// sentence says then, by the policy.
+const permissionThen = "use another path, such as one in your home folder or in /tmp; where the sentence names the policy, why_blocked says more"
+
 // alarmThen is what to do after an alarm.
 const alarmThen = "there is an ALARM: what came is not what it must be, though the command may have ended well; do not use what it made, and tell your user at once"
 
@@ -73,6 +82,14 @@ func explained(ctx context.Context, err error) error {
 		return answered(err, sentence)
 	}
 	return failure(codeInternal, sentence, "tell your user; the daemon's log says more")
+}
+
+// ofFile is an error of a call for a file: the daemon has one status for the policy and for the user's rights.
+func ofFile(err error) error {
+	if client.StatusOf(err) == http.StatusForbidden {
+		return failure(codePermission, err.Error(), permissionThen)
+	}
+	return err
 }
 
 // answered is explained for a refusal of the daemon.

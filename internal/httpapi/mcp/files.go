@@ -70,7 +70,7 @@ func readFile(ctx context.Context, c call, in readInput) (readOutput, error) {
 	}
 	data, size, err := c.peer.read(ctx, id, in)
 	if err != nil {
-		return readOutput{}, c.peer.gone(ctx, id, err)
+		return readOutput{}, ofFile(c.peer.gone(ctx, id, err))
 	}
 	out := readOutput{Sandbox: id, Path: ui.Printable(in.Path), Size: size, Truncated: in.Offset+int64(len(data)) < size}
 	if data, out.Binary = wholeText(data, out.Truncated); out.Binary {
@@ -182,7 +182,7 @@ func writeFile(ctx context.Context, c call, in writeInput) (writeOutput, error) 
 	}
 	info, err := ask(ctx, c.peer, func(b Backend) (api.FileInfo, error) { return b.WriteFile(ctx, id, f, bytes.NewReader(data)) })
 	if err != nil {
-		return writeOutput{}, c.peer.gone(ctx, id, err)
+		return writeOutput{}, ofFile(c.peer.gone(ctx, id, err))
 	}
 	return writeOutput{Sandbox: id, Path: ui.Printable(info.Path), Size: info.Size}, nil
 }
@@ -252,7 +252,7 @@ func listFiles(ctx context.Context, c call, in listInput) (listOutput, error) {
 		return nil
 	})
 	if err != nil {
-		return listOutput{}, c.peer.gone(ctx, id, err)
+		return listOutput{}, ofFile(c.peer.gone(ctx, id, err))
 	}
 	out.Truncated = out.Total > len(out.Entries)
 	return out, nil

@@ -265,11 +265,11 @@ func TestWrongCalls(t *testing.T) {
 	}{
 		{"run_command", after, "unknown_sandbox: "},
 		{"run_command", object{"command": []string{}}, "invalid_argument: "},
-		{"run_command", object{"command": 1}, "validating"},
+		{"run_command", object{"command": 1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{""}}, "invalid_argument: "},
-		{"run_command", object{"command": nil}, "validating"},
+		{"run_command", object{"command": nil}, "invalid_argument: "},
 		{"run_command", object{"command": "x " + long}, "too_large: "},
-		{"run_command", object{"command": []string{"ls"}, "comand": 1}, "validating"},
+		{"run_command", object{"command": []string{"ls"}, "comand": 1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": -1}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "timeout_seconds": 999999}, "invalid_argument: "},
 		{"run_command", object{"command": []string{"echo"}, "dir": "tmp"}, "invalid_argument: "},
@@ -279,12 +279,15 @@ func TestWrongCalls(t *testing.T) {
 		{"run_code", object{"language": "cobol", "code": "x"}, "invalid_argument: "},
 		{"run_code", object{"language": "python", "code": long}, "too_large: "},
 		{"run_code", object{"language": "", "code": ""}, "invalid_argument: "},
-		{"run_code", object{"language": "python"}, "validating"},
+		{"run_code", object{"language": "python"}, "invalid_argument: "},
 		{"wait_command", object{"command_id": "c99"}, "unknown_command: "},
 		{"wait_command", object{"command_id": ""}, "unknown_command: "},
 		{"read_file", object{"path": "/nowhere"}, "not_found: "},
 		{"read_file", object{"path": "/x", "max_bytes": 1 << 30}, "invalid_argument: "},
 		{"read_file", object{"path": ""}, "invalid_argument: "},
+		{"read_file", object{"path": roots}, `permission_denied: "/root/key": permission denied to the user. Next: use another path`},
+		{"write_file", object{"path": roots, "content": "x"}, "permission_denied: "},
+		{"list_files", object{"path": roots}, "permission_denied: "},
 		{"write_file", object{"path": "/x", "content": "%%", "binary": true}, "invalid_argument: "},
 		{"write_file", object{"path": "/x", "content": strings.Repeat("x", 3<<20)}, "too_large: "},
 		{"list_files", object{"depth": 99}, "invalid_argument: "},
@@ -453,6 +456,27 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	}
 	if out = p.must("why_blocked", nil); out["total"] != 1.0 {
 		t.Errorf("why_blocked: %v", out)
+	}
+}
+
+// TestNoPersonIsAskedForWhatARegistryLacks: what a registry does not have can't be approved, and no rule of the policy
+// says why; beside a refusal by the policy the refusal's own way goes first.
+func TestNoPersonIsAskedForWhatARegistryLacks(t *testing.T) {
+	t.Parallel()
+	lacks := api.Refusal{Reason: "the upstream has no such project or file", Rule: "upstream.missing", RequestID: "r1", Count: 1}
+	denied := api.Refusal{Reason: "it is on no list", Rule: "packages.default", RequestID: "r2", Count: 1}
+	for _, c := range []struct {
+		all  []api.Refusal
+		asks bool
+	}{{[]api.Refusal{lacks}, false}, {[]api.Refusal{denied}, true}, {[]api.Refusal{lacks, denied}, true}} {
+		h := newHouse(t)
+		p := join(t, newServer(h, nil), nil)
+		h.refusals = c.all
+		for _, out := range []object{p.must("run_command", command("fails")), p.must("why_blocked", nil)} {
+			if next := fmt.Sprint(out["next"]); strings.Contains(next, "request_approval") != c.asks || strings.Contains(next, "check the name") == c.asks {
+				t.Errorf("%v: next is %q", c.all, next)
+			}
+		}
 	}
 }
 

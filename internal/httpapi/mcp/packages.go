@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -236,5 +237,9 @@ func (c call) unresolved(ctx context.Context, l *left, exit *api.Exit) error {
 	if stderr = strings.TrimSpace(stderr); len(stderr) > 800 {
 		stderr = stderr[len(stderr)-800:]
 	}
-	return failure(codeRefused, "no plan can be made: "+why+"; its last words: "+stderr, "check the names; explain_policy says what is allowed")
+	code, then := codeRefused, "check the names and versions; explain_policy says what is allowed"
+	if !slices.ContainsFunc(all, func(r refused) bool { return !r.missing() }) {
+		code, then = codeInvalid, "check the names and versions"
+	}
+	return failure(code, "no plan can be made: "+why+"; its last words: "+stderr, then)
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/cofferdam-dev/cofferdam/api"
@@ -29,6 +30,9 @@ type refused struct {
 	Alarm    bool   `json:"alarm,omitempty"`   // the bytes are not what they must be: do not use it, tell your user
 	Count    int    `json:"count"`
 }
+
+// missing tells that no policy refused it: a registry does not have it, or did not give it.
+func (r refused) missing() bool { return strings.HasPrefix(r.Rule, "upstream.") }
 
 func (p *peer) viewRefusal(r api.Refusal) refused {
 	v := refused{
@@ -131,7 +135,10 @@ func whyBlocked(ctx context.Context, c call, in whyInput) (whyOutput, error) {
 		out.Refused = append(out.Refused, p.viewRefusal(r))
 	}
 	out.Truncated = out.Total > len(out.Refused)
-	if out.Total > 0 {
+	switch {
+	case out.Total > 0 && !slices.ContainsFunc(out.Refused, func(r refused) bool { return !r.missing() }):
+		out.Next = missingThen
+	case out.Total > 0:
 		out.Next = "do not retry. For packages: plan_packages, then request_approval if the plan says hold. Else do without, or tell your user which lines of the policy would allow it"
 	}
 	return out, nil

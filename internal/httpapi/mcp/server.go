@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,8 +26,9 @@ import (
 
 // Server serves any number of peers.
 type Server struct {
-	cfg Config
-	sdk *sdk.Server
+	cfg   Config
+	sdk   *sdk.Server
+	takes map[string]*jsonschema.Schema // by the name of a tool; never changed once New has returned
 
 	mu     sync.Mutex // guards peers and closed
 	peers  map[*sdk.ServerSession]*peer
@@ -48,7 +50,7 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, peers: map[*sdk.ServerSession]*peer{}}
+	s := &Server{cfg: cfg, peers: map[*sdk.ServerSession]*peer{}, takes: map[string]*jsonschema.Schema{}}
 	s.sdk = sdk.NewServer(
 		&sdk.Implementation{Name: "cofferdam", Title: "Cofferdam sandboxes", Version: cfg.Version},
 		&sdk.ServerOptions{
@@ -57,7 +59,7 @@ func New(cfg Config) *Server {
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 		},
 	)
-	s.sdk.AddReceivingMiddleware(shielded, counted, s.admits)
+	s.sdk.AddReceivingMiddleware(shielded, counted, s.admits, s.fitting)
 	s.addTools()
 	s.addResources()
 	return s

@@ -315,7 +315,22 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 	_ = out.WriteFrame(channel.FrameExit, exit)
 }
 
+// roots are files that the user inside may not touch.
+const roots = "/root/key"
+
+// mayTouch refuses what the daemon refuses of roots.
+func mayTouch(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Query().Get("path") != roots {
+		return true
+	}
+	refuse(w, http.StatusForbidden, `"/root/key": permission denied to the user`)
+	return false
+}
+
 func (h *house) read(w http.ResponseWriter, r *http.Request) {
+	if !mayTouch(w, r) {
+		return
+	}
 	h.mu.Lock()
 	content, ok := h.files[r.URL.Query().Get("path")]
 	h.mu.Unlock() // a client may ask for something else before it has taken all of it
@@ -339,6 +354,9 @@ func (h *house) stat(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *house) write(w http.ResponseWriter, r *http.Request) {
+	if !mayTouch(w, r) {
+		return
+	}
 	content, _ := io.ReadAll(r.Body)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -346,7 +364,10 @@ func (h *house) write(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, api.FileInfo{Path: r.URL.Query().Get("path"), Kind: "file", Size: int64(len(content))})
 }
 
-func (h *house) list(w http.ResponseWriter, _ *http.Request) {
+func (h *house) list(w http.ResponseWriter, r *http.Request) {
+	if !mayTouch(w, r) {
+		return
+	}
 	out := json.NewEncoder(w)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,8 @@ func tool[In, Out any](s *Server, name, description string, h hints, do func(con
 
 // add is tool for one that may ask the client for something first.
 func add[In, Out any](s *Server, name, description string, h hints, do func(context.Context, call, In) (*sdk.CallToolResult, Out, error)) {
-	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: schemaOf[In]()},
+	s.takes[name] = schemaOf[In]()
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: name, Title: h.title, Description: description, Annotations: h.annotations(), InputSchema: s.takes[name]},
 		func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
 			p, err := s.peerOf(req.Session, req.Extra)
 			if err != nil {

@@ -108,3 +108,6 @@ func downloads() installer.Resolver {
 		Lock: func(docs installer.Documents, _ installer.Result) ([]byte, error) { return downloadSums(docs) },
 	}
 }
+
+// ReadsUnasked implements installer.ProjectReader.
+func (client) ReadsUnasked([]string) []string { return []string{"go.mod", "go.work"} }

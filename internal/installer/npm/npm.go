@@ -134,3 +134,6 @@ func cleanInstall(words []string, p installer.Project) (installer.Rewrite, bool,
 	check := `[ -f npm-shrinkwrap.json ] || [ -f package-lock.json ] || { echo "npm ci needs a package-lock.json" >&2; exit 1; }`
 	return installer.Rewrite{Resolver: resolver(), Argv: p.Script(append([]string{check}, emit()...)...)}, true, nil
 }
+
+// ReadsUnasked implements installer.ProjectReader.
+func (client) ReadsUnasked([]string) []string { return []string{"package.json"} }

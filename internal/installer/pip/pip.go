@@ -139,3 +139,11 @@ func requirements(result installer.Result) []byte {
 	}
 	return []byte(b.String())
 }
+
+// ReadsUnasked implements installer.ProjectReader: a project's files are read where its directory is named.
+func (client) ReadsUnasked(argv []string) []string {
+	if !slices.Contains(argv, ".") {
+		return nil
+	}
+	return []string{"pyproject.toml", "setup.py"}
+}

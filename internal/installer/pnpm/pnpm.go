@@ -70,3 +70,6 @@ func install(word string, words []string, p installer.Project) (installer.Rewrit
 	}
 	return installer.Rewrite{Resolver: resolver(), Argv: p.Script("rm -f package-lock.json", resolve, "emit "+lockName+" pnpm-lock.yaml")}, true, nil
 }
+
+// ReadsUnasked implements installer.ProjectReader.
+func (client) ReadsUnasked([]string) []string { return []string{"package.json"} }

@@ -90,3 +90,11 @@ func projectResolver() installer.Resolver {
 	r.Documents = []string{pip.RequirementsFile, lockName}
 	return r
 }
+
+// ReadsUnasked implements installer.ProjectReader: all but what is told of an environment, as by pip, is of a project.
+func (client) ReadsUnasked(argv []string) []string {
+	if slices.Contains(argv, "pip") {
+		return nil
+	}
+	return []string{"pyproject.toml"}
+}

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from .._decode import decode
+from .._frames import octets
 from .._models import FileInfo
 from ..errors import CofferdamError, Conflict, ConnectionLost, NotFound
 from .transport import Transport
@@ -59,7 +60,7 @@ class Files:
         self, path: str, content: bytes | str, *, user: str | None = None, mode: int | None = None
     ) -> FileInfo:
         """Stores content; directories above it are made. The file is replaced in one step, or left as it was."""
-        data = content.encode() if isinstance(content, str) else bytes(content)
+        data = octets(content)
         query = {"path": path, "user": user, "mode": None if mode is None else format(mode, "o")}
         headers = {"Content-Type": "application/octet-stream"}
         return decode(

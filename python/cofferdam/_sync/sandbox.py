@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from .. import _html, _installs
+from .. import _frames, _html, _installs
 from .._compat import Beside, unless_cancelled
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
@@ -327,7 +327,7 @@ class Sandbox:
         max_output: int = MAX_OUTPUT,
     ) -> CommandResult:
         """Runs a command to its end, and warns of no alarms that came meanwhile: they are in the result."""
-        data = input.encode() if isinstance(input, str) else input
+        data = None if input is None else _frames.octets(input)
         process = self.spawn(command, env=env, cwd=cwd, user=user, timeout=timeout, stdin=data is not None)
         process.warns = False
         try:
@@ -396,6 +396,8 @@ class Sandbox:
 
         Without a ttl they end as this one was told to, counted from now.
         """
+        if count < 1:
+            raise CofferdamError(f"count is {count}; it is how many copies are made, 1 or more")
         life = {"ttl_seconds": int(ttl), "lease_seconds": self.info.lifetime.lease_seconds}
         body = {"count": count, "lifetime": life}
         answer = unless_cancelled(

@@ -73,7 +73,7 @@ func sourcesIn(files projectFiles, dirs []string, tidier installer.Tidier) (sour
 			continue
 		}
 		seen[dir] = true
-		entries, _, err := files.entries(dir)
+		entries, err := files.entries(dir)
 		another := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == tidier.TidiedManifest() }) && !slices.Contains(read, dir)
 		if err != nil || another {
 			continue

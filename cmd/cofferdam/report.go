@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
@@ -131,7 +130,7 @@ func (r *runner) installWords() []string {
 	if len(request.Mounts) == 0 {
 		return nil
 	}
-	if _, _, err := installsIn(r.argv, request); err != nil || strings.ContainsFunc(strings.Join(r.argv, ""), unicode.IsControl) {
+	if _, _, err := installsIn(r.argv, request); err != nil || !isShownAsIs(r.argv) {
 		return nil
 	}
 	var words []string

@@ -63,7 +63,8 @@ func startingAt(request api.CreateSandbox, installs []plan.Install) (all []proje
 	return all
 }
 
-// untried is a sentence about installs that are more than one suggestion tries, with the command that tries the first of them; none: "".
+// untried is a sentence about installs that are more than one suggestion tries, with the command that tries the first of them, if a
+// terminal can be shown that as it is; none: "".
 func (f *suggestFlags) untried(rest []projectInstall) string {
 	if len(rest) == 0 {
 		return ""
@@ -79,7 +80,18 @@ func (f *suggestFlags) untried(rest []projectInstall) string {
 	if more := len(rest) - 1; more > 0 {
 		which, them = fmt.Sprintf("%s and %d more behind it", which, more), "try each by itself"
 	}
-	return fmt.Sprintf("%s: not tried, since one suggestion tries %d installs; %s: %s", which, plan.MaxInstalls, them, ui.ShellLine(append(append(words, "--"), rest[0].argv...)))
+	said := fmt.Sprintf("%s: not tried, since one suggestion tries %d installs; %s", which, plan.MaxInstalls, them)
+	if words = append(append(words, "--"), rest[0].argv...); isShownAsIs(words) {
+		said += ": " + ui.ShellLine(words)
+	}
+	return said
+}
+
+// isShownAsIs tells whether a shell gets just these words from their printed line: what no terminal is sent is escaped in it, and
+// a shell takes the escape for other characters.
+func isShownAsIs(words []string) bool {
+	line := ui.ShellLine(words)
+	return ui.Printable(line) == line
 }
 
 // suggestion asks for a run's suggestion and has it tried: what the run asked for is planned under it, and

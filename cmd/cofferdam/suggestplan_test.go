@@ -90,13 +90,30 @@ func TestInstallsThatAreNotTriedAreNamed(t *testing.T) {
 	f := suggestFlags{run: "r1", mounts: []string{".:/w"}}
 	text := strings.Repeat("pip install a; ", 8)
 	for name, c := range map[string]struct{ text, want string }{
-		"eight": {text, ""},
-		"nine":  {text + "cd web && npm ci", "npm ci: not tried, since one suggestion tries 8 installs; try it by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w/web -- npm ci"},
-		"ten":   {text + "uv sync; npm ci", "uv sync and 1 more behind it: not tried, since one suggestion tries 8 installs; try each by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w -- uv sync"},
+		"eight":                {text, ""},
+		"nine":                 {text + "cd web && npm ci", "npm ci: not tried, since one suggestion tries 8 installs; try it by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w/web -- npm ci"},
+		"ten":                  {text + "uv sync; npm ci", "uv sync and 1 more behind it: not tried, since one suggestion tries 8 installs; try each by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w -- uv sync"},
+		"words for a shell":    {text + `pip install 'it'"'"'s' '$HOME;id'`, `pip install 'it'\''s' '$HOME;id': not tried, since one suggestion tries 8 installs; try it by itself: cofferdam policy suggest --run r1 --mount .:/w --workdir /w -- pip install 'it'\''s' '$HOME;id'`},
+		"words for a terminal": {text + "pip install 'a\x1bb'", "pip install 'a\x1bb': not tried, since one suggestion tries 8 installs; try it by itself"},
+		"words without a face": {text + "pip install 'a\u200bb'", "pip install 'a\u200bb': not tried, since one suggestion tries 8 installs; try it by itself"},
 	} {
 		of, rest, err := installsIn([]string{"bash", "-c", c.text}, api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}})
 		if got := f.untried(rest); err != nil || len(of) != 8 || got != c.want {
 			t.Errorf("%s: %d, %v: %q", name, len(of), err, got)
+		}
+	}
+}
+
+// TestNoLineHasOtherWordsThanItsRun: the end of a run names its own install only where a terminal can be shown it as it is.
+func TestNoLineHasOtherWordsThanItsRun(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]int{"a.txt": 7, "it's $x.txt": 7, "a\x1bb": 0, "a\u200bb": 0, "a\u202eb": 0, "a\xffb": 0} {
+		r := runner{
+			argv: []string{"pip", "install", "-r", word}, flags: runFlags{mounts: []string{".:/w:rw"}},
+			request: api.CreateSandbox{Workdir: "/w", Mounts: []api.Mount{{Source: "/x", Destination: "/w"}}},
+		}
+		if words := r.installWords(); len(words) != want {
+			t.Errorf("%q: %q", word, words)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,6 +123,32 @@ func TestTheInterpreterHasWhatIsPromised(t *testing.T) {
 					t.Errorf("Python %s has no %s on %s", python, name, machine)
 				}
 			}
+		}
+	}
+}
+
+// TestTheToolsAreThoseThatArePromised, on each machine for which tools are pinned, and in each template that has Debian's.
+func TestTheToolsAreThoseThatArePromised(t *testing.T) {
+	t.Parallel()
+	want := promised(t, templatesPage(t), "with links in `/usr/local/bin`: `([^`]*)`")
+	slices.Sort(want)
+	for _, arch := range []string{"amd64", "arm64"} {
+		var got []string
+		for _, p := range pinned(arch) {
+			got = slices.AppendSeq(got, maps.Keys(p.links))
+			for _, program := range p.programs {
+				if filepath.Dir(program) == "usr/local/bin" {
+					got = append(got, filepath.Base(program))
+				}
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s has %q, and %q are promised", arch, got, want)
+		}
+	}
+	for _, name := range []string{NameDebian, NameDev, NameInterpreter} {
+		if l, _ := layoutOf(name); !l.tools {
+			t.Errorf("%s has no tools", name)
 		}
 	}
 }

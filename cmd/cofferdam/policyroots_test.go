@@ -54,6 +54,7 @@ requires = ["setuptools >= 61.0","wheel"]
 		"overrides of npm":             one("package.json", `{"dependencies":{"express":"4"},"overrides":{"debug":"npm:is-number@7.0.0","a":{".":"1","b":"npm:ms@2"},"c":"$express"}}`, "express is-number ms"),
 		"peers of the root":            one("package.json", `{"peerDependencies":{"react":"18","vue":"3"},"peerDependenciesMeta":{"vue":{"optional":true}}}`, "react"),
 		"peers of pnpm's root":         one("package.json", `{"packageManager":"pnpm@10.1.0","peerDependencies":{"react":"18","vue":"3"},"peerDependenciesMeta":{"vue":{"optional":true}}}`, "react vue"),
+		"a manager that is no text":    one("package.json", `{"packageManager":{"pnpm":1},"dependencies":{"react":"18"}}`, "react"),
 		"a section twice":              one("package.json", `{"dependencies":{"vue":"3"},"dependencies":{"react":"18"}}`, "react"),
 		"an override of a pre-release": one("package.json", `{"dependencies":{"express":"4"},"overrides":{"debug":"4.0.0-beta.1","a":"next-14","b":"1.0 - 2.0"}}`, "debug express"),
 		"an override under an alias's name": {map[string]string{

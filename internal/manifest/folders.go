@@ -28,12 +28,12 @@ func (w *Wants) Members(m Text, patterns []string) ([]string, error) {
 
 // MembersTakenBack is Members as npm has it, whose later patterns can take back a pattern behind !.
 func (w *Wants) MembersTakenBack(m Text, patterns []string) ([]string, error) {
-	return w.lead(m, patterns, leading{skips: skipped, takesBack: true})
+	return w.lead(m, patterns, leading{skips: skipped, takesBack: true, hidden: true})
 }
 
 // AllMembers is Members as uv has it, whose patterns lead to directories of any name: to those with a dot in front as well.
 func (w *Wants) AllMembers(m Text, patterns []string) ([]string, error) {
-	return w.lead(m, patterns, leading{skips: func(string) bool { return false }})
+	return w.lead(m, patterns, leading{skips: func(string) bool { return false }, hidden: true})
 }
 
 // Below are the directories at and below that of a manifest, as go has it, which passes over links.
@@ -49,9 +49,13 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 	l.w, l.been = w, map[step]bool{}
 	total, negated := 0, []string(nil)
 	for i, written := range patterns {
-		pattern := strings.TrimLeft(strings.TrimSpace(written), "!")
-		not := (len(strings.TrimSpace(written))-len(pattern))%2 == 1
-		if why := unreadable(pattern); why != "" {
+		pattern := strings.TrimLeft(written, "!")
+		not := (len(written)-len(pattern))%2 == 1
+		why := unreadable(pattern)
+		if why == "" && !l.takesBack && strings.HasPrefix(pattern, "/") { // npm begins at the project, others at the host's root
+			why = notRead
+		}
+		if why != "" {
 			w.Withhold(m.File, m.LineOf(written), written, why)
 			continue
 		}
@@ -62,14 +66,15 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 		if total += len(all); total > mostAlternatives {
 			return nil, fmt.Errorf("the patterns of its workspace have more than %d alternatives", mostAlternatives)
 		}
-		for _, one := range all {
-			if not {
-				if !l.takesBack || !takenBack(one, patterns[i+1:]) {
-					negated = append(negated, one)
+		switch {
+		case !not:
+			for _, one := range all {
+				if err := l.follow(from, one); err != nil {
+					return nil, err
 				}
-			} else if err := l.follow(from, one); err != nil {
-				return nil, err
 			}
+		case !l.takesBack || !takenBack(all, patterns[i+1:]):
+			negated = append(negated, all...)
 		}
 	}
 	for _, pattern := range negated {
@@ -81,12 +86,16 @@ func (w *Wants) lead(m Text, patterns []string, l leading) ([]string, error) {
 	return slices.Compact(l.members), nil
 }
 
-// takenBack tells whether a later pattern is one that a pattern behind ! takes away as it is written: npm then takes nothing away by it.
-func takenBack(pattern string, later []string) bool {
-	parts, err := partsOf(pattern)
-	return err == nil && slices.ContainsFunc(later, func(one string) bool {
-		others, err := partsOf(strings.TrimSpace(one))
-		return err == nil && !strings.HasPrefix(strings.TrimSpace(one), "!") && fits(parts, others)
+// takenBack tells whether a later pattern is one that a pattern behind !, or one of its alternatives, takes away as it is written: npm then
+// takes nothing away by it, nor by its other alternatives.
+func takenBack(alternatives, later []string) bool {
+	return slices.ContainsFunc(alternatives, func(pattern string) bool {
+		parts, err := partsOf(pattern)
+		return err == nil && slices.ContainsFunc(later, func(one string) bool {
+			other := strings.TrimLeft(one, "!")
+			others, err := partsOf(other)
+			return err == nil && (len(one)-len(other))%2 == 0 && fits(parts, others)
+		})
 	})
 }
 
@@ -110,8 +119,8 @@ func unreadable(pattern string) string {
 	}
 	rest := understood.ReplaceAllString(pattern, "")
 	switch {
-	case depth != 0, strings.ContainsAny(rest, "[]!^"):
-		return notRead
+	case depth != 0, strings.ContainsAny(rest, "[]!^"), pattern != strings.TrimSpace(pattern):
+		return notRead // a space in front of ! makes that a part of a name
 	case slices.Contains(strings.FieldsFunc(pattern, func(c rune) bool { return strings.ContainsRune("/{,}", c) }), ".."):
 		return "it leads out of the project, where no member's name is read"
 	case strings.Contains(pattern, ".."):
@@ -183,6 +192,7 @@ type leading struct {
 	unlinked  bool                   // links are passed over
 	skips     func(name string) bool // where it does not look
 	takesBack bool                   // a later pattern can take back one behind !
+	hidden    bool                   // a star behind ! takes away what has a dot in front, too; pnpm's does not
 	been      map[step]bool          // by the pattern of now: several ** lead to a directory in many ways
 	looked    int
 	members   []string
@@ -195,9 +205,17 @@ func (l *leading) takeAway(from, pattern string) error {
 		return err
 	}
 	l.members = slices.DeleteFunc(l.members, func(m string) bool {
-		return fits(parts, strings.Split(below(from, m), "/"))
+		names := strings.Split(below(from, m), "/")
+		return fits(parts, names) && (l.hidden || !slices.ContainsFunc(names, func(name string) bool { return hiddenFrom(parts, name) }))
 	})
 	return nil
+}
+
+// hiddenFrom tells of a name with a dot in front that no part of a pattern has with its dot.
+func hiddenFrom(parts []string, name string) bool {
+	return name != "." && strings.HasPrefix(name, ".") && !slices.ContainsFunc(parts, func(part string) bool {
+		return strings.HasPrefix(part, ".") && fitsPart(part, name)
+	})
 }
 
 // follow follows one pattern.

@@ -11,13 +11,18 @@ import (
 // exactly reads JSON as the clients do, who know "Dependencies" for nothing, and take the last of two keys: all of it, where reading both
 // into one mapping would join them.
 func exactly(data []byte, into any) error {
-	var last any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && decoder.Decode(&last) == nil {
-		if once, err := json.Marshal(last); err == nil {
-			data = once
+	if jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+		var last any
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber()
+		if err := decoder.Decode(&last); err != nil {
+			return err
 		}
+		once, err := json.Marshal(last)
+		if err != nil {
+			return err
+		}
+		data = once
 	}
 	return exactjson.Unmarshal(data, into, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }

@@ -43,8 +43,8 @@ type packageJSON struct {
 		Extensions map[string]map[string]any `json:"packageExtensions"`
 		Built      []string                  `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
-	Manager  string                       `json:"packageManager"`
-	Catalog  map[string]string            `json:"catalog"` // bun's
+	Manager  any                          `json:"packageManager"` // text; what else it is means nothing
+	Catalog  map[string]string            `json:"catalog"`        // bun's
 	Catalogs map[string]map[string]string `json:"catalogs"`
 }
 
@@ -145,7 +145,8 @@ func noteAsked(w *manifest.Wants, m manifest.Text, document packageJSON, section
 
 // isOfPNPM tells whether pnpm installs a package, which installs the peers of the packages that it works on, if they are optional, too.
 func (p packageJSON) isOfPNPM(w *manifest.Wants) bool {
-	return strings.HasPrefix(p.Manager, "pnpm@") || w.HasAny("pnpm-workspace.yaml", "pnpm-lock.yaml")
+	manager, _ := p.Manager.(string)
+	return strings.HasPrefix(manager, "pnpm@") || w.HasAny("pnpm-workspace.yaml", "pnpm-lock.yaml")
 }
 
 // meant is the spec that an override has, which may be "$NAME" for that by which the project's first package asks for a name.

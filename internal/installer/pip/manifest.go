@@ -302,9 +302,16 @@ func (p pyprojectReader) files(table any, format manifest.Format) error {
 // workspace reads uv's members.
 func (p pyprojectReader) workspace() error {
 	space := p.document.Tool.UV.Workspace
-	patterns := slices.Clone(space.Members)
-	for _, out := range space.Exclude {
-		patterns = append(patterns, "!"+out)
+	var patterns []string
+	for i, pattern := range slices.Concat(space.Members, space.Exclude) {
+		switch {
+		case strings.HasPrefix(pattern, "!"):
+			p.w.Withhold(p.m.File, p.m.LineOf(pattern), pattern, "uv takes nothing away by !, which is a part of a name to it, so that a member of the workspace may have any name")
+		case i < len(space.Members):
+			patterns = append(patterns, pattern)
+		default:
+			patterns = append(patterns, "!"+pattern)
+		}
 	}
 	members, err := p.w.AllMembers(p.m, patterns)
 	if err != nil {

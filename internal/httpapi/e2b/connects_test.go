@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -146,9 +147,13 @@ func TestVisitsLeaveTokensTheirRequests(t *testing.T) {
 			t.Fatalf("the control: %d %s", status, body)
 		}
 		for _, owner := range []string{roomOf(box), "tok-bob", "tok-eve", "tok-dan"} {
-			for range backend.UnderwayEach {
-				if _, err := s.data.cfg.Visits.Join(owner, s.request(http.MethodGet, "/", nil)); err != nil {
+			for joined := 0; joined < backend.UnderwayEach; {
+				if _, err := s.data.cfg.Visits.Join(owner, s.request(http.MethodGet, "/", nil)); err == nil {
+					joined++
+				} else if joined < backend.UnderwayEach-1 || t.Context().Err() != nil {
 					t.Fatal(err)
+				} else {
+					runtime.Gosched() // the control's visit is counted until the server has done with it, of which its client can't know
 				}
 			}
 		}

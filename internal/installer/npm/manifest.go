@@ -43,7 +43,7 @@ type packageJSON struct {
 	PNPM        struct {
 		Overrides  map[string]string         `json:"overrides"`
 		Extensions map[string]map[string]any `json:"packageExtensions"`
-		Built      []string                  `json:"onlyBuiltDependencies"`
+		Built      any                       `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
 	Catalog  map[string]string            `json:"catalog"` // bun's
 	Catalogs map[string]map[string]string `json:"catalogs"`

@@ -111,7 +111,7 @@ func verdictText(v audit.Verdict, now time.Time) string {
 	for _, k := range v.Keys {
 		row("key", "%s (%s)", k, map[string]string{"given": "that you gave, or vouched for by it", "log": "that lay with the log"}[v.KeyFrom])
 	}
-	b.WriteString("What this can't exclude:\n")
+	b.WriteString("This can't exclude all:\n")
 	for _, l := range v.CannotExclude {
 		fmt.Fprintf(&b, "  - %s\n", l)
 	}

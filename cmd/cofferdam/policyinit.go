@@ -58,9 +58,10 @@ whichever it is; so are pdm.toml, poetry.toml, pixi.toml, pip.conf, requirements
 .pip-tools.toml. If all names come from the registry that is asked here, say --assume-public.
 
 A note says which of the roots run something when they are installed, where a lockfile of npm's
-(hasInstallScript), one of pnpm's of version 6 (requiresBuild) or pnpm's settings
-(onlyBuiltDependencies, allowBuilds) tell: the policy has install_scripts: deny. Another says that
-a file of Go imports what no go.mod has, as before "go mod tidy".
+(hasInstallScript) or one of pnpm's of version 6 (requiresBuild) tells, and which may, where pnpm's
+settings (onlyBuiltDependencies, allowBuilds) list them: the policy has install_scripts: deny.
+Another says that a file of Go imports what no go.mod has, as before "go mod tidy"; at most 500
+files in 200 directories are looked at.
 
 Read it before you run anything under it: it allows what those files ask for. The file
 is policy.yaml unless you name one. An existing file is never overwritten.`,

@@ -18,17 +18,19 @@ const (
 	mostSought  = 200 // directories
 )
 
-// noteScripts notes the roots of which a lockfile or a manifest says that something runs when they are installed: the document that is
+// noteScripts notes the roots of which a lockfile or a manifest says that something runs, or may run, when they are installed: the document that is
 // written refuses that.
 func (p *projectWants) noteScripts(ecosystem pkgref.Ecosystem, w *manifest.Wants, locked map[string]manifest.Place) {
 	for _, root := range p.roots[ecosystem] {
 		name, _ := packageName(ecosystem, root)
+		runs := "runs"
 		at, says := locked[name]
-		if !says {
+		if !says { // pnpm's settings list what may, whether it does or not
+			runs = "may run"
 			at, says = w.MayBuild(name)
 		}
 		if says {
-			p.notes = append(p.notes, fmt.Sprintf("%s: %s runs something when it is installed, and the policy has install_scripts: deny: such a release is withheld until its entry says install_scripts: true, or packages says install_in: throwaway", at, root))
+			p.notes = append(p.notes, fmt.Sprintf("%s: %s %s something when it is installed, and the policy has install_scripts: deny: such a release is withheld until its entry says install_scripts: true, or packages says install_in: throwaway", at, root, runs))
 		}
 	}
 }
@@ -51,13 +53,14 @@ func (p *projectWants) noteUntidy(files projectFiles, client installer.Installer
 		}
 		manifests, dirs = append(manifests, text), append(dirs, path.Dir(name))
 	}
+	unrequired := tidier.Unrequired(manifests)
 	for _, source := range sourcesIn(files, dirs, tidier) {
 		text, err := files.Read(source)
 		if err != nil {
 			continue
 		}
-		if name, line := tidier.Unrequired(manifests, text); name != "" {
-			p.notes = append(p.notes, fmt.Sprintf("%s: no manifest has a module for %s, so that nothing is allowed for it: run %s, and init again", manifest.Place{File: source, Line: line}, name, tidier.Tidy()))
+		if name, line := unrequired(text); name != "" {
+			p.notes = append(p.notes, fmt.Sprintf("%s: no %s has a module for %s, so that it is no root of the policy: run %s, and init again", manifest.Place{File: source, Line: line}, tidier.TidiedManifest(), name, tidier.Tidy()))
 			return
 		}
 	}
@@ -83,7 +86,7 @@ func sourcesIn(files projectFiles, dirs []string, tidier installer.Tidier) (sour
 			switch {
 			case e.Type() == fs.ModeDir && !slices.Contains([]string{"testdata", "vendor", "node_modules"}, e.Name()) && !strings.ContainsAny(e.Name()[:1], "._"):
 				dirs = append(dirs, name)
-			case e.Type().IsRegular() && strings.HasSuffix(e.Name(), tidier.SourceSuffix()):
+			case e.Type().IsRegular() && tidier.IsSource(e.Name()):
 				sources = append(sources, name)
 			}
 		}

@@ -374,9 +374,9 @@ func (v *verifier) limits() []string {
 	if d.KeyFrom == "log" {
 		say("The public key came with the log itself: whoever replaced the log could have replaced it, too. Give the key that you kept (--key).")
 	}
-	say("What was never recorded can't be missed: the log proves what was written, not that everything was.")
+	say("Nobody can miss a record that was never made: the log proves what was written, not that everything was.")
 	if d.Published != nil && len(d.Published.Targets) > 0 {
-		say("What was published of the log is said by a file that lies with it (%s) and that nobody signs: whoever can write the log's files can have written it. Ask the one to whom it was published.", PublishedName)
+		say("A file that lies with the log (%s) says what was published of it, and nobody signs that file: whoever can write the log's files can have written it. Ask the one to whom it was published.", PublishedName)
 	}
 	if d.Elsewhere > 0 {
 		say("%d records are sealed and elsewhere: their hashes belong to this log; what they say was not read.", d.Elsewhere)

@@ -34,11 +34,11 @@ type Tidier interface {
 	// Tidy is that command, and TidiedManifest the manifest's name.
 	Tidy() string
 	TidiedManifest() string
-	// SourceSuffix ends the names of source files.
-	SourceSuffix() string
-	// Unrequired is the first thing that a source file imports and that none of the project's manifests has, and its line; "" if
-	// there is none, or one of them can't be read.
-	Unrequired(manifests [][]byte, source []byte) (name string, line int)
+	// IsSource tells by a file's name whether the client reads it as a source file.
+	IsSource(name string) bool
+	// Unrequired reads the project's manifests once. unrequired is then the first thing that a source file imports and that none of
+	// them has, and its line; "" if there is none, or if it can't be said surely.
+	Unrequired(manifests [][]byte) (unrequired func(source []byte) (name string, line int))
 }
 
 // RegistryNamer is the optional ability of a ManifestReader whose projects may have the client ask a registry of their own.

@@ -92,6 +92,28 @@ func TestIssue(t *testing.T) {
 	}
 }
 
+// TestQuotasMadeBefore: what a new token is refused for is no reason to turn one away that was made when it was not.
+func TestQuotasMadeBefore(t *testing.T) {
+	t.Parallel()
+	small := token.Quota{CPU: 0.001, MemoryBytes: 64, DiskBytes: 64}
+	old, secret, err := token.Issue(noon(), token.Grant{Name: "old"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s, c := book(t)
+	old.Quota = small
+	if err := s.Put(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	b, err := token.Open(t.Context(), s, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, is := b.Check(secret); !is || got.Quota != small {
+		t.Errorf("%+v, %v", got, is)
+	}
+}
+
 func TestIssueRefuses(t *testing.T) {
 	for want, g := range map[string]token.Grant{
 		"name \"\"":           {},

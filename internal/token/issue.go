@@ -77,9 +77,12 @@ func (q Quota) check() error {
 	if q.Sandboxes < 0 || q.CPU < 0 || q.MemoryBytes < 0 || q.DiskBytes < 0 || q.CreatesPerMinute < 0 {
 		return fault.Invalid("a quota can't be negative; leave it out for none")
 	}
-	for name, bytes := range map[string]int64{"memory": q.MemoryBytes, "disk": q.DiskBytes} {
-		if bytes > 0 && bytes < leastBytes {
-			return fault.Invalid("the quota's %s is %d bytes, which is less than any sandbox has (1 MiB); it is a number of bytes, or on the command line one with a unit, such as 512MiB or 20GiB", name, bytes)
+	for _, of := range []struct {
+		name  string
+		bytes int64
+	}{{"memory", q.MemoryBytes}, {"disk", q.DiskBytes}} {
+		if of.bytes > 0 && of.bytes < leastBytes {
+			return fault.Invalid("the quota's %s is %d bytes, which is less than any sandbox has (1 MiB); it is a number of bytes, or on the command line one with a unit, such as 512MiB or 20GiB", of.name, of.bytes)
 		}
 	}
 	if q.CPU > 0 && q.CPU < leastCPU {

@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cofferdam-dev/cofferdam/internal/httpapi/backend"
 )
@@ -145,10 +147,17 @@ func TestVisitsLeaveTokensTheirRequests(t *testing.T) {
 		if status, body := s.do(s.port("3000", "/")); status != http.StatusTeapot {
 			t.Fatalf("the control: %d %s", status, body)
 		}
+		late := time.Now().Add(10 * time.Second)
 		for _, owner := range []string{roomOf(box), "tok-bob", "tok-eve", "tok-dan"} {
-			for range backend.UnderwayEach {
-				if _, err := s.data.cfg.Visits.Join(owner, s.request(http.MethodGet, "/", nil)); err != nil {
+			for joined := 0; joined < backend.UnderwayEach; {
+				_, err := s.data.cfg.Visits.Join(owner, s.request(http.MethodGet, "/", nil))
+				switch {
+				case err == nil:
+					joined++
+				case joined < backend.UnderwayEach-1 || time.Now().After(late):
 					t.Fatal(err)
+				default:
+					runtime.Gosched() // the control's visit is counted until the server has done with it, of which its client can't know
 				}
 			}
 		}

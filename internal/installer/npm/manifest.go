@@ -41,7 +41,7 @@ type packageJSON struct {
 	PNPM        struct {
 		Overrides  map[string]string         `json:"overrides"`
 		Extensions map[string]map[string]any `json:"packageExtensions"`
-		Built      []string                  `json:"onlyBuiltDependencies"`
+		Built      any                       `json:"onlyBuiltDependencies"`
 	} `json:"pnpm"`
 	Manager  any                          `json:"packageManager"` // text; what else it is means nothing
 	Catalog  map[string]string            `json:"catalog"`        // bun's

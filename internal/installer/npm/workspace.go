@@ -24,8 +24,8 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 		Overrides  map[string]string            `yaml:"overrides"`
 		Config     map[string]any               `yaml:"configDependencies"`
 		Extensions map[string]map[string]any    `yaml:"packageExtensions"`
-		Built      []string                     `yaml:"onlyBuiltDependencies"`
-		Builds     map[string]any               `yaml:"allowBuilds"`
+		Built      any                          `yaml:"onlyBuiltDependencies"`
+		Builds     any                          `yaml:"allowBuilds"`
 		Registry   any                          `yaml:"registry"`
 		Registries map[string]any               `yaml:"registries"`
 		Others     map[string]any               `yaml:",inline"`
@@ -58,9 +58,12 @@ func readWorkspace(w *manifest.Wants, m manifest.Text) error {
 	return members(w, m, document.Packages, w.Members)
 }
 
-// builds notes the packages that pnpm may run the scripts of, which the project lists since it would not otherwise.
-func builds(w *manifest.Wants, m manifest.Text, section string, names []string) {
-	for _, name := range names {
+// builds notes the packages that pnpm may run the scripts of, which the project lists since it would not otherwise. It is for a note, so
+// that one that is no list refuses nothing.
+func builds(w *manifest.Wants, m manifest.Text, section string, list any) {
+	all, _ := list.([]any)
+	for _, one := range all {
+		name, _ := one.(string)
 		bare := name
 		if at := strings.LastIndexByte(name, '@'); at > 0 { // of one version
 			bare = name[:at]
@@ -70,10 +73,11 @@ func builds(w *manifest.Wants, m manifest.Text, section string, names []string) 
 }
 
 // allowedBuilds is builds of the newer setting, which also has those that may not.
-func allowedBuilds(w *manifest.Wants, m manifest.Text, all map[string]any) {
+func allowedBuilds(w *manifest.Wants, m manifest.Text, table any) {
+	all, _ := table.(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if all[name] == true {
-			builds(w, m, "allowBuilds", []string{name})
+			builds(w, m, "allowBuilds", []any{name})
 		}
 	}
 }

@@ -21,8 +21,13 @@ func TestOnlyARefusedAnswerIsNone(t *testing.T) {
 		err  error
 		none bool
 	}{
-		{status(http.StatusConflict), true}, {status(http.StatusForbidden), true}, {fmt.Errorf("answer: %w", status(http.StatusNotFound)), true},
-		{status(http.StatusInternalServerError), false}, {client.ErrLost, false}, {context.DeadlineExceeded, false}, {errors.New("read a request: no"), false},
+		{status(http.StatusConflict), true},
+		{status(http.StatusForbidden), true},
+		{fmt.Errorf("answer: %w", status(http.StatusNotFound)), true},
+		{status(http.StatusInternalServerError), false},
+		{client.ErrLost, false},
+		{context.DeadlineExceeded, false},
+		{errors.New("read a request: no"), false},
 	} {
 		got := refusedWhole([]string{"ap-1", "ap-2"}, c.err)
 		if !errors.Is(got, c.err) || strings.Contains(got.Error(), "none of the 2 was answered") != c.none {

@@ -93,6 +93,9 @@ func (f approvalsListFlags) list(ctx context.Context) error {
 	var more bool
 	err := withDaemon(ctx, quickTimeout, func(ctx context.Context, c *client.Client) (err error) {
 		requests, more, err = allRequests(ctx, c, f.filter, f.most)
+		if err == nil && len(requests) == 0 && f.filter.Run != "" {
+			_, err = c.RunSummary(ctx, f.filter.Run) // a run that there is not asked for nothing, and waits for nothing
+		}
 		return err
 	})
 	if err != nil {

@@ -123,7 +123,7 @@ func (f *answerFlags) run(cmd *cobra.Command, ids []string) error {
 	}
 	answered, err := f.answer(cmd.Context(), c, requests)
 	if err != nil {
-		return allOrNone(ids, err)
+		return refusedWhole(ids, err)
 	}
 	failed := writeAnswered(edits)
 	failed = errors.Join(f.tell(answered, edits, failed == nil), failed)
@@ -201,6 +201,14 @@ func allOrNone(ids []string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; none of the %d was answered", err, len(ids))
+}
+
+// refusedWhole is allOrNone of an answer that was sent: a daemon that was lost or failed at it may have given it.
+func refusedWhole(ids []string, err error) error {
+	if status := client.StatusOf(err); status < 400 || status >= 500 {
+		return err
+	}
+	return allOrNone(ids, err)
 }
 
 // current tells whether the requests are at the revisions that were named.

@@ -18,11 +18,12 @@ import (
 
 // mountHints tells of each argument that names something on the host which the
 // sandbox does not see: the likeliest reason for a command to fail. Where nothing was refused, which is another
-// reason, the files count, too, that the command reads without a word.
-func mountHints(argv []string, mounts []api.Mount, refused bool) []string {
+// reason, the files count, too, that the command reads without a word of the directory in which it starts: not
+// where that is a mount, which has its own.
+func mountHints(argv []string, workdir string, mounts []api.Mount, refused bool) []string {
 	var hints []string
 	named := argv
-	if !refused {
+	if !refused && !slices.ContainsFunc(mounts, func(m api.Mount) bool { return isBelow(workdir, m.Destination) }) {
 		named = slices.Concat(argv, readUnasked(argv))
 	}
 	for _, arg := range named {
@@ -42,6 +43,11 @@ func mountHints(argv []string, mounts []api.Mount, refused bool) []string {
 		}
 	}
 	return hints[:min(len(hints), 1)]
+}
+
+// anotherReason tells that a run was not given something that it asked for, which may be why its command failed.
+func anotherReason(s api.RunSummary) bool {
+	return len(s.Refused)+len(s.Missing)+len(s.Failed)+len(s.Names)+count(s.Hosts, refusedHost)+toolCalls(s.Tools, uncalled) > 0
 }
 
 // readUnasked are the files that a command reads of the directory in which it starts though no word of it names

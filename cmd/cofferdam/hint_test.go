@@ -3,10 +3,12 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cofferdam-dev/cofferdam/api"
+	"github.com/cofferdam-dev/cofferdam/internal/workspace"
 )
 
 // TestAnInstallThatIsGoneIsTold: a run that does nothing but install with pip has left nothing, and says how to have it
@@ -91,19 +93,19 @@ func TestAProjectsFileIsMissedByItsClient(t *testing.T) {
 		"make all": "Makefile", "pip install .": "pyproject.toml", "pip install -e .": "setup.py",
 	} {
 		argv := strings.Fields(command)
-		if got := mountHints(argv, nil, false); len(got) > 0 {
+		if got := mountHints(argv, "", nil, false); len(got) > 0 {
 			t.Errorf("%s without %s: %q", command, file, got)
 		}
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := mountHints(argv, nil, false); len(got) != 1 || !strings.HasPrefix(got[0], file+" is on the host") || !strings.Contains(got[0], "--mount .:/workspace:rw") {
+		if got := mountHints(argv, "", nil, false); len(got) != 1 || !strings.HasPrefix(got[0], file+" is on the host") || !strings.Contains(got[0], "--mount .:/workspace:rw") {
 			t.Errorf("%s: %q", command, got)
 		}
-		if got := mountHints(argv, []api.Mount{{Source: here, Destination: "/workspace"}}, false); len(got) > 0 {
+		if got := mountHints(argv, "/workspace", []api.Mount{{Source: here, Destination: "/workspace"}}, false); len(got) > 0 {
 			t.Errorf("%s with a mount: %q", command, got)
 		}
-		if got := mountHints(argv, nil, true); len(got) > 0 {
+		if got := mountHints(argv, "", nil, true); len(got) > 0 {
 			t.Errorf("%s that was refused something: %q", command, got)
 		}
 		if err := os.Remove(file); err != nil {
@@ -114,9 +116,51 @@ func TestAProjectsFileIsMissedByItsClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"pip install six", "uv pip install six", "python3 -V"} {
-		if got := mountHints(strings.Fields(command), nil, false); len(got) > 0 {
+		if got := mountHints(strings.Fields(command), "", nil, false); len(got) > 0 {
 			t.Errorf("%s: %q", command, got)
 		}
+	}
+}
+
+// TestNoFileIsMissedThatARunSees: a copy of the directory has its files; a command that starts in another mount reads that
+// one's; and what a registry did not give, or a host that was refused, is another reason for a client to fail.
+func TestNoFileIsMissedThatARunSees(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, file := range []string{"package.json", "main.py"} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	original, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := workspace.Make(t.Context(), original, filepath.Join(t.TempDir(), "copy"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{workspace: made, request: api.CreateSandbox{Workdir: workspaceInside, Mounts: []api.Mount{{Source: made.Dir(), Destination: workspaceInside}}}}
+	other := []api.Mount{{Source: t.TempDir(), Destination: "/other"}}
+	for _, argv := range [][]string{{"npm", "test"}, {"python3", "main.py"}} {
+		if got := mountHints(argv, r.request.Workdir, r.seen(), false); len(got) > 0 {
+			t.Errorf("%s in a copy: %q", argv, got)
+		}
+		if got := mountHints(argv, "/home/agent", other, false); len(got) != 1 {
+			t.Errorf("INCONCLUSIVE: %s beside a mount: %q", argv, got)
+		}
+	}
+	if got := mountHints([]string{"npm", "test"}, "/other/app", other, false); len(got) > 0 {
+		t.Errorf("npm test in another mount: %q", got)
+	}
+	for _, s := range []api.RunSummary{
+		{Refused: []api.Package{{}}}, {Missing: []api.Package{{}}}, {Failed: []api.Package{{}}}, {Hosts: []api.Host{{Refused: 1}}},
+	} {
+		if !anotherReason(s) {
+			t.Errorf("no other reason in %+v", s)
+		}
+	}
+	if anotherReason(api.RunSummary{Hosts: []api.Host{{Connections: 1}}}) {
+		t.Error("a host that was reached is a reason to fail")
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 		}
 	}
 	if exit != nil && exit.Code != 0 {
-		hints := mountHints(r.argv, r.request.Mounts, len(summary.Refused) > 0)
+		hints := mountHints(r.argv, r.request.Workdir, r.seen(), anotherReason(summary))
 		if exit.Code == exitNotFound {
 			hints = append(r.templateHints(ctx), hints...)
 		}
@@ -51,6 +51,14 @@ func (r *runner) tell(ctx context.Context, exit *api.Exit) {
 			r.stderr.Say("hint: %s", hint)
 		}
 	}
+}
+
+// seen are the host's directories that the run sees, or a copy of.
+func (r *runner) seen() []api.Mount {
+	if r.workspace == nil {
+		return r.request.Mounts
+	}
+	return append(slices.Clone(r.request.Mounts), api.Mount{Source: r.workspace.Original(), Destination: workspaceInside})
 }
 
 // ending is the summary as it was when the command's end was judged, if that was done.

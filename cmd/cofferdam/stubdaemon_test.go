@@ -461,6 +461,10 @@ func (d *stubDaemon) alarms(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *stubDaemon) summary(w http.ResponseWriter, r *http.Request) {
+	if r.PathValue("run") == "nosuch" {
+		refuse(w, http.StatusNotFound, `there is no run "nosuch" on record`)
+		return
+	}
 	text, err := os.ReadFile(filepath.Join(d.paths.State, "summary.json"))
 	if err != nil {
 		text = []byte(`{}`)

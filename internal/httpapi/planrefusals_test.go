@@ -37,11 +37,27 @@ func TestAPlansSandboxIsAskedAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(Config{Log: log, OwnerKeys: keys, Tokens: book, Door: admission.New(admission.Config{Log: log}), Logger: slog.New(slog.DiscardHandler)})
-	for query, want := range map[string]string{"sandbox=sb-plan": `"weighed"`, "sandbox=sb-work": `"work"`, "": `"work"`} {
+	ask := func(secret, query string) (int, string) {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/refusals?"+query, nil)
 		r.Header.Set("X-Api-Key", secret)
-		if s.ServeHTTP(w, r); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%q: %d %s, want %s", query, w.Code, w.Body, want)
+		s.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for query, want := range map[string]string{"sandbox=sb-plan": `"weighed"`, "sandbox=sb-work": `"work"`, "": `"work"`} {
+		if code, body := ask(secret, query); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%q: %d %s, want %s", query, code, body, want)
+		}
+	}
+	_, other, err := book.Issue(t.Context(), token.Grant{Name: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another's is told as one that there is not.
+	_, none := ask(other, "sandbox=sb-none")
+	for _, query := range []string{"sandbox=sb-plan", "sandbox=sb-work", "sandbox=sb-plan&run=weighed", "run=weighed"} {
+		code, body := ask(other, query)
+		if of := strings.TrimPrefix(strings.SplitN(query, "&", 2)[0], "sandbox="); code != http.StatusNotFound || !strings.Contains(query, "run=") && body != strings.ReplaceAll(none, "sb-none", of) {
+			t.Errorf("another's %q: %d %s", query, code, body)
 		}
 	}
 }

@@ -248,6 +248,28 @@ def test_what_is_no_content_is_not_sent(stub: Stub) -> None:
     assert not [h for h in heads if h.split()[0] != "GET"]
 
 
+def test_options_of_another_kind_are_not_sent(stub: Stub) -> None:
+    client, _, heads = stub
+    sandbox: Any = box(client)
+    made: Any = client.sandboxes
+    for env in ({"A": 5}, {5: "A"}, {"A": None}, ["A=5"], "A=5"):
+        for do in (
+            lambda e=env: sandbox.run(["x"], env=e),
+            lambda e=env: made.create(env=e),
+            lambda e=env: made.create(labels=e),
+        ):
+            with pytest.raises(TypeError, match="texts?, and this is"):
+                do()
+    for given in (["a:/b"], "a:/b", {"source": "a"}, [5], 5):
+        for option in ("mounts", "tools"):
+            with pytest.raises(TypeError, match=f'{option} is a list of mappings, such as .*"'):
+                made.create(**{option: given})
+    with pytest.raises(TypeError) as told:
+        sandbox.run(["x"], env={"TOKEN": b"of-mine"})
+    assert "of-mine" not in str(told.value)
+    assert not [h for h in heads if h.split()[0] != "GET"]
+
+
 def test_ids_can_not_lead_elsewhere(stub: Stub) -> None:
     client, answers, heads = stub
     answers.append(says(204, ""))

@@ -174,7 +174,7 @@ func (c call) tellRefused(ctx context.Context, out *ran) error {
 	switch {
 	case slices.ContainsFunc(all, func(r refused) bool { return r.Alarm }):
 		out.Next = alarmThen
-	case len(all) > 0 && !slices.ContainsFunc(all, func(r refused) bool { return !r.missing() }):
+	case len(all) > 0 && onlyMissing(all):
 		out.Next = missingThen
 	case len(all) > 0:
 		out.Next = refusedThen

@@ -52,7 +52,7 @@ const refusedThen = "do not retry the same thing; call why_blocked for the rule,
 
 // missingThen is what to do where all that was refused is what a registry does not have, or did not give: no
 // policy decides about that, and no person can approve it.
-const missingThen = "it is the registry that has no such thing, or did not answer: check the name and the version; no approval helps"
+const missingThen = "it is the registry that has no such thing, does not give it, or did not answer: check the name and the version; no approval helps"
 
 // permissionThen is what to do where a file may not be read or written: by the rights of the user inside, or, as the
 // sentence says then, by the policy.

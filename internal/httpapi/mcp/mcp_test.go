@@ -465,10 +465,17 @@ func TestNoPersonIsAskedForWhatARegistryLacks(t *testing.T) {
 	t.Parallel()
 	lacks := api.Refusal{Reason: "the upstream has no such project or file", Rule: "upstream.missing", RequestID: "r1", Count: 1}
 	denied := api.Refusal{Reason: "it is on no list", Rule: "packages.default", RequestID: "r2", Count: 1}
+	own := api.Refusal{Reason: "it may not", Rule: "upstream.of-ours", RequestID: "r3", Count: 1} // a rule that somebody named so
+	var many []api.Refusal                                                                        // of which the last is not told any more
+	for i := range 60 {
+		one := lacks
+		one.RequestID = fmt.Sprint("m", i)
+		many = append(many, one)
+	}
 	for _, c := range []struct {
 		all  []api.Refusal
 		asks bool
-	}{{[]api.Refusal{lacks}, false}, {[]api.Refusal{denied}, true}, {[]api.Refusal{lacks, denied}, true}} {
+	}{{[]api.Refusal{lacks}, false}, {[]api.Refusal{denied}, true}, {[]api.Refusal{lacks, denied}, true}, {[]api.Refusal{own}, true}, {append(many, denied), true}} {
 		h := newHouse(t)
 		p := join(t, newServer(h, nil), nil)
 		h.refusals = c.all
@@ -476,6 +483,34 @@ func TestNoPersonIsAskedForWhatARegistryLacks(t *testing.T) {
 			if next := fmt.Sprint(out["next"]); strings.Contains(next, "request_approval") != c.asks || strings.Contains(next, "check the name") == c.asks {
 				t.Errorf("%v: next is %q", c.all, next)
 			}
+		}
+	}
+}
+
+// TestAPlanThatFailsSaysWhatToDo: by what its resolver was refused. An alarm goes first, and a resolver that takes too
+// long says nothing of names.
+func TestAPlanThatFailsSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	lacks := api.Refusal{Reason: "the upstream has no such project or file", Rule: "upstream.missing", RequestID: "r1", Count: 1}
+	denied := api.Refusal{Reason: "it is on no list", Rule: "packages.default", RequestID: "r2", Count: 1}
+	alarm := api.Refusal{Reason: "it is not what it was", Rule: "integrity", RequestID: "r3", Count: 1, Alarm: true}
+	for _, c := range []struct {
+		name       string
+		all        []api.Refusal
+		code, then string
+	}{
+		{"nosuch", nil, "invalid_argument: ", "check the names and versions."},
+		{"nosuch", []api.Refusal{lacks}, "invalid_argument: ", "check the names and versions."},
+		{"nosuch", []api.Refusal{lacks, denied}, "refused_by_policy: ", "explain_policy says what is allowed."},
+		{"nosuch", []api.Refusal{alarm, lacks}, "refused_by_policy: ", "there is an ALARM"},
+		{"neverends", nil, "unavailable: ", "call again later"},
+		{"neverends", []api.Refusal{denied}, "refused_by_policy: ", "explain_policy"},
+	} {
+		h := newHouse(t)
+		p := join(t, newServer(h, nil), nil)
+		h.refusals = c.all
+		if _, says := p.call("plan_packages", object{"ecosystem": "python", "packages": []string{c.name}}); !strings.HasPrefix(says, c.code) || !strings.Contains(says, c.then) {
+			t.Errorf("%s %v: %q", c.name, c.all, says)
 		}
 	}
 }

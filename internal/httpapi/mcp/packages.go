@@ -238,7 +238,12 @@ func (c call) unresolved(ctx context.Context, l *left, exit *api.Exit) error {
 		stderr = stderr[len(stderr)-800:]
 	}
 	code, then := codeRefused, "check the names and versions; explain_policy says what is allowed"
-	if !slices.ContainsFunc(all, func(r refused) bool { return !r.missing() }) {
+	switch {
+	case slices.ContainsFunc(all, func(r refused) bool { return r.Alarm }):
+		then = alarmThen
+	case onlyMissing(all) && exit.TimedOut:
+		code, then = codeUnavailable, "call again later, or plan fewer packages at one time"
+	case onlyMissing(all):
 		code, then = codeInvalid, "check the names and versions"
 	}
 	return failure(code, "no plan can be made: "+why+"; its last words: "+stderr, then)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cofferdam-dev/cofferdam/api"
 	"github.com/cofferdam-dev/cofferdam/client"
+	"github.com/cofferdam-dev/cofferdam/internal/door"
 	"github.com/cofferdam-dev/cofferdam/internal/excerpt"
 	"github.com/cofferdam-dev/cofferdam/internal/refusal"
 	"github.com/cofferdam-dev/cofferdam/internal/ui"
@@ -32,7 +33,19 @@ type refused struct {
 }
 
 // missing tells that no policy refused it: a registry does not have it, or did not give it.
-func (r refused) missing() bool { return strings.HasPrefix(r.Rule, "upstream.") }
+func (r refused) missing() bool { return notGiven(r.Rule) }
+
+// onlyMissing tells of the news of a sandbox that no policy refused any of it. Where they are as many as are told, there
+// may be others, of which nothing is known here.
+func onlyMissing(all []refused) bool {
+	return len(all) < maxRefused && !slices.ContainsFunc(all, func(r refused) bool { return !r.missing() })
+}
+
+// notGiven tells of a refusal's rule that it is no policy's: the words that others give to rules of their own may
+// begin like these.
+func notGiven(rule string) bool {
+	return rule == door.RuleMissing || rule == door.RuleDeclined || rule == door.RuleFailed
+}
 
 func (p *peer) viewRefusal(r api.Refusal) refused {
 	v := refused{
@@ -136,7 +149,7 @@ func whyBlocked(ctx context.Context, c call, in whyInput) (whyOutput, error) {
 	}
 	out.Truncated = out.Total > len(out.Refused)
 	switch {
-	case out.Total > 0 && !slices.ContainsFunc(out.Refused, func(r refused) bool { return !r.missing() }):
+	case out.Total > 0 && !slices.ContainsFunc(all.Refusals, func(r api.Refusal) bool { return !notGiven(r.Rule) }):
 		out.Next = missingThen
 	case out.Total > 0:
 		out.Next = "do not retry. For packages: plan_packages, then request_approval if the plan says hold. Else do without, or tell your user which lines of the policy would allow it"

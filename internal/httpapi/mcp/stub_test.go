@@ -281,7 +281,7 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 			text = text[n:]
 		}
 	}
-	code := 0
+	code, late := 0, false
 	switch play := req.Argv[0]; play {
 	case "echo":
 		say(channel.FrameStdout, strings.Join(req.Argv[1:], " ")+"\n")
@@ -304,14 +304,17 @@ func (h *house) attach(w http.ResponseWriter, r *http.Request) {
 		<-h.released
 		say(channel.FrameStdout, "after\n")
 	case "sh", "bash", "python3", "node":
-		if strings.Contains(strings.Join(req.Argv, " "), "report.json") {
+		switch all := strings.Join(req.Argv, " "); {
+		case strings.Contains(all, "nosuch"), strings.Contains(all, "neverends"):
+			code, late = 1, strings.Contains(all, "neverends")
+		case strings.Contains(all, "report.json"):
 			say(channel.FrameStdout, fmt.Sprintf("cofferdam-plan report.json %d\n%s\n", len(report), report))
 		}
 	case "fails":
 		say(channel.FrameStderr, "403\n")
 		code = 1
 	}
-	exit, _ := json.Marshal(api.Exit{Code: code})
+	exit, _ := json.Marshal(api.Exit{Code: code, TimedOut: late})
 	_ = out.WriteFrame(channel.FrameExit, exit)
 }
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
-from .. import _find, _policy
+from .. import _find, _given, _policy
 from .._compat import async_blocking, async_unless_cancelled
 from .._decode import decode
 from .._models import (
@@ -35,6 +35,9 @@ from .sandbox import AsyncSandbox, lifetime
 from .transport import AsyncTransport, Query
 
 _PLAN_SECONDS = 600
+
+_MOUNTS = '{"source": "/a", "destination": "/b"}'
+_TOOLS = '{"name": "lookup", "endpoint": "http://127.0.0.1:8000/lookup", "secret": "..."}'
 
 
 class AsyncClient:
@@ -182,11 +185,11 @@ class AsyncSandboxes:
             "template": asked.get("template"),
             "isolation": asked.get("isolation"),
             "snapshot": asked.get("snapshot"),
-            "env": dict(asked.get("env") or {}),
+            "env": _given.texts("env", asked.get("env")),
             "workdir": asked.get("cwd"),
-            "mounts": [dict(m) for m in asked.get("mounts") or []],
-            "labels": dict(asked.get("labels") or {}),
-            "tools": [dict(t) for t in asked.get("tools") or []],
+            "mounts": _given.mappings("mounts", _MOUNTS, asked.get("mounts")),
+            "labels": _given.texts("labels", asked.get("labels")),
+            "tools": _given.mappings("tools", _TOOLS, asked.get("tools")),
         }
         body |= {k: v for k, v in given.items() if v}
         times = {

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from .. import _frames, _html, _installs
+from .. import _frames, _given, _html, _installs
 from .._compat import AsyncBeside, async_unless_cancelled
 from .._decode import decode
 from .._models import Command, CommandResult, Lifetime, Plan, Refusal, SandboxInfo, Snapshot, Usage
@@ -247,7 +247,7 @@ class AsyncSandbox:
             self._stay()  # where it has ended, as with the event loop that began it
         body: dict[str, Any] = {"argv": _argv(command)}
         given = {
-            "env": dict(env or {}),
+            "env": _given.texts("env", env),
             "dir": cwd,
             "user": None if user is None else str(user),
             "stdin": stdin,

@@ -122,7 +122,7 @@ func TestAnExtraIsGivenUp(t *testing.T) {
 }
 
 // TestTheRootOfAnExtra: what a command asked for has the extras of its word; where no
-// command said so, the package whose extra it is. What a command named itself is a root, though another's
+// command said so, the package whose extra it is. A package that a command named is a root, though another's
 // extra has it, too.
 func TestTheRootOfAnExtra(t *testing.T) {
 	t.Parallel()

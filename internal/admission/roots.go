@@ -171,7 +171,7 @@ func (s *rootsSearch) tops(p pkgref.Ref) []pkgref.Ref {
 }
 
 // asking are the packages of which only an extra brings a refused one, with one that
-// does. What a command named itself is better known from there.
+// does. The packages that a command named are better known from there.
 func (s *rootsSearch) asking(p pkgref.Ref) (tops []policy.Wanted) {
 	for _, spelt := range s.extras[p.Project()] {
 		name, extras, ok := pkgref.CutExtras(spelt)

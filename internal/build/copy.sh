@@ -18,7 +18,7 @@ if [ -n "$mode" ]; then find "$from" ! -type l -exec chmod -- "$mode" {} +; fi
 if [ "$pattern" = false ] && { [ -L "$from" ] || [ ! -d "$from" ]; }; then
 	# One file: its place, or the directory that it goes into.
 	if [ -d "$dest" ]; then into=$dest; else into=$(dirname -- "$dest"); fi
-	# What has its name is replaced, as in a directory's copy: whoever left a link there would choose the file that is
+	# A file or link of its name is replaced, as in a directory's copy: whoever left a link there would choose the file that is
 	# written to, which for root may be any of root's. The user's own file may lie in a directory of root's.
 	if [ -w "$into" ]; then
 		cp -a --remove-destination -- "$from" "$dest"
@@ -30,6 +30,6 @@ if [ "$pattern" = false ] && { [ -L "$from" ] || [ ! -d "$from" ]; }; then
 else
 	if [ ! -d "$dest" ]; then exit 78; fi
 	if [ ! -w "$dest" ]; then exit 77; fi
-	# What is in it alone: the directory there may be another's, whose mode tar would change meanwhile.
+	# Only its content is copied: the directory there may be another's, whose mode tar would change meanwhile.
 	(cd -- "$from" && find . -mindepth 1 -maxdepth 1 -print0) | tar -C "$from" --null -T - -cf - | tar -C "$dest" --no-same-owner --no-overwrite-dir -xpf -
 fi

@@ -47,7 +47,7 @@ func TestOriginsAsClientsWriteThem(t *testing.T) {
 }
 
 // TestOriginsOfOtherEditors: a mark before the text, and lines that end as on Windows, change nothing,
-// in no format. What reads a project's files takes the mark away (manifest.Decode).
+// in no format. The readers of a project's files take the mark away (manifest.Decode).
 func TestOriginsOfOtherEditors(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

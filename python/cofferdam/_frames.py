@@ -51,7 +51,7 @@ def frame(kind: int, payload: bytes) -> bytes:
 
 
 def octets(content: bytes | bytearray | memoryview | str) -> bytes:
-    """What is sent of a caller's content. Anything else is none: ``bytes(5)`` are five zero bytes."""
+    """Return the bytes that are sent of a caller's content. Anything else is none: ``bytes(5)`` are five zero bytes."""
     if isinstance(content, str):
         return content.encode()
     if isinstance(content, (bytes, bytearray, memoryview)):

@@ -172,7 +172,7 @@ assert box.commands.run("cat /tmp/here").stdout == "memory\n"
 ok("a snapshot of files, and one with memory")
 
 
-# What is paused or gone tells programs just that, by the exception after which they connect or make another.
+# A sandbox that is paused or gone tells programs just that, by the exception after which they connect or make another.
 def not_running(what):
     for call in (lambda: box.commands.run("true"), lambda: box.files.read("kept"), lambda: box.files.write("new", "x"), lambda: box.files.list(".")):
         try:

@@ -10,9 +10,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestArgumentsFitAsTheLibraryHasIt: two readers look at the same arguments by the same schema. What ours takes,
-// the library must take, or its own words come back; and what the library takes ours must take, but for numbers
-// that no tool can be given exactly.
+// TestArgumentsFitAsTheLibraryHasIt: two readers look at the same arguments by the same schema. The library
+// must take all that ours takes, or its own words come back; and ours must take all that the library takes, except
+// numbers that no tool can be given exactly.
 func TestArgumentsFitAsTheLibraryHasIt(t *testing.T) {
 	t.Parallel()
 	values := []string{
